@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packed_cases import PackedCase, PackedCases, answer_due
+from conformance.cases.packed_cases import SerializedCase, SerializedCases, answer_due
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
@@ -73,7 +73,7 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
     return Launch(name, (sys.executable, str(program)))
 
 
-def right(folder: Path, cases: Sequence[PackedCase], types: Sequence[str]) -> Launch:
+def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -> Launch:
     """A target that looks up the answer which is due."""
     program, answers = folder / "right.py", folder / "answers"
     due = {case.written[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
@@ -83,7 +83,7 @@ def right(folder: Path, cases: Sequence[PackedCase], types: Sequence[str]) -> La
     return Launch("right", (sys.executable, str(program)))
 
 
-def answer_of(case: PackedCase) -> object:
+def answer_of(case: SerializedCase) -> object:
     """The answer that is due, or a refusal."""
     return answer_due(case.unpacked()) or {"ok": False, "error": case.refusal or "malformed"}
 
@@ -120,7 +120,7 @@ def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -
     show(label, mine, f"  {ratio:.2f} of a bare echo, {statistics.median(bare):,.0f}/s")
 
 
-def echo(launch: Launch, cases: Sequence[PackedCase]) -> Iterator[object]:
+def echo(launch: Launch, cases: Sequence[SerializedCase]) -> Iterator[object]:
     """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
     requests = (protocol.with_id(at, protocol.body(case.written)) for at, case in enumerate(cases))
     decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
@@ -147,7 +147,7 @@ def main() -> None:
     """Print the table."""
     catalog = read_catalog()
     decodes = [case for case in catalog.cases.labels.values() if case.op == "decode" and case.size <= 256]
-    packed = PackedCases()
+    packed = SerializedCases()
     packed.packed += (decodes * (CASES // len(decodes) + 1))[:CASES]
     cases = packed.packed
     types = sorted({case.type for case in decodes})

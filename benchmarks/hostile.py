@@ -34,7 +34,7 @@ import hostile_results
 from growing import GROWING, Row
 
 from conformance import codec
-from conformance.cases.model import AnyOf, Refuses
+from conformance.cases.model import ExpectAnyOf, ExpectRejection
 from conformance.catalog.case_builder import expectation
 from conformance.strategies.seeded.generator import Generated, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
@@ -135,7 +135,9 @@ def _weighed(name: str, data: bytes) -> tuple[str, int, str]:
         expect, _ = expectation(codec.wire(name), data)
     except Exception as error:  # noqa: BLE001 - the benchmark counts exceptions
         return "", 0, f"{type(error).__name__}: {error}"
-    outcome = "open" if isinstance(expect, AnyOf) else "refused" if isinstance(expect, Refuses) else "accepted"
+    outcome = (
+        "open" if isinstance(expect, ExpectAnyOf) else "refused" if isinstance(expect, ExpectRejection) else "accepted"
+    )
     return outcome, tracemalloc.get_traced_memory()[1] - before, ""
 
 

@@ -18,16 +18,16 @@ from conformance.cases.model import (
     REFUSED,
     Accepted,
     Answer,
-    AnyOf,
-    Broke,
     Case,
-    Due,
-    Exchanges,
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectedResponse,
+    ExpectResponses,
+    ExpectValue,
+    NoAnswer,
     Outcome,
-    Reads,
-    Refused,
+    Rejected,
     Unsupported,
-    Writes,
 )
 from conformance.cases.raw_requests import ENDS, answer_to
 from conformance.catalog.catalog import Catalog
@@ -74,12 +74,12 @@ def _plain(case: Case, right: Answer) -> Iterator[Pair]:
     """What the reference answers, and what any target may."""
     for who, outcome in {
         "the reference": heard(right),
-        "a refusal": Refused("other"),
-        "a corruption": Refused("corrupt"),
+        "a refusal": Rejected("other"),
+        "a corruption": Rejected("corrupt"),
         "an answer without a value": Accepted({}),
     }.items():
         yield who, case, outcome
-    if case.expect == AnyOf() and case.op == "decode":
+    if case.expect == ExpectAnyOf() and case.op == "decode":
         for consumed in (-1, 0, case.size, case.size + 1):
             yield f"{consumed} bytes consumed", case, Accepted({"consumed": consumed})
 
@@ -87,11 +87,11 @@ def _plain(case: Case, right: Answer) -> Iterator[Pair]:
 def _broken(case: Case, right: Answer) -> Iterator[Pair]:
     """No answer in the protocol's sense."""
     for who, outcome in {
-        "a crash": Broke("crash", "it died"),
-        "a crash of itself": Broke("crash", "it died", unprovoked=True),
-        "no line of the protocol": Broke("protocol", "it printed"),
-        "much memory": Broke("memory", "it took much", answered=heard(right)),  # type: ignore[arg-type]
-        "a slow refusal": Broke("slow", "it took long", answered=Refused("other")),
+        "a crash": NoAnswer("crash", "it died"),
+        "a crash of itself": NoAnswer("crash", "it died", unprovoked=True),
+        "no line of the protocol": NoAnswer("protocol", "it printed"),
+        "much memory": NoAnswer("memory", "it took much", answered=heard(right)),  # type: ignore[arg-type]
+        "a slow refusal": NoAnswer("slow", "it took long", answered=Rejected("other")),
         "nothing that it can": Unsupported("no"),
     }.items():
         yield who, case, outcome
@@ -104,7 +104,7 @@ def _near(case: Case, right: Answer) -> Iterator[Pair]:
         yield from _of_some(case, right["value"])
     for one in _allowed(case, right):
         yield "one that is right", case, Accepted(one)
-        others = _NEAR_OPEN if isinstance(case.expect, AnyOf) else _NEAR_OTHERS
+        others = _NEAR_OPEN if isinstance(case.expect, ExpectAnyOf) else _NEAR_OTHERS
         for number in range(_NEAR.get(case.op, others)):
             shown = _changed(_with_more(case, one, dice) if number % 2 else one, dice)
             yield f"nearly one that is right ({number})", case, Accepted(shown)
@@ -114,12 +114,12 @@ def _allowed(case: Case, right: Answer) -> Iterator[Answer]:
     """The answers that are right: that of the reference, and where a place is open each reading."""
     if right.get("ok"):
         yield {name: part for name, part in right.items() if name != "ok"}
-    for reading in case.expect.readings if isinstance(case.expect, AnyOf) else ():
-        if isinstance(reading, Reads):
+    for reading in case.expect.readings if isinstance(case.expect, ExpectAnyOf) else ():
+        if isinstance(reading, ExpectValue):
             yield {"value": case.wire.notation.render(reading.value), "consumed": reading.consumed or 0}
-        elif isinstance(reading, Writes):
+        elif isinstance(reading, ExpectBytes):
             yield {"hex": reading.data.hex()}
-    if isinstance(case.expect, Exchanges):
+    if isinstance(case.expect, ExpectResponses):
         yield {"value": [*map(_by_an_error, case.expect.due, right["value"])]}
 
 
@@ -141,7 +141,7 @@ def _in_its_first_version(message: Message) -> bytes:
     return wire_in(message.name.removesuffix("Request"), low).encode({"Header": header, "Body": {}})
 
 
-def _by_an_error(due: Due, row: Answer) -> Answer:
+def _by_an_error(due: ExpectedResponse, row: Answer) -> Answer:
     """What came of a frame that may be refused by closing the connection, where it is answered by an error."""
     with suppress(LookupError, ValueError):  # not every frame has an answer
         return row if due.must_answer else {"hex": answer_to(replace(due, must_refuse=True)).hex()}

@@ -88,7 +88,7 @@ import yaml
 
 import conformance
 from conformance import codec
-from conformance.cases.model import Case, Kind
+from conformance.cases.model import Case, VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.compression import CODEC_NAMES
@@ -711,9 +711,9 @@ class Workshop:
                 for result in chain(examiner.disprove_claims(cases), examiner.results(cases)):
                     verdict = result.verdict
                     sights[result.case.id] = (verdict.kind, verdict.detail, verdict.path, verdict.unobserved)
-                    if result.counts or verdict.kind is Kind.PROTOCOL:
+                    if result.counts or verdict.kind is VerdictKind.PROTOCOL:
                         return f"{verdict.kind}: {result.case.id} {result.requirement}"
-                    judged |= verdict.kind is not Kind.SKIP
+                    judged |= verdict.kind is not VerdictKind.SKIP
             except CannotStart as error:
                 return f"not started: {error}"
         return "" if judged else "not started: no case was judged"

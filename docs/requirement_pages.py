@@ -10,7 +10,7 @@ from mkdocs.structure.files import File, Files
 
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import Labelled
+from conformance.catalog.catalog import CaseSummary
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands.list import coverage, why_no_case
 from conformance.reports.markdown import plain
@@ -42,7 +42,7 @@ def _document(requirement: Requirement) -> str:
     return requirement.source[0].partition("#")[0]
 
 
-def _table(requirements: Sequence[Requirement], cases: Mapping[str, Sequence[Labelled]]) -> Iterator[str]:
+def _table(requirements: Sequence[Requirement], cases: Mapping[str, Sequence[CaseSummary]]) -> Iterator[str]:
     """All requirements, a row each, with a form that narrows them."""
     yield "# Requirements\n"
     yield f"All {len(requirements)} requirements of the register, with the {sum(map(len, cases.values()))} cases of"
@@ -62,7 +62,9 @@ def _table(requirements: Sequence[Requirement], cases: Mapping[str, Sequence[Lab
         yield f"| {link} | {one.level} | {one.basis} | {_section(one.source[0])} | {count} |"
 
 
-def _page(document: str, requirements: Sequence[Requirement], cases: Mapping[str, Sequence[Labelled]]) -> Iterator[str]:
+def _page(
+    document: str, requirements: Sequence[Requirement], cases: Mapping[str, Sequence[CaseSummary]]
+) -> Iterator[str]:
     """The requirements that stand first in a document, by its sections."""
     yield f"# {document}\n"
     sections: dict[str, list[Requirement]] = {}
@@ -74,7 +76,7 @@ def _page(document: str, requirements: Sequence[Requirement], cases: Mapping[str
             yield from _requirement(one, cases[one.id])
 
 
-def _requirement(one: Requirement, cases: Sequence[Labelled]) -> Iterator[str]:
+def _requirement(one: Requirement, cases: Sequence[CaseSummary]) -> Iterator[str]:
     yield f"\n### {one.id} {{#{one.id}}}\n"
     yield f"{plain(one.statement)}\n"
     differs = ", Apache Kafka differs" * (one.upstream == "differs")

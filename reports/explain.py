@@ -15,30 +15,30 @@ from conformance import codec
 from conformance.cases.client_scenarios import due
 from conformance.cases.model import (
     Accepted,
-    AnyOf,
-    Appends,
-    Broke,
     Case,
-    CaseKind,
-    Converts,
-    Delivers,
-    Exchanges,
+    CaseOrigin,
+    ExpectAnyOf,
+    ExpectAppend,
     Expectation,
-    Measures,
+    ExpectBytes,
+    ExpectClientRequests,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectResponses,
+    ExpectScenario,
+    ExpectSequenceResults,
+    ExpectSize,
+    ExpectValue,
+    NoAnswer,
     Outcome,
-    Plays,
-    Reads,
-    Refused,
-    Refuses,
-    Sends,
-    Sequences,
+    Rejected,
     Unsupported,
     WholeLog,
-    Writes,
-    WritesAs,
 )
 from conformance.cases.operations import parts_of
-from conformance.cases.packed_cases import PackedCase
+from conformance.cases.packed_cases import SerializedCase
 from conformance.catalog.case_builder import as_given
 from conformance.codec.hex_dump import Line, annotate, place_of
 from conformance.codec.json_notation import UNSHOWN, NotationError
@@ -59,38 +59,38 @@ def expectation_json(case: Case, expect: Expectation) -> dict[str, object]:
         return _log_expectation(expect)
     render = case.wire.notation.render
     match expect:
-        case Reads(value, consumed):
+        case ExpectValue(value, consumed):
             shown = {} if value is UNSHOWN else {"value": render(value)}
             return shown if consumed is None else {**shown, "consumed": consumed}
-        case Refuses(_, said):
+        case ExpectRejection(_, said):
             return {"reject": said}
-        case AnyOf(readings):
+        case ExpectAnyOf(readings):
             return {"either": [expectation_json(case, reading) for reading in readings] or "any"}
-        case Writes(data):
+        case ExpectBytes(data):
             return {"hex": data.hex()}
-        case WritesAs(value, name):
+        case ExpectEquivalentBytes(value, name):
             return {"decodes-to": codec.wire(name or case.wire).notation.render(value)}
-        case Measures(size):
+        case ExpectSize(size):
             return {"size": size}
 
 
 def _log_expectation(expect: WholeLog) -> dict[str, object]:
     match expect:
-        case Delivers(view, _, is_open):
+        case ExpectConsumerView(view, _, is_open):
             shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
             shown |= {} if view.damage is None else {"then": "an error"}
             return {"either": ["reject", shown]} if is_open else shown
-        case Converts(records):
+        case ExpectConvertedRecords(records):
             return {"decodes-to": CONVERTED.render(records)}
-        case Appends(records):
+        case ExpectAppend(records):
             return {"decodes-to": CONVERTED.render(records)}
-        case Sequences(answers):
+        case ExpectSequenceResults(answers):
             return {"value": [" or ".join(sorted(right)) for right in answers]}
-        case Exchanges(due):
+        case ExpectResponses(due):
             return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in due]}
-        case Plays(_, due):
+        case ExpectScenario(_, due):
             return {"value": list(due)}
-        case Sends(check, _, of):
+        case ExpectClientRequests(check, _, of):
             return {"requests": check, **({"of": of} if of else {})}
 
 
@@ -100,12 +100,12 @@ _LONGEST = 1024
 
 def reproduce(result: Result, origin: str = "") -> str:
     """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
-    if result.label.kind is CaseKind.PROBE:
+    if result.label.kind is CaseOrigin.PROBE:
         return shlex.join(["conformance", "doctor", *_by(result.python), result.target])
     return command(result.label, [result.target], origin, result.python)
 
 
-def command(label: Case | PackedCase, targets: Sequence[str], origin: str = "", python: str = "") -> str:
+def command(label: Case | SerializedCase, targets: Sequence[str], origin: str = "", python: str = "") -> str:
     """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from.
 
     `python` is the interpreter that was given for them.
@@ -113,7 +113,7 @@ def command(label: Case | PackedCase, targets: Sequence[str], origin: str = "", 
     words = ["conformance", "run", *targets, *_by(python)]
     if label.defined_in:
         words += ["--definitions", label.defined_in]
-    if label.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
+    if label.kind in (CaseOrigin.VECTOR, CaseOrigin.GENERATED):
         further = ["--vectors", label.origin] if label.origin else []
         return shlex.join([*words, *further, "--select", label.id])
     return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.unpacked(), origin)])
@@ -206,35 +206,44 @@ def actual_json(result: Result) -> dict[str, object]:
             return _unpacked(packed)
         case Accepted(answer):
             return answer
-        case Refused(error, message):
+        case Rejected(error, message):
             return {"error": error, "message": message}
         case Unsupported(reason):
             return {"unsupported": reason}
-        case Broke(how, detail):
+        case NoAnswer(how, detail):
             return {how: detail}
 
 
 def expected_text(case: Case, path: str = "") -> str:
     """The expectation in one line; where expected and actual differ at a field, only that field, at `path`."""
     match case.expect:
-        case Refuses(_, said):
+        case ExpectRejection(_, said):
             return f"refused ({said})"
-        case AnyOf(readings):
-            shown = ("refused" if isinstance(r, Refuses) else _json(expectation_json(case, r)) for r in readings)
+        case ExpectAnyOf(readings):
+            shown = (
+                "refused" if isinstance(r, ExpectRejection) else _json(expectation_json(case, r)) for r in readings
+            )
             return " or ".join(shown) or "any answer"
-        case Reads() | WritesAs() | Converts() | Sequences() | Appends() | Plays():
+        case (
+            ExpectValue()
+            | ExpectEquivalentBytes()
+            | ExpectConvertedRecords()
+            | ExpectSequenceResults()
+            | ExpectAppend()
+            | ExpectScenario()
+        ):
             return _narrowed(expected_json(case), path)
-        case Delivers() as delivers:
+        case ExpectConsumerView() as delivers:
             return _delivered_text(case, delivers, path)
-        case Writes(data) if path and not path.startswith("@"):
+        case ExpectBytes(data) if path and not path.startswith("@"):
             return _written_text(case.wire, data.hex(), path)
-        case Writes(data):
+        case ExpectBytes(data):
             return _hex_near(data, path)
-        case Measures(size):
+        case ExpectSize(size):
             return str(size)
-        case Exchanges():
+        case ExpectResponses():
             return _narrowed({"value": expected_json(case)["answers"]}, path)
-        case Sends() as sends:
+        case ExpectClientRequests() as sends:
             return _sent_text(sends)
 
 
@@ -242,7 +251,7 @@ _SENT = 128
 """Bytes of a request that stand in a line."""
 
 
-def _sent_text(expect: Sends) -> str:
+def _sent_text(expect: ExpectClientRequests) -> str:
     """What a client is expected to send."""
     if told := due(expect.check):
         return told
@@ -255,7 +264,7 @@ def _sent(data: bytes) -> str:
     return f"sent {data[:_SENT].hex(' ')}{more}"
 
 
-def _delivered_text(case: Case, expect: Delivers, path: str) -> str:
+def _delivered_text(case: Case, expect: ExpectConsumerView, path: str) -> str:
     """What a read is expected to deliver, and what else is right: over damage, or where the documents leave it open."""
     damaged = expect.view.damage is not None
     if path == "error":
@@ -288,18 +297,18 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
             return f"{_SAYS[case.op]} {_converted_text(answer.get('hex'), path)}"
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):
             expect = case.expect
-            name = expect.type if isinstance(expect, WritesAs) else ""
+            name = expect.type if isinstance(expect, ExpectEquivalentBytes) else ""
             return "wrote " + _written_text(codec.wire(name or case.wire), answer["hex"], path)
-        case Accepted(answer) if isinstance(case.expect, Measures) and answer.get("size") is not None:
+        case Accepted(answer) if isinstance(case.expect, ExpectSize) and answer.get("size") is not None:
             return _json(answer["size"])
         case Accepted(answer):
             shown, message = _narrowed(_in_our_notation(case, answer), path, said="accepted"), answer.get("message")
             return f"{shown} ({_cut(message)})" if case.op == "read" and message and isinstance(message, str) else shown
-        case Refused(error, message):
+        case Rejected(error, message):
             return f"refused ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):
             return f"unsupported: {_cut(reason) or 'without a reason'}"
-        case Broke(how, detail):
+        case NoAnswer(how, detail):
             return f"{how}: {_cut(detail) or 'without a message'}"
 
 

@@ -8,7 +8,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from conformance.cases.model import FAILURES, LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
+from conformance.cases.model import (
+    FAILURES,
+    LEVELS,
+    ExpectAnyOf,
+    ExpectAppend,
+    Expectation,
+    ExpectConsumerView,
+    VerdictKind,
+)
 from conformance.judging.failure_causes import Cause
 from conformance.runner.results import Result, Shrunk, TargetRun
 
@@ -83,7 +91,7 @@ class FailureGroup(Struct, frozen=True):
 
 def section_of(result: Result) -> Section | None:
     """The section of a result; None for one that is not a failure."""
-    if result.verdict.kind is Kind.PROTOCOL:
+    if result.verdict.kind is VerdictKind.PROTOCOL:
         return Section.FAULTS
     if result.verdict.kind not in FAILURES:
         return None
@@ -151,7 +159,7 @@ def _size(example: Example) -> tuple[int, int]:
 
 
 def _is_open(expect: Expectation) -> bool:
-    return isinstance(expect, AnyOf) or (isinstance(expect, Delivers | Appends) and expect.open)
+    return isinstance(expect, ExpectAnyOf) or (isinstance(expect, ExpectConsumerView | ExpectAppend) and expect.open)
 
 
 def _rank(group: FailureGroup) -> tuple[int, int, int, str]:

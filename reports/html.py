@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from msgspec import Struct
 
 from conformance import __version__
-from conformance.cases.model import LEVELS, Broke, Kind
+from conformance.cases.model import LEVELS, NoAnswer, VerdictKind
 from conformance.cases.requirement import Requirement
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
@@ -61,10 +61,10 @@ class Failure(Struct, frozen=True):
         if self.group.section is Section.DISPUTED:
             return Part.DISPUTED
         outcome = self.example.result.outcome
-        if isinstance(outcome, Broke) and outcome.how in ("memory", "slow"):
+        if isinstance(outcome, NoAnswer) and outcome.how in ("memory", "slow"):
             return Part.RESOURCES
         kind = self.example.result.verdict.kind
-        return Part.DEATHS if kind in (Kind.CRASH, Kind.TIMEOUT) else Part.PLAIN
+        return Part.DEATHS if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else Part.PLAIN
 
     @property
     def level(self) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from conformance import __version__
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.catalog.pairwise import PREFIX as COVERING
 from conformance.judging.failure_causes import Cause
@@ -136,10 +136,10 @@ def _status(run: TargetRun) -> shape.Status:
 
 def summary(numbers: Tally) -> dict[str, int]:
     """How many results of each verdict, and how many are disputed."""
-    counts: Counter[Kind] = Counter()
+    counts: Counter[VerdictKind] = Counter()
     for (_, kind), count in numbers.verdicts.items():
         counts[kind] += count
-    return {**{str(kind): counts[kind] for kind in Kind}, "disputed": numbers.disputed.total()}
+    return {**{str(kind): counts[kind] for kind in VerdictKind}, "disputed": numbers.disputed.total()}
 
 
 def _cause(group: FailureGroup, cause: Cause) -> shape.Cause:
@@ -168,14 +168,14 @@ def _has_row(result: Result) -> bool:
     counted.
     """
     verdict, label = result.verdict, result.label
-    is_put = verdict.kind is not Kind.SKIP or verdict.detail.startswith(_ASKED)
+    is_put = verdict.kind is not VerdictKind.SKIP or verdict.detail.startswith(_ASKED)
     return is_put or not (label.is_shrinkable or label.op in ONLY_LIVE or label.id.startswith(COVERING))
 
 
 def _result(result: Result) -> shape.Result:
     """A result; where it did not fail, without what its id brings back, and a pass without what is said of others."""
     case, verdict = result.label, result.verdict
-    is_pass = verdict.kind is Kind.PASS
+    is_pass = verdict.kind is VerdictKind.PASS
     differs = case.disputed or result.disputed
     row = shape.Result(
         target=result.target,
@@ -194,9 +194,9 @@ def _result(result: Result) -> shape.Result:
         also=list(result.also) or UNSET,
         codes=result.codes or UNSET,
     )
-    if is_pass or verdict.kind is Kind.SKIP:
+    if is_pass or verdict.kind is VerdictKind.SKIP:
         return row
-    if verdict.kind is Kind.EITHER:
+    if verdict.kind is VerdictKind.EITHER:
         return msgspec.structs.replace(row, actual=actual_json(result))
     return _in_full(row, result)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from conformance.cases.model import Kind, Op
+from conformance.cases.model import Op, VerdictKind
 from conformance.judging.target_comparison import Act
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -74,7 +74,7 @@ class Result(_Part, kw_only=True):
     requirement: str
     level: Level
     basis: Basis | None
-    verdict: Kind
+    verdict: VerdictKind
     detail: Annotated[str | UnsetType, Meta(description="Left out of a pass of which there is nothing to say.")] = UNSET
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")

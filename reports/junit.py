@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.reports.explain import actual_text, expected_text, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Section, section_of
@@ -76,8 +76,8 @@ def _colour(result: Result) -> str:
     if section_of(result) is Section.FAULTS:
         return "error"
     if result.is_unexpected:
-        return "failure" if result.verdict.kind is Kind.FAIL else "error"
-    return "" if result.verdict.kind is Kind.PASS else "skipped"
+        return "failure" if result.verdict.kind is VerdictKind.FAIL else "error"
+    return "" if result.verdict.kind is VerdictKind.PASS else "skipped"
 
 
 def _element(name: str, folder: str, colour: str = "", message: str = "", kind: str = "") -> ET.Element:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from conformance.cases.model import LEVELS, Kind
+from conformance.cases.model import LEVELS, VerdictKind
 from conformance.cases.requirement import Requirement
 from conformance.runner.results import Result, TargetRun
 
@@ -63,7 +63,7 @@ class Row(Struct):
 def state_of(result: Result) -> State:
     """What a result says of its requirement."""
     kind = result.verdict.kind
-    if kind is Kind.SKIP:
+    if kind is VerdictKind.SKIP:
         return State.UNOBSERVED if result.verdict.detail.startswith("unobserved") else State.SKIPPED
     if result.failed and (result.known or result.disputed):
         return State.KNOWN if result.known else State.DISPUTED
@@ -71,12 +71,12 @@ def state_of(result: Result) -> State:
 
 
 _STATES = {
-    Kind.PASS: State.PASSES,
-    Kind.EITHER: State.OPEN,
-    Kind.FAIL: State.FAILS,
-    Kind.CRASH: State.CRASHES,
-    Kind.TIMEOUT: State.TIMES_OUT,
-    Kind.PROTOCOL: State.FAULT,
+    VerdictKind.PASS: State.PASSES,
+    VerdictKind.EITHER: State.OPEN,
+    VerdictKind.FAIL: State.FAILS,
+    VerdictKind.CRASH: State.CRASHES,
+    VerdictKind.TIMEOUT: State.TIMES_OUT,
+    VerdictKind.PROTOCOL: State.FAULT,
 }
 
 
@@ -131,7 +131,7 @@ def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | Non
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
-            if not result.label.is_shrinkable and result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL):
+            if not result.label.is_shrinkable and result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL):
                 found.setdefault(result.label.id, [None] * len(runs))[number] = result
     yield from found.items()
 
@@ -141,10 +141,10 @@ def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tu
     all_met: dict[str, bool] = {}
     for result in run.results:
         kind = result.verdict.kind
-        if kind is Kind.SKIP or (kind is Kind.PASS and result.requirement in all_met):
+        if kind is VerdictKind.SKIP or (kind is VerdictKind.PASS and result.requirement in all_met):
             continue  # most results
         for name in (result.requirement, *result.also):
-            all_met[name] = kind in (Kind.PASS, Kind.EITHER) and all_met.get(name, True)
+            all_met[name] = kind in (VerdictKind.PASS, VerdictKind.EITHER) and all_met.get(name, True)
     levels = {name: requirements[name].level for name in all_met if name in requirements}
     judged = Counter(levels.values())
     ours = Counter(level for name, level in levels.items() if all_met[name])

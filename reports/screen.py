@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from conformance.cases.model import LEVELS, Kind
+from conformance.cases.model import LEVELS, VerdictKind
 from conformance.cases.requirement import Requirement
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
@@ -125,7 +125,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     if run.problem not in ("", verdict):
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
-    cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in Kind]
+    cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in VerdictKind]
     cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
     yield Text("cases: " + (", ".join(f"{count} {name}" for count, name in cases if count) or "none"))
     yield from (_cut(line, 2) for line in skips(numbers.skipped))

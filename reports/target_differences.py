@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from conformance.cases.model import LEVELS, Accepted, Case, CaseKind, Kind, Outcome
+from conformance.cases.model import LEVELS, Accepted, Case, CaseOrigin, Outcome, VerdictKind
 from conformance.judging.failure_causes import Cause
 from conformance.judging.target_comparison import Act, Reading, alike, part_apart, reading_of, stopped_with
 from conformance.reports.explain import actual_text, command, expected_text
@@ -101,7 +101,7 @@ def disagreements(runs: Sequence[TargetRun]) -> tuple[Disagreement, ...]:
     return tuple(sorted(found, key=_rank))
 
 
-_UNJUDGED = (Kind.SKIP, Kind.PROTOCOL)
+_UNJUDGED = (VerdictKind.SKIP, VerdictKind.PROTOCOL)
 
 
 def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
@@ -110,7 +110,7 @@ def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
         result.label.id
         for run in runs
         for result in run.results
-        if result.verdict.kind is not Kind.PASS and result.verdict.kind not in _UNJUDGED
+        if result.verdict.kind is not VerdictKind.PASS and result.verdict.kind not in _UNJUDGED
     }
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
@@ -124,7 +124,7 @@ def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
 
 
 def _is_judged(result: Result) -> bool:
-    return result.verdict.kind not in _UNJUDGED and result.label.kind is not CaseKind.PROBE
+    return result.verdict.kind not in _UNJUDGED and result.label.kind is not CaseOrigin.PROBE
 
 
 def _case_of(results: Sequence[Result | None]) -> Case:
@@ -252,7 +252,7 @@ _BEFORE = re.compile(r"^(accepted: |accepted, |wrote |served |refused \(|crash: 
 
 def _said(case: Case, result: Result, reading: Reading, path: str) -> str:
     """What a target did in a line, narrowed to a field."""
-    if result.verdict.kind is Kind.PASS:
+    if result.verdict.kind is VerdictKind.PASS:
         return "" if reading.act is Act.REFUSES else expected_text(case, path)
     whole = _whole(result.outcome)
     if reading.act is Act.REFUSES and isinstance(whole, Accepted):

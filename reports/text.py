@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from conformance.cases.model import LEVELS, Accepted, CaseKind, Kind
+from conformance.cases.model import LEVELS, Accepted, CaseOrigin, VerdictKind
 from conformance.cases.requirement import Requirement
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
@@ -94,7 +94,7 @@ _SHOWN = 3
 
 def number_of_cases(group: FailureGroup) -> str:
     """How many cases fail for one cause, and of which kind."""
-    if [result.label.kind for result in group.members] == [CaseKind.AD_HOC]:
+    if [result.label.kind for result in group.members] == [CaseOrigin.AD_HOC]:
         return "the case given"
     kinds = {"vector": group.vectors, "generated case": group.generated}
     return " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items() if count)
@@ -161,12 +161,12 @@ def target_summary(run: TargetRun) -> RenderableType:
     # Ten columns that stand in 80, however large the numbers of a run are.
     table = Table(title=None, box=None, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("level", no_wrap=True)
-    for name in (*Kind, "known", "disputed"):
+    for name in (*VerdictKind, "known", "disputed"):
         table.add_column(str(name), justify="right", no_wrap=True)
     numbers = run.numbers
     counts = numbers.unexcused()
     for level in LEVELS:
-        shown = [*(counts[level, kind] for kind in Kind), numbers.known_at(level), numbers.disputed[level]]
+        shown = [*(counts[level, kind] for kind in VerdictKind), numbers.known_at(level), numbers.disputed[level]]
         if any(shown):
             table.add_row(level, *(str(number or "") for number in shown))
     parts: list[RenderableType] = [table]

@@ -22,7 +22,7 @@ from hypothesis import settings
 from json_reports import broken_reports
 from traces import ROOT, Traces
 
-from conformance.catalog.catalog import Cases
+from conformance.catalog.catalog import CaseStore
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.catalog.vector_files import VECTORS, read_vectors, vector_files
 from conformance.definitions.loader import shipped_types
@@ -100,7 +100,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker("once")
 
 
-class UnpackedOnce(Cases):
+class UnpackedOnce(CaseStore):
     """Cases of which each is unpacked when a test first asks for it, and kept: to unpack all takes half a second."""
 
     def __init__(self, cases):

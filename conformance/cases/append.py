@@ -8,14 +8,14 @@ from conformance import codec
 from conformance.cases.log_requests import convert_question
 from conformance.cases.model import (
     Answer,
-    AnyOf,
-    Appends,
-    Converts,
+    ExpectAnyOf,
+    ExpectAppend,
     Expectation,
-    NotAsked,
-    Question,
-    Refuses,
+    ExpectConvertedRecords,
+    ExpectRejection,
+    NotTestable,
     Request,
+    RequestWithExpectation,
     Value,
 )
 from conformance.cases.reference_answers import error_class
@@ -49,36 +49,38 @@ def carried(version: int) -> int:
     return max((magic for magic, first in _FIRST_WITH.items() if version >= first), default=0)
 
 
-def append_question(parts: Request) -> Question:
+def append_question(parts: Request) -> RequestWithExpectation:
     """The question of an `append` request, its parts parsed: what a broker makes of what a producer sends.
 
-    Raises NotAsked for data beside it that a broker may take.
+    Raises NotTestable for data beside it that a broker may take.
     """
     chosen = {name: parts[name] for name in _CHOSEN if name in parts}
     asked, expect = batch_question(parts["hex"], list(codec.entries(parts["hex"])), chosen)
     if "beside" not in parts:
-        return Question(asked, expect)
+        return RequestWithExpectation(asked, expect)
     beside: bytes = parts["beside"]
-    if not isinstance(expect, Appends) or not isinstance(_due(beside, list(codec.entries(beside)), {}), Refuses):
-        raise NotAsked("beside record data that a broker takes stands some that it refuses")
-    whole = Appends(expect.records, expect.free, expect.open, has_beside=True)
-    return Question({**asked, "beside": beside.hex()}, whole)
+    if not isinstance(expect, ExpectAppend) or not isinstance(
+        _due(beside, list(codec.entries(beside)), {}), ExpectRejection
+    ):
+        raise NotTestable("beside record data that a broker takes stands some that it refuses")
+    whole = ExpectAppend(expect.records, expect.free, expect.open, has_beside=True)
+    return RequestWithExpectation({**asked, "beside": beside.hex()}, whole)
 
 
-def batch_question(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Question:
+def batch_question(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> RequestWithExpectation:
     """How a broker is asked to append bytes, which hold these entries, where the request chooses this."""
-    return Question({"hex": data.hex(), **chosen}, _due(data, entries, chosen))
+    return RequestWithExpectation({"hex": data.hex(), **chosen}, _due(data, entries, chosen))
 
 
 def _due(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expectation:
     """What a broker makes of record data; how it takes several batches that are not sound, or none, is left open."""
     if not entries or any(mark.open for entry in entries for mark in entry.violations):
-        return AnyOf()
+        return ExpectAnyOf()
     if len(data) > chosen.get(LIMIT, len(data)):
-        return Refuses(None, "other")
+        return ExpectRejection(None, "other")
     batch = entries[0]
     if len(entries) == 1 and batch.value is not None and "records" in batch.value and not batch.violations:
-        return AnyOf() if batch.remarks else _of_batch(batch.value, chosen)
+        return ExpectAnyOf() if batch.remarks else _of_batch(batch.value, chosen)
     if stored_magic(data) in LAYOUTS:
         return _of_messages(data, entries, chosen)
     if len(entries) > 1:
@@ -86,13 +88,13 @@ def _due(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expect
     return _refused(batch)
 
 
-def _refused(entry: codec.Entry) -> Refuses:
+def _refused(entry: codec.Entry) -> ExpectRejection:
     """The refusal of a batch; the error is that of a checksum where nothing else speaks against the batch."""
     if entry.beside_checksums or not entry.violations:
-        return Refuses(None)
-    otherwise = AnyOf() if entry.value is None or entry.remarks else _of_batch(entry.value, {})
-    is_alone = isinstance(otherwise, Appends) and not otherwise.open
-    return Refuses("corrupt" if is_alone else None, "corrupt")
+        return ExpectRejection(None)
+    otherwise = ExpectAnyOf() if entry.value is None or entry.remarks else _of_batch(entry.value, {})
+    is_alone = isinstance(otherwise, ExpectAppend) and not otherwise.open
+    return ExpectRejection("corrupt" if is_alone else None, "corrupt")
 
 
 def _of_messages(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expectation:
@@ -101,7 +103,7 @@ def _of_messages(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -
     One that producers do not send is left open: of several wrappers, or of messages of both magics.
     """
     if any(entry.violations for entry in entries):
-        return Refuses(None, "malformed" if any(entry.beside_checksums for entry in entries) else "corrupt")
+        return ExpectRejection(None, "malformed" if any(entry.beside_checksums for entry in entries) else "corrupt")
     is_late = chosen.get("produceVersion", 0) > MESSAGES_LAST
     try:
         expect = convert_question(data, BATCHES, 0).expect
@@ -109,26 +111,26 @@ def _of_messages(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -
         if magic < BATCHES:
             down = convert(convert(data, BATCHES, 0), magic)
             expect = convert_question(down, BATCHES).expect
-    except (NotAsked, codec.Unencodable):
-        return AnyOf()
-    assert isinstance(expect, Converts)
+    except (NotTestable, codec.Unencodable):
+        return ExpectAnyOf()
+    assert isinstance(expect, ExpectConvertedRecords)
     is_stamped = any(message.get("timestampType") for entry in entries for message in entry.value["messages"])
     free = ["entry", "magic", *["compression"] * ("compressionType" not in chosen)]
     free += ["timestamp", "timestampType"] * (chosen.get("timestampType") == "LogAppendTime")
-    return Appends(expect.records, tuple(free), open=is_late or is_stamped, most=magic)
+    return ExpectAppend(expect.records, tuple(free), open=is_late or is_stamped, most=magic)
 
 
 def _of_several(entries: Sequence[codec.Entry]) -> Expectation:
     """What becomes of several batches in the data of one partition: a broker refuses them, or takes each."""
     if any(entry.value is None or entry.violations or entry.remarks for entry in entries):
-        return AnyOf()
+        return ExpectAnyOf()
     end, batches = 0, []
     for batch in (entry.value for entry in entries):
-        if batch["magic"] != BATCHES or not isinstance(_of_batch(batch, {}), Appends):
-            return AnyOf()
+        if batch["magic"] != BATCHES or not isinstance(_of_batch(batch, {}), ExpectAppend):
+            return ExpectAnyOf()
         batches.append(appended(batch, end, {}))
         end += batch["recordCount"]
-    return Appends(flattened(batches), ("compression", "entry"), open=True)
+    return ExpectAppend(flattened(batches), ("compression", "entry"), open=True)
 
 
 def _of_batch(batch: Value, chosen: Request) -> Expectation:
@@ -137,15 +139,15 @@ def _of_batch(batch: Value, chosen: Request) -> Expectation:
     It may choose the codec where no setting names one, and chooses the time of LogAppendTime.
     """
     if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
-        return AnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
+        return ExpectAnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
     records = flattened([appended(batch, 0, chosen)])
     magic = carried(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
     if magic < BATCHES:
         try:
             expect = convert_question(appended_bytes(batch, 0, chosen), magic).expect
-        except NotAsked:
-            return AnyOf()
-        if not isinstance(expect, Converts):
+        except NotTestable:
+            return ExpectAnyOf()
+        if not isinstance(expect, ExpectConvertedRecords):
             return expect
         records = expect.records
     free = [*["compression"] * ("compressionType" not in chosen)]
@@ -153,7 +155,7 @@ def _of_batch(batch: Value, chosen: Request) -> Expectation:
     free += ["timestampType"] * bool(batch["timestampType"])
     is_early = chosen.get("produceVersion", MESSAGES_LAST + 1) <= MESSAGES_LAST
     tells_time = magic == BATCHES and not is_early and "timestampType" in chosen
-    return Appends(records, tuple(free), is_early or _may_be_refused(batch), most=magic, tells_time=tells_time)
+    return ExpectAppend(records, tuple(free), is_early or _may_be_refused(batch), most=magic, tells_time=tells_time)
 
 
 def _may_be_refused(batch: Value) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.model import LEVELS, Case, Refuses, Verdict
-from conformance.cases.packed_cases import PackedCase, refused_by
+from conformance.cases.model import LEVELS, Case, ExpectRejection, Verdict
+from conformance.cases.packed_cases import SerializedCase, refused_by
 from conformance.cases.requirement import Requirement
 
 WRITING_OPS = ("encode", "size")
@@ -96,7 +96,7 @@ def of_broker(case: Case, requirements: Mapping[str, Requirement]) -> Case:
     """
     if case.requirement == _LARGEST:
         return _charged(case, requirements[_LARGEST_BY_BROKER])
-    if not isinstance(case.expect, Refuses):
+    if not isinstance(case.expect, ExpectRejection):
         return case
     checked = _MESSAGES_CHECKED if case.type == "MESSAGE_SET" else _CHECKED
     return _charged(case, requirements[checked if case.expect.said == "corrupt" else _VALIDATED])
@@ -106,14 +106,14 @@ def _charged(case: Case, row: Requirement) -> Case:
     return replace(case, requirement=row.id, level=row.level, disputed=row.disputed(case.op))
 
 
-def basis_of(row: Requirement, case: Case | PackedCase) -> str:
+def basis_of(row: Requirement, case: Case | SerializedCase) -> str:
     """The basis on which a case is judged by a row.
 
     A document that states the layout does not state that bytes or values which break it are refused: where a refusal
     is due and the row does not itself say that, it is implied (docs/concepts.md#requirements).
     """
     refusal = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
-    refused = case.refused_by if isinstance(case, PackedCase) else refused_by(case)
+    refused = case.refused_by if isinstance(case, SerializedCase) else refused_by(case)
     is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in refused
     return "implied" if is_only_implied else row.basis
 

@@ -30,7 +30,7 @@ from conformance.cases.client_scenarios import (
     REFUSED,
     TRANSACTIONAL,
 )
-from conformance.cases.model import Answer, Question, Request, Sends, Value
+from conformance.cases.model import Answer, ExpectClientRequests, Request, RequestWithExpectation, Value
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, message_of, names, wire_in
 from conformance.semantics.consumer_view import ISOLATIONS
@@ -87,9 +87,9 @@ def _record(offset: int) -> Value:
     return {"offset": offset, "timestamp": 1_700_000_000_000 + offset, "key": b"k", "value": b"v", "headers": ()}
 
 
-def send_question(parts: Request) -> Question:
+def send_question(parts: Request) -> RequestWithExpectation:
     """The question of a `send` request, its parts parsed."""
-    return Question(parts, Sends(parts["check"], parts["isolation"], parts.get("of", "")))
+    return RequestWithExpectation(parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")))
 
 
 def sent(_: codec.Wire, parts: Request) -> Answer:

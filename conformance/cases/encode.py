@@ -7,7 +7,16 @@ from contextlib import suppress
 from itertools import product
 
 from conformance import codec
-from conformance.cases.model import AnyOf, NotAsked, Question, Refuses, Request, Value, Writes, WritesAs
+from conformance.cases.model import (
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    NotTestable,
+    Request,
+    RequestWithExpectation,
+    Value,
+)
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import LONE
 from conformance.codec.message_spec import type_name
@@ -23,8 +32,8 @@ _COMPRESSIBLE = 1000
 """Bytes of plain records from which on every encoder compresses; fewer it may write as they are."""
 
 
-def encode_question(wire: codec.Wire, value: Value, data: bytes) -> Question:
-    """How an encoder is asked for a value that lies in `data`, and what it must write. Raises NotAsked.
+def encode_question(wire: codec.Wire, value: Value, data: bytes) -> RequestWithExpectation:
+    """How an encoder is asked for a value that lies in `data`, and what it must write. Raises NotTestable.
 
     `value` is the whole value, as the reference reads it; only of a message, fields at their default may be missing.
     """
@@ -32,14 +41,16 @@ def encode_question(wire: codec.Wire, value: Value, data: bytes) -> Question:
     try:
         written = codec.encode(wire, value, **parameters)
     except codec.Unencodable as error:
-        raise NotAsked(f"the value has no encoding ({error})") from None
-    return Question(parts, encode_expectation(wire, value, data, written))
+        raise NotTestable(f"the value has no encoding ({error})") from None
+    return RequestWithExpectation(parts, encode_expectation(wire, value, data, written))
 
 
-def encode_expectation(wire: codec.Wire, value: Value, data: bytes, written: bytes) -> Writes | WritesAs:
+def encode_expectation(
+    wire: codec.Wire, value: Value, data: bytes, written: bytes
+) -> ExpectBytes | ExpectEquivalentBytes:
     """What an encoder that is asked for `value` must write.
 
-    The value lies in `data`; the reference writes `written` for it. Raises NotAsked where not every encoder can be
+    The value lies in `data`; the reference writes `written` for it. Raises NotTestable where not every encoder can be
     asked for these bytes.
     """
     if wire.name == "RECORD_BATCH":
@@ -47,11 +58,11 @@ def encode_expectation(wire: codec.Wire, value: Value, data: bytes, written: byt
     if wire.name == "MESSAGE_SET":
         return _set_expectation(value, data, written)
     if written != data:
-        raise NotAsked("these are not the bytes that an encoder writes")
-    return WritesAs(codec.decode(wire, data).value) if is_free(wire) else Writes(data)
+        raise NotTestable("these are not the bytes that an encoder writes")
+    return ExpectEquivalentBytes(codec.decode(wire, data).value) if is_free(wire) else ExpectBytes(data)
 
 
-def refusal(wire: codec.Wire, value: Value) -> Refuses | AnyOf:
+def refusal(wire: codec.Wire, value: Value) -> ExpectRejection | ExpectAnyOf:
     """What must come of a value without an encoding.
 
     It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,
@@ -59,15 +70,15 @@ def refusal(wire: codec.Wire, value: Value) -> Refuses | AnyOf:
     of them (decisions#how-we-judge-with-this-page, rule 8), and text without the lone surrogates in it
     (decisions#strings-bytes-arrays).
     """
-    refused = Refuses(None, "invalid-value")
+    refused = ExpectRejection(None, "invalid-value")
     ignoring = LEADER_EPOCH if wire.name == "RECORD_BATCH" else (0, 0)
     written = []
     for mended in _mended(wire, value):
         with suppress(codec.Unencodable):
-            written.append(Writes(codec.encode(wire, mended), ignoring))
+            written.append(ExpectBytes(codec.encode(wire, mended), ignoring))
     if written and (is_free(wire) or (wire.name == "RECORD_BATCH" and value.get("compression"))):
-        return AnyOf()
-    return AnyOf((refused, *written)) if written else refused
+        return ExpectAnyOf()
+    return ExpectAnyOf((refused, *written)) if written else refused
 
 
 def _mended(wire: codec.Wire, value: Value) -> Iterable[Value]:
@@ -132,22 +143,22 @@ def batch_to_encode(value: Value) -> Request:
     return request
 
 
-def _batch_expectation(value: Value, data: bytes, written: bytes) -> Writes | WritesAs:
+def _batch_expectation(value: Value, data: bytes, written: bytes) -> ExpectBytes | ExpectEquivalentBytes:
     start, stop = LEADER_EPOCH
     places = [record["offset"] - value["baseOffset"] for record in value["records"]]
     if places != list(range(len(places))):
-        raise NotAsked("an encoder gives the records of a batch offsets without gaps, so no others are asked for")
+        raise NotTestable("an encoder gives the records of a batch offsets without gaps, so no others are asked for")
     if value["compression"] == 0:
         if written[:start] != data[:start] or written[stop:] != data[stop:]:
-            raise NotAsked("these are not the bytes that an encoder writes")
-        return Writes(data, LEADER_EPOCH)
+            raise NotTestable("these are not the bytes that an encoder writes")
+        return ExpectBytes(data, LEADER_EPOCH)
     read = codec.decode("RECORD_BATCH", data).value
     plain = sum(len(codec.wire("RECORD").encode(record)) for record in read["records"])
     _check_pays(plain, len(written) - HEADER_SIZE)
     kept = _judged_fields(read)
     if written != data and _judged_fields(codec.decode("RECORD_BATCH", written).value) != kept:
-        raise NotAsked("the request cannot say all that these bytes hold")
-    return WritesAs(kept)
+        raise NotTestable("the request cannot say all that these bytes hold")
+    return ExpectEquivalentBytes(kept)
 
 
 def _judged_fields(batch: Value) -> Value:
@@ -155,9 +166,9 @@ def _judged_fields(batch: Value) -> Value:
 
 
 def _check_pays(plain: int, compressed: int) -> None:
-    """Raise NotAsked for records that an encoder may leave uncompressed, by their sizes in bytes."""
+    """Raise NotTestable for records that an encoder may leave uncompressed, by their sizes in bytes."""
     if plain < _COMPRESSIBLE or compressed > plain // 2:
-        raise NotAsked(
+        raise NotTestable(
             f"an encoder may leave these records uncompressed ({plain} bytes, compressed {compressed}): only from "
             f"{_COMPRESSIBLE} bytes on that shrink to half is compression asked for"
         )
@@ -167,24 +178,24 @@ def _check_pays(plain: int, compressed: int) -> None:
 
 
 def _one_format(entries: Value) -> tuple[int, int]:
-    """Magic and codec of all entries of a log. Raises NotAsked where these differ."""
+    """Magic and codec of all entries of a log. Raises NotTestable where these differ."""
     formats = {(entry["magic"], entry["compression"]) for entry in entries}
     if len(formats) != 1:
-        raise NotAsked("an encoder writes messages of one magic and codec, so no others are asked for")
+        raise NotTestable("an encoder writes messages of one magic and codec, so no others are asked for")
     return next(iter(formats))
 
 
-def _set_expectation(messages: Value, data: bytes, written: bytes) -> Writes | WritesAs:
+def _set_expectation(messages: Value, data: bytes, written: bytes) -> ExpectBytes | ExpectEquivalentBytes:
     """Plain messages, or one wrapper with all of them."""
     log = codec.decode("LOG", data).value
     magic, compression = _one_format(log["batches"])
     if any(message.get("timestampType") for message in messages):
-        raise NotAsked("only a broker writes LogAppendTime, so no encoder is asked for it")
+        raise NotTestable("only a broker writes LogAppendTime, so no encoder is asked for it")
     if compression == 0:
         if written != data:
-            raise NotAsked("these are not the bytes that an encoder writes")
-        return Writes(data)
+            raise NotTestable("these are not the bytes that an encoder writes")
+        return ExpectBytes(data)
     _check_pays(len(codec.encode("MESSAGE_SET", messages, magic=magic)), len(written))
     if written != data and codec.decode("LOG", written).value != log:
-        raise NotAsked("the request cannot say all that these bytes hold")
-    return WritesAs(log, "LOG")
+        raise NotTestable("the request cannot say all that these bytes hold")
+    return ExpectEquivalentBytes(log, "LOG")

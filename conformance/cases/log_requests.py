@@ -12,16 +12,16 @@ from msgspec import structs
 
 from conformance import codec
 from conformance.cases.model import (
-    AnyOf,
-    Converts,
-    Delivers,
+    ExpectAnyOf,
     Expectation,
-    NotAsked,
-    Plays,
-    Question,
-    Refuses,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectRejection,
+    ExpectScenario,
+    ExpectSequenceResults,
+    NotTestable,
     Request,
-    Sequences,
+    RequestWithExpectation,
     Value,
 )
 from conformance.codec.compression import CODEC_NAMES
@@ -61,7 +61,7 @@ _ORDER = (
 # --- read ---------------------------------------------------------------------------------------------
 
 
-def fetch_question(parts: Request) -> Question:
+def fetch_question(parts: Request) -> RequestWithExpectation:
     """The question of a `read` request, its parts parsed."""
     return read_question(
         parts["hex"],
@@ -87,7 +87,7 @@ def read_question(
     high_watermark: int | None = None,
     aborted: Iterable[dict[str, int]] = (),
     check_crcs: bool = True,
-) -> Question:
+) -> RequestWithExpectation:
     """How a log is fetched, by default from its first offset and uncommitted, and what an application sees of it.
 
     `entries` are those of the log, where they were read already.
@@ -108,7 +108,7 @@ def read_question(
         "aborted": ABORTED.render(listed) if listed else [],
         **({} if check_crcs else {"checkCrcs": False}),
     }
-    return Question(request, _delivery(seen, unchecked) if check_crcs else _unchecked(unchecked, entries))
+    return RequestWithExpectation(request, _delivery(seen, unchecked) if check_crcs else _unchecked(unchecked, entries))
 
 
 def _unchecked(seen: View, entries: Sequence[codec.Entry]) -> Expectation:
@@ -139,10 +139,10 @@ def _delivery(seen: View, unchecked: View) -> Expectation:
     met = [mark for mark in seen.remarks if not _is_behind_checksum(mark, damage)]
     free = any(mark.openness is codec.Openness.ANY_VALUE or mark.requirement in _ORDER for mark in met)
     if moved or free or (damage is not None and damage.open):
-        return AnyOf()
+        return ExpectAnyOf()
     # Nothing but a cut entry: Apache Kafka's consumer raises an error too, as such a fetch never moves on.
     stuck = seen.partial and not seen.ends
-    return Delivers(seen, unchecked, open=bool(met) or stuck)
+    return ExpectConsumerView(seen, unchecked, open=bool(met) or stuck)
 
 
 def _is_behind_checksum(mark: codec.Violation, damage: codec.Violation | None) -> bool:
@@ -171,7 +171,11 @@ def _first_seen(data: bytes, entries: Sequence[codec.Entry]) -> int:
 
 def softened(expect: Expectation) -> Expectation:
     """The expectation of a fetch where a vector says that refusing the bytes is right too."""
-    return Delivers(expect.view, expect.unchecked, open=True) if isinstance(expect, Delivers) else expect
+    return (
+        ExpectConsumerView(expect.view, expect.unchecked, open=True)
+        if isinstance(expect, ExpectConsumerView)
+        else expect
+    )
 
 
 def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offset: int) -> Expectation:
@@ -181,7 +185,7 @@ def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offse
     """
     value = _batch_as_stated(data, stated["records"]) if isinstance(stated, dict) else _messages_as_stated(stated)
     if value is None:
-        return AnyOf()
+        return ExpectAnyOf()
     mark = codec.Violation(requirement, 0, "it may be refused", openness=codec.Openness.OPEN)
     return read_question(data, [codec.Entry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
 
@@ -202,73 +206,75 @@ def _messages_as_stated(messages: Sequence[Value]) -> Value | None:
 
 def is_checksum_case(expect: Expectation) -> bool:
     """Whether only a checksum is wrong, which a consumer should check and need not."""
-    damage = expect.view.damage if isinstance(expect, Delivers) else None
+    damage = expect.view.damage if isinstance(expect, ExpectConsumerView) else None
     return damage is not None and damage.requirement in CHECKSUM_RULES
 
 
 # --- convert ------------------------------------------------------------------------------------------
 
 
-def conversion_question(parts: Request) -> Question:
-    """The question of a `convert` request, its parts parsed. Raises NotAsked."""
+def conversion_question(parts: Request) -> RequestWithExpectation:
+    """The question of a `convert` request, its parts parsed. Raises NotTestable."""
     return convert_question(parts["hex"], parts["magic"], parts.get("baseOffset"))
 
 
-def convert_question(data: bytes, magic: int, base_offset: int | None = None) -> Question:
+def convert_question(data: bytes, magic: int, base_offset: int | None = None) -> RequestWithExpectation:
     """How a target is asked to convert a log to a magic, and what the log must become.
 
-    Raises NotAsked (decisions#conversions) for a log that is damaged, open to readings or cut off; to magic 2, for one
-    that has batches already or timestamps that a batch cannot hold; and with a base offset, for one that a producer
-    does not send as one record set: that is one wrapper, or plain messages of one magic.
+    Raises NotTestable (decisions#conversions) for a log that is damaged, open to readings or cut off; to magic 2, for
+    one that has batches already or timestamps that a batch cannot hold; and with a base offset, for one that a
+    producer does not send as one record set: that is one wrapper, or plain messages of one magic.
     """
     read = codec.decode("LOG", data)
     if not read.ok or read.remarks:
-        raise NotAsked(f"a broker does not convert such a log: {(*read.violations, *read.remarks)[0]}")
+        raise NotTestable(f"a broker does not convert such a log: {(*read.violations, *read.remarks)[0]}")
     if read.value["partial"]:
-        raise NotAsked("the documents do not say what becomes of a cut entry")
+        raise NotTestable("the documents do not say what becomes of a cut entry")
     batches = read.value["batches"]
     kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
     if magic == 0 and any(batch["magic"] and batch["compression"] == _LZ4 for batch in batches):
-        raise NotAsked("magic 0 has no lz4, and the documents do not say what becomes of it")
+        raise NotTestable("magic 0 has no lz4, and the documents do not say what becomes of it")
     if magic == 2 and any(of == magic for of, _ in kinds):
-        raise NotAsked("a log that has batches of magic 2 already is not converted up")
+        raise NotTestable("a log that has batches of magic 2 already is not converted up")
     if magic == 2 and any(_is_untimed(message) for batch in batches for message in batch["messages"]):
-        raise NotAsked("a negative LogAppendTime: Apache Kafka refuses it, others may keep it")
+        raise NotTestable("a negative LogAppendTime: Apache Kafka refuses it, others may keep it")
     if base_offset is not None and (len(kinds) != 1 or (len(batches) > 1 and kinds.pop()[1])):
-        raise NotAsked("with a base offset, the log is one wrapper, or plain messages of one magic")
+        raise NotTestable("with a base offset, the log is one wrapper, or plain messages of one magic")
     request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
     try:
         rewritten(batches, magic, base_offset)
     except codec.Unencodable as error:
         if magic == 2:
-            raise NotAsked(f"a batch cannot hold these records: {error}") from None
-        return Question(request, Refuses(None, "invalid-value"))
-    return Question(request, conversion_of(batches, magic, base_offset))
+            raise NotTestable(f"a batch cannot hold these records: {error}") from None
+        return RequestWithExpectation(request, ExpectRejection(None, "invalid-value"))
+    return RequestWithExpectation(request, conversion_of(batches, magic, base_offset))
 
 
-def conversion_of(batches: Sequence[Value], magic: int, base_offset: int | None = None) -> Converts:
+def conversion_of(batches: Sequence[Value], magic: int, base_offset: int | None = None) -> ExpectConvertedRecords:
     """What the batches of a LOG value must become in a magic. Raises Unencodable for a base offset below magic 2.
 
     A converter is free in how it spreads records over entries, unless it renumbers them: then it makes one batch.
     """
     records = converted(batches, magic, base_offset)
     if base_offset is None:
-        return Converts(tuple({name: record[name] for name in record if name != "entry"} for record in records))
-    return Converts(tuple({**record, "entry": 0} for record in records))
+        return ExpectConvertedRecords(
+            tuple({name: record[name] for name in record if name != "entry"} for record in records)
+        )
+    return ExpectConvertedRecords(tuple({**record, "entry": 0} for record in records))
 
 
 def _is_untimed(message: Value) -> bool:
     return bool(message.get("timestampType")) and message["timestamp"] < 0
 
 
-def fates_question(parts: Request) -> Question:
+def fates_question(parts: Request) -> RequestWithExpectation:
     """The question of a `sequence` request, its parts parsed."""
     return sequence_question(parts["batches"])
 
 
-def sequence_question(batches: Sequence[Value]) -> Question:
+def sequence_question(batches: Sequence[Value]) -> RequestWithExpectation:
     """How a target is asked for the fate of batches, and what it must answer."""
-    return Question({"batches": BATCHES.render(batches)}, Sequences(tuple(judged(batches))))
+    return RequestWithExpectation({"batches": BATCHES.render(batches)}, ExpectSequenceResults(tuple(judged(batches))))
 
 
 # --- scenario -----------------------------------------------------------------------------------------
@@ -281,11 +287,11 @@ def steps_of(given: object) -> tuple[Step, ...]:
     return parsed_steps(given)
 
 
-def scenario_question(parts: Request) -> Question:
+def scenario_question(parts: Request) -> RequestWithExpectation:
     """The question of a `scenario` request, its parts parsed: what a broker tells of steps one after the other."""
     from conformance.semantics.broker_steps import rendered_steps
     from conformance.semantics.reference_broker import ScenarioBroker, outcomes
 
     steps = parts["steps"]
     due = outcomes(steps, ScenarioBroker().play(steps))
-    return Question({"steps": rendered_steps(steps)}, Plays(steps, tuple(due)))
+    return RequestWithExpectation({"steps": rendered_steps(steps)}, ExpectScenario(steps, tuple(due)))

@@ -36,14 +36,14 @@ REFUSED = "refused"
 # --- what is expected ---------------------------------------------------------------------------------
 
 
-class Reads(Struct, frozen=True):
+class ExpectValue(Struct, frozen=True):
     """The bytes decode to a value (possibly partial), from so many bytes."""
 
     value: Value
     consumed: int | None
 
 
-class Refuses(Struct, frozen=True):
+class ExpectRejection(Struct, frozen=True):
     """The input is refused; the class of the error is judged, at level should, only where `error` is given."""
 
     error: str | None = None
@@ -51,20 +51,20 @@ class Refuses(Struct, frozen=True):
     """The class as the vector words it, for display."""
 
 
-class Writes(Struct, frozen=True):
+class ExpectBytes(Struct, frozen=True):
     """The value encodes to exactly these bytes, but for those in `ignoring` (from, to)."""
 
     data: bytes
     ignoring: tuple[int, int] = (0, 0)
 
 
-class AnyOf(Struct, frozen=True):
+class ExpectAnyOf(Struct, frozen=True):
     """An open place: one of these readings, or, with none listed, whatever the target makes of it."""
 
-    readings: tuple[Reads | Refuses | Writes, ...] = ()
+    readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...] = ()
 
 
-class WritesAs(Struct, frozen=True):
+class ExpectEquivalentBytes(Struct, frozen=True):
     """The value encodes to bytes that the reference reads as this value (compression leaves encoders free)."""
 
     value: Value
@@ -72,13 +72,13 @@ class WritesAs(Struct, frozen=True):
     """The type to read them as, where that shows more than the case's own."""
 
 
-class Measures(Struct, frozen=True):
+class ExpectSize(Struct, frozen=True):
     """The value takes so many bytes."""
 
     size: int
 
 
-class Delivers(Struct, frozen=True):
+class ExpectConsumerView(Struct, frozen=True):
     """A fetch shows an application this much of a log."""
 
     view: View
@@ -88,19 +88,19 @@ class Delivers(Struct, frozen=True):
     """Some of it stands at an open place, so that refusing it is right too."""
 
 
-class Converts(Struct, frozen=True):
+class ExpectConvertedRecords(Struct, frozen=True):
     """The log becomes one with these records (as CONVERTED shows them)."""
 
     records: tuple[dict[str, Value], ...]
 
 
-class Sequences(Struct, frozen=True):
+class ExpectSequenceResults(Struct, frozen=True):
     """For each batch one of these answers is due."""
 
     answers: tuple[frozenset[str], ...]
 
 
-class Appends(Struct, frozen=True):
+class ExpectAppend(Struct, frozen=True):
     """A broker takes the batch, gives it the next offset of the log, and serves these records of it from there on."""
 
     records: tuple[dict[str, Value], ...]
@@ -117,7 +117,7 @@ class Appends(Struct, frozen=True):
     """The time that a broker tells is judged: that of the append, where the topic has it, or none."""
 
 
-class Sends(Struct, frozen=True):
+class ExpectClientRequests(Struct, frozen=True):
     """The requests that a client sends hold what `check` is about."""
 
     check: str
@@ -128,7 +128,7 @@ class Sends(Struct, frozen=True):
     """The requests that are judged, such as `Fetch`; empty for all."""
 
 
-class Due(Struct, frozen=True):
+class ExpectedResponse(Struct, frozen=True):
     """What is due for a frame that a broker is sent."""
 
     name: str
@@ -144,15 +144,15 @@ class Due(Struct, frozen=True):
     """Whether its size announces more bytes than it has, so that a broker may wait for them."""
 
 
-class Exchanges(Struct, frozen=True):
+class ExpectResponses(Struct, frozen=True):
     """A broker answers frames, in their order."""
 
-    due: tuple[Due, ...]
+    due: tuple[ExpectedResponse, ...]
     unanswered: str = ""
     """The requirement that is broken where no answer comes, if that is not the case's own."""
 
 
-class Plays(Struct, frozen=True):
+class ExpectScenario(Struct, frozen=True):
     """A broker does these steps, one after the other."""
 
     steps: tuple[Step, ...]
@@ -160,24 +160,32 @@ class Plays(Struct, frozen=True):
     """What is due of each: `ok`, `refused`, `either`, or the values of the records that a consumer is shown."""
 
 
-WholeLog = Delivers | Converts | Sequences | Sends | Appends | Exchanges | Plays
+WholeLog = (
+    ExpectConsumerView
+    | ExpectConvertedRecords
+    | ExpectSequenceResults
+    | ExpectClientRequests
+    | ExpectAppend
+    | ExpectResponses
+    | ExpectScenario
+)
 """What must come of an operation that names no type."""
 
-Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | WholeLog
+Expectation = ExpectValue | ExpectRejection | ExpectAnyOf | ExpectBytes | ExpectEquivalentBytes | ExpectSize | WholeLog
 
 
-class Question(NamedTuple):
+class RequestWithExpectation(NamedTuple):
     """The parts of a request, but for the operation and the type, and what must come of it."""
 
     parts: Request
     expect: Expectation
 
 
-class NotAsked(NotationError):
+class NotTestable(NotationError):
     """A request in good form that no target is given, because correct targets may answer it differently."""
 
 
-class CaseKind(StrEnum):
+class CaseOrigin(StrEnum):
     """Where a case comes from."""
 
     VECTOR = "vector"
@@ -191,7 +199,7 @@ class CaseKind(StrEnum):
     """Made smaller from a case that failed."""
 
 
-SHRINKABLE = (CaseKind.GENERATED, CaseKind.AD_HOC, CaseKind.SHRUNK)
+SHRINKABLE = (CaseOrigin.GENERATED, CaseOrigin.AD_HOC, CaseOrigin.SHRUNK)
 """The kinds of cases that a smaller one may stand for: vectors and probes are reported as they are."""
 
 
@@ -224,7 +232,7 @@ class Case:
     found_in: str = ""
     origin: str = ""
     """The folder given with --vectors that it came from, if any."""
-    kind: CaseKind = CaseKind.VECTOR
+    kind: CaseOrigin = CaseOrigin.VECTOR
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
     bulk: int = 0
@@ -251,7 +259,7 @@ class Case:
     @property
     def needs_surrogates(self) -> bool:
         """Whether it asks for strings that not every reader of JSON takes, and no answer to that is due."""
-        return isinstance(self.expect, AnyOf) and not is_text(self.request)
+        return isinstance(self.expect, ExpectAnyOf) and not is_text(self.request)
 
 
 # --- what a target did --------------------------------------------------------------------------------
@@ -266,7 +274,7 @@ class Accepted:
     """Bytes of the answer as it came; 0 where nobody counted them."""
 
 
-class Refused(Struct, frozen=True):
+class Rejected(Struct, frozen=True):
     """`ok: false`: the target rejects the input."""
 
     error: str
@@ -284,7 +292,7 @@ class Unsupported(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
+class NoAnswer:
     """No answer in the protocol's sense: how, and what was seen."""
 
     how: Literal["crash", "timeout", "protocol", "memory", "slow"]
@@ -293,17 +301,17 @@ class Broke:
     """It did not happen again when the question was put alone."""
     unprovoked: bool = False
     """It used up its memory over a small request."""
-    answered: Accepted | Refused | Broke | Unsupported | None = field(default=None, compare=False)
+    answered: Accepted | Rejected | NoAnswer | Unsupported | None = field(default=None, compare=False)
     """What it answered in the end, where that was out of proportion."""
 
 
-Outcome = Accepted | Refused | Unsupported | Broke
+Outcome = Accepted | Rejected | Unsupported | NoAnswer
 
 
 # --- the verdict on it --------------------------------------------------------------------------------
 
 
-class Kind(StrEnum):
+class VerdictKind(StrEnum):
     """The verdicts of docs/concepts.md#verdicts."""
 
     PASS = "pass"  # noqa: S105 - a verdict, no password
@@ -315,14 +323,14 @@ class Kind(StrEnum):
     PROTOCOL = "protocol"
 
 
-FAILURES = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+FAILURES = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT)
 """Verdicts on a target that broke a requirement."""
 
 
 class Verdict(Struct, frozen=True):
     """The verdict on an outcome. Requirement and level are given only where they differ from the case's."""
 
-    kind: Kind
+    kind: VerdictKind
     detail: str = ""
     path: str = ""
     """The field at which expected and actual part, where one is known."""
@@ -332,4 +340,4 @@ class Verdict(Struct, frozen=True):
     flaky: bool = False
 
 
-PASSED = Verdict(Kind.PASS)
+PASSED = Verdict(VerdictKind.PASS)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases import client_requests, client_scenarios, log_requests, reference_answers
-from conformance.cases.model import Answer, Case, Op, Question, Request, Value
+from conformance.cases.model import Answer, Case, Op, Request, RequestWithExpectation, Value
 from conformance.codec import json_notation as n
 from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
@@ -76,7 +76,7 @@ def _later(module: str, name: str) -> Callable[..., Value]:
 Parser = Callable[[object], Value]
 
 
-class Part(Struct, frozen=True):
+class RequestField(Struct, frozen=True):
     """A field of a request: its name, what turns its notation into a value, and whether users may leave it out."""
 
     name: str
@@ -90,11 +90,11 @@ class Part(Struct, frozen=True):
 class Operation(Struct, frozen=True):
     """One operation of the line protocol."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RequestField, ...]
     answer: Callable[[codec.Wire, Request], Answer]
     """How the reference answers: from a type and parsed parts, none of them missing that the protocol demands."""
-    question: Callable[[Request], Question] | None = None
-    """What a target is asked about a whole log, and what must come of it, from parsed parts. Raises NotAsked."""
+    question: Callable[[Request], RequestWithExpectation] | None = None
+    """What a target is asked about a whole log, and what must come of it, from parsed parts. Raises NotTestable."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,11 +118,11 @@ class Operation(Struct, frozen=True):
         return parsed
 
 
-_HEX = Part("hex", _bytes, is_shrunk=True)
+_HEX = RequestField("hex", _bytes, is_shrunk=True)
 _VALUE = (
-    Part("value", is_shrunk=True),
-    Part("magic", n.NUMBER.parse, needed=False),
-    Part("compression", n.Names(CODEC_NAMES).parse, needed=False),
+    RequestField("value", is_shrunk=True),
+    RequestField("magic", n.NUMBER.parse, needed=False),
+    RequestField("compression", n.Names(CODEC_NAMES).parse, needed=False),
 )
 """Magic and compression stand beside the value of a MESSAGE_SET, which does not tell them."""
 
@@ -133,29 +133,31 @@ OPERATIONS: dict[str, Operation] = {
     "read": Operation(
         (
             _HEX,
-            Part("isolation", _one_of(ISOLATIONS)),
-            Part("fetchOffset", _int64, needed=False),
-            Part("highWatermark", _int64, needed=False),
-            Part("aborted", _complete(log_requests.ABORTED), needed=False, is_shrunk=True),
-            Part("checkCrcs", n.TRUTH.parse, needed=False),
+            RequestField("isolation", _one_of(ISOLATIONS)),
+            RequestField("fetchOffset", _int64, needed=False),
+            RequestField("highWatermark", _int64, needed=False),
+            RequestField("aborted", _complete(log_requests.ABORTED), needed=False, is_shrunk=True),
+            RequestField("checkCrcs", n.TRUTH.parse, needed=False),
         ),
         reference_answers.seen,
         log_requests.fetch_question,
     ),
     "convert": Operation(
-        (_HEX, Part("magic", n.NUMBER.parse), Part("baseOffset", _int64, needed=False)),
+        (_HEX, RequestField("magic", n.NUMBER.parse), RequestField("baseOffset", _int64, needed=False)),
         reference_answers.converted,
         log_requests.conversion_question,
     ),
     "sequence": Operation(
-        (Part("batches", _complete(BATCHES), is_shrunk=True),), reference_answers.sequenced, log_requests.fates_question
+        (RequestField("batches", _complete(BATCHES), is_shrunk=True),),
+        reference_answers.sequenced,
+        log_requests.fates_question,
     ),
     "send": Operation(
         (
-            Part("conversation", _one_of(client_scenarios.CONVERSATIONS)),
-            Part("isolation", _one_of(ISOLATIONS)),
-            Part("check", _one_of(client_scenarios.CHECKS)),
-            Part("of", n.TEXT.parse, needed=False),
+            RequestField("conversation", _one_of(client_scenarios.CONVERSATIONS)),
+            RequestField("isolation", _one_of(ISOLATIONS)),
+            RequestField("check", _one_of(client_scenarios.CHECKS)),
+            RequestField("of", n.TEXT.parse, needed=False),
         ),
         client_requests.sent,
         client_requests.send_question,
@@ -163,23 +165,28 @@ OPERATIONS: dict[str, Operation] = {
     "append": Operation(
         (
             _HEX,
-            *(Part(name, _one_of(values), needed=False) for name, values in SETTINGS.items()),
+            *(RequestField(name, _one_of(values), needed=False) for name, values in SETTINGS.items()),
             *(
-                Part(name, n.NUMBER.parse, needed=False)
+                RequestField(name, n.NUMBER.parse, needed=False)
                 for name in ("maxMessageBytes", "produceVersion", "fetchVersion")
             ),
-            Part("beside", _bytes, needed=False),
+            RequestField("beside", _bytes, needed=False),
         ),
         _later("append", "answer"),
         _later("append", "append_question"),
     ),
     "exchange": Operation(
-        (Part("frames", _later("raw_requests", "frames_of")), Part("pipelined", n.TRUTH.parse, needed=False)),
+        (
+            RequestField("frames", _later("raw_requests", "frames_of")),
+            RequestField("pipelined", n.TRUTH.parse, needed=False),
+        ),
         _later("raw_requests", "exchanged"),
         _later("raw_requests", "exchange_question"),
     ),
     "scenario": Operation(
-        (Part("steps", _later("log_requests", "steps_of")),), reference_answers.played, log_requests.scenario_question
+        (RequestField("steps", _later("log_requests", "steps_of")),),
+        reference_answers.played,
+        log_requests.scenario_question,
     ),
 }
 """Every operation by its name."""

@@ -22,15 +22,15 @@ from conformance.cases.model import (
     Accepted,
     Answer,
     Case,
-    CaseKind,
-    Delivers,
+    CaseOrigin,
     Expectation,
-    Measures,
+    ExpectBytes,
+    ExpectConsumerView,
+    ExpectRejection,
+    ExpectSize,
+    ExpectValue,
     Op,
-    Reads,
-    Refuses,
     Request,
-    Writes,
 )
 from conformance.codec import MessageWire, Violation, Wire
 from conformance.definitions.loader import shipped_types
@@ -51,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class PackedCase(NamedTuple):
+class SerializedCase(NamedTuple):
     """A case as bytes, and beside them what it is chosen, counted, asked and listed by."""
 
     id: str
@@ -60,7 +60,7 @@ class PackedCase(NamedTuple):
     requirement: str
     level: str
     since: str
-    kind: CaseKind
+    kind: CaseOrigin
     origin: str
     disputed: frozenset[str]
     codecs: frozenset[str]
@@ -163,9 +163,9 @@ class PackedCase(NamedTuple):
 def refused_by(case: Case) -> tuple[str, ...]:
     """The requirements by which a refusal is due in a case, if one is."""
     match case.expect:
-        case Refuses():
+        case ExpectRejection():
             return (case.requirement,)
-        case Delivers(view) if view.damage is not None:
+        case ExpectConsumerView(view) if view.damage is not None:
             return case.requirement, view.damage.requirement
     return ()
 
@@ -175,14 +175,14 @@ def refusal_due(case: Case) -> str | None:
     if case.op not in PLAIN_OPS:
         return None
     match case.expect:
-        case Refuses(error):
+        case ExpectRejection(error):
             return error or ""
-        case Delivers(View(damage=Violation())):
+        case ExpectConsumerView(View(damage=Violation())):
             return ""
     return None
 
 
-def packed(case: Case) -> PackedCase:
+def packed(case: Case) -> SerializedCase:
     """A case as bytes."""
     request, data = case.request, case.data
     is_sent = data is not None and request.get("hex") == data.hex()
@@ -192,7 +192,7 @@ def packed(case: Case) -> PackedCase:
     parts = len(asked), len(asked) + len(data or b"")
     content = asked + (data or b"") + others
     is_large = len(content) > _LARGE
-    return PackedCase(
+    return SerializedCase(
         case.id,
         case.op,
         case.type,
@@ -228,7 +228,7 @@ def _read(asked: bytes) -> Request:
     return request
 
 
-def packed_with_due(case: Case) -> PackedCase:
+def packed_with_due(case: Case) -> SerializedCase:
     """A case as bytes, with the answer that is due: made once, it spares every target of every run the judging."""
     from conformance.cases.packed_cases import due_digest
 
@@ -255,7 +255,7 @@ def _the_same(given: frozenset[T]) -> frozenset[T]:
 # --- many -------------------------------------------------------------------------------------------------
 
 
-kin: Callable[[Case | PackedCase], str] = "{0.op} {0.requirement}".format
+kin: Callable[[Case | SerializedCase], str] = "{0.op} {0.requirement}".format
 """What a case has in common with those that a target is likely to be silent about, too."""
 
 
@@ -267,7 +267,7 @@ class LazyCases(Sequence[Case]):
         """The case at an index from 0 on. Raises IndexError."""
 
     @abstractmethod
-    def label_at(self, index: int) -> PackedCase:
+    def label_at(self, index: int) -> SerializedCase:
         """That case, packed."""
 
     @abstractmethod
@@ -284,22 +284,22 @@ class LazyCases(Sequence[Case]):
         return self.at(range(len(self))[index])
 
 
-class PackedCases(LazyCases):
+class SerializedCases(LazyCases):
     """Packed cases in order: each is unpacked when somebody asks for it."""
 
-    def __init__(self, cases: Iterable[Case | PackedCase] = ()) -> None:
-        self.packed: list[PackedCase] = []
+    def __init__(self, cases: Iterable[Case | SerializedCase] = ()) -> None:
+        self.packed: list[SerializedCase] = []
         for case in cases:
             self.add(case)
 
-    def add(self, case: Case | PackedCase) -> None:
+    def add(self, case: Case | SerializedCase) -> None:
         """Add a case at the end."""
         self.packed.append(packed(case) if isinstance(case, Case) else case)
 
     def at(self, index: int) -> Case:
         return self.packed[index].unpacked()
 
-    def label_at(self, index: int) -> PackedCase:
+    def label_at(self, index: int) -> SerializedCase:
         return self.packed[index]
 
     def written_at(self, index: int) -> bytes:
@@ -311,8 +311,8 @@ class PackedCases(LazyCases):
 
 def chosen(cases: Sequence[Case], indexes: Iterable[int]) -> Sequence[Case]:
     """The cases at these indexes; packed ones stay packed."""
-    if isinstance(cases, PackedCases):
-        return PackedCases(cases.packed[index] for index in indexes)
+    if isinstance(cases, SerializedCases):
+        return SerializedCases(cases.packed[index] for index in indexes)
     return [cases[index] for index in indexes]
 
 
@@ -322,7 +322,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 @dataclass(frozen=True, slots=True)
-class AsDue(Accepted):
+class AcceptedAsExpected(Accepted):
     """The target gave the answer that is due; what it said follows from the case."""
 
     answer: Answer = field(default_factory=dict)
@@ -333,13 +333,13 @@ def answer_due(case: Case) -> Answer | None:
     if case.op not in PLAIN_OPS:
         return None
     match case.expect:
-        case Reads(value, int() as consumed):
+        case ExpectValue(value, int() as consumed):
             return {"ok": True, "value": case.wire.notation.render(value), "consumed": consumed}
-        case Writes(data):
+        case ExpectBytes(data):
             return {"ok": True, "hex": data.hex()}
-        case Measures(size):
+        case ExpectSize(size):
             return {"ok": True, "size": size}
-        case Delivers(View(damage=None) as view, open=False):
+        case ExpectConsumerView(View(damage=None) as view, open=False):
             return {"ok": True, "value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.model import Answer, Due, Exchanges, Question, Request, Value
+from conformance.cases.model import Answer, ExpectedResponse, ExpectResponses, Request, RequestWithExpectation, Value
 from conformance.codec.json_notation import HEX, Fields, ListOf, NotationError
 from conformance.codec.message_spec import (
     FIXED,
@@ -33,7 +33,7 @@ _MANY = 3
 _UNKNOWN = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": (1 << 31) - 1, "data": b""})
 
 
-class Values(Struct, frozen=True):
+class BoundaryValues(Struct, frozen=True):
     """A message in one version, with what stands in its plain value."""
 
     message: Message
@@ -193,30 +193,30 @@ def _filled(given: Value, called: Mapping[str, str]) -> Value:
 # --- what is due --------------------------------------------------------------------------------------
 
 
-def exchange_question(parts: Request) -> Question:
+def exchange_question(parts: Request) -> RequestWithExpectation:
     """The question of an `exchange` request, its parts parsed."""
-    return Question(parts, Exchanges(due_for(parts["frames"])))
+    return RequestWithExpectation(parts, ExpectResponses(due_for(parts["frames"])))
 
 
-def due_for(frames: Iterable[Request]) -> tuple[Due, ...]:
+def due_for(frames: Iterable[Request]) -> tuple[ExpectedResponse, ...]:
     """What is due for each frame. Raises NotationError or Unencodable."""
     return tuple(_due(frame, at) for at, frame in enumerate(frames))
 
 
-def _due(frame: Request, at: int) -> Due:
+def _due(frame: Request, at: int) -> ExpectedResponse:
     """What is due for a frame: one that is broken, or in a version that nobody offers, may be refused."""
     data = frame_bytes(frame, at, NAMES)
     if len(data) < START.size:
-        return Due("", 0, 0, may_wait=True)
+        return ExpectedResponse("", 0, 0, may_wait=True)
     _, key, version, correlation = START.unpack_from(data)
     name, may_wait = names().get(key, ""), announces_more(data)
     if "hex" in frame:
-        return Due(name, version, correlation, may_wait=may_wait)
+        return ExpectedResponse(name, version, correlation, may_wait=may_wait)
     if asked_in(frame) is not None:
-        return Due(name, version, correlation, must_answer=True)
+        return ExpectedResponse(name, version, correlation, must_answer=True)
     # ApiVersions in a version that nobody offers is answered in version 0.
     is_first = key == _API_VERSIONS
-    return Due(name, 0 if is_first else version, correlation, must_answer=is_first, must_refuse=True)
+    return ExpectedResponse(name, 0 if is_first else version, correlation, must_answer=is_first, must_refuse=True)
 
 
 def exchanged(_: codec.Wire, parts: Request) -> Answer:
@@ -226,11 +226,11 @@ def exchanged(_: codec.Wire, parts: Request) -> Answer:
     return {"ok": True, "value": rows}
 
 
-def answer_to(due: Due) -> bytes:
+def answer_to(due: ExpectedResponse) -> bytes:
     """The answer to a request, without its size: a plain one, or an error where one is due."""
     message = shipped_types().messages[f"{due.name}Response"]
     header = _wire("ResponseHeader", header_version(message, due.version))
-    body = Values(message, due.version, {"ErrorCode": UNSUPPORTED_VERSION} if due.must_refuse else {}).plain()
+    body = BoundaryValues(message, due.version, {"ErrorCode": UNSUPPORTED_VERSION} if due.must_refuse else {}).plain()
     written = codec.encode(header, {"CorrelationId": due.correlation})
     return written + codec.encode(_wire(message.name, due.version), body)
 
@@ -240,7 +240,7 @@ def answer_to(due: Due) -> bytes:
 
 def frames_for(message: Message, version: int, given: Request, fixed: Iterable[str], kind: str) -> Iterator[Request]:
     """The frames of a kind for a message in a version: a plain one, or one for each edge of that kind."""
-    values = Values(message, version, given, frozenset(fixed))
+    values = BoundaryValues(message, version, given, frozenset(fixed))
     render = _wire(message.name, version).notation.render
     shared = {"message": message.name, "version": version}
     if kind == PLAIN:

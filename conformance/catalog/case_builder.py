@@ -13,19 +13,19 @@ from conformance.cases.attribution import WRITING_OPS, layout_rule, of_broker, o
 from conformance.cases.encode import encode_expectation, encode_question, refusal
 from conformance.cases.log_requests import is_checksum_case
 from conformance.cases.model import (
-    AnyOf,
     Case,
-    CaseKind,
-    Delivers,
+    CaseOrigin,
+    ExpectAnyOf,
     Expectation,
-    Kind,
-    NotAsked,
+    ExpectConsumerView,
+    ExpectRejection,
+    ExpectSequenceResults,
+    ExpectValue,
+    NotTestable,
     Op,
-    Reads,
-    Refuses,
     Request,
-    Sequences,
     Value,
+    VerdictKind,
 )
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
 from conformance.catalog.catalog import Catalog
@@ -119,17 +119,17 @@ def _expectation(wire: codec.Wire, read: codec.Decoded) -> tuple[Expectation, st
         and first.requirement not in CHECKSUM_RULES
     )
     if moved or any(violation.open for violation in read.violations):
-        return AnyOf(), requirement
+        return ExpectAnyOf(), requirement
     if read.violations:
         corrupt = all(violation.requirement in CHECKSUM_RULES for violation in read.violations)
-        return Refuses("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
-    value = Reads(read.value, read.consumed)
+        return ExpectRejection("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
+    value = ExpectValue(read.value, read.consumed)
     if holds_other_bytes(wire, read.value):
         # Some readers take these fields for bytes, others for record batches: settled is only what both read alike.
-        return AnyOf((Refuses(), value)), requirement if read.rests_on else "records.content-batches"
+        return ExpectAnyOf((ExpectRejection(), value)), requirement if read.rests_on else "records.content-batches"
     if any(remark.openness is codec.Openness.ANY_VALUE for remark in read.remarks):
-        return AnyOf(), requirement
-    return (AnyOf((Refuses(), value)) if read.remarks else value), requirement
+        return ExpectAnyOf(), requirement
+    return (ExpectAnyOf((ExpectRejection(), value)) if read.remarks else value), requirement
 
 
 def _first_rule(violations: Sequence[codec.Violation], otherwise: str) -> str:
@@ -161,12 +161,12 @@ def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog
     """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
 
     These stand beside `value` in an object. The argument `value` is what is asked, if it was parsed already. Raises
-    NotationError for a value that is not of the type, NotAsked for one that not every encoder can be asked for.
+    NotationError for a value that is not of the type, NotTestable for one that not every encoder can be asked for.
     """
     if wire.name == "MESSAGE_SET":
         return _set_case(identity, asked, catalog)
     if wire.name == "LOG":
-        raise NotAsked("an encoder is asked for a RECORD_BATCH or a MESSAGE_SET, not for a LOG")
+        raise NotTestable("an encoder is asked for a RECORD_BATCH or a MESSAGE_SET, not for a LOG")
     value = wire.notation.parse(asked) if value is None else value
     data: bytes | None = None
     expect: Expectation
@@ -178,7 +178,7 @@ def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog
         read = codec.decode(wire, data)
         is_set = any(remark.requirement == _SET for remark in read.remarks)
         # A writer that keeps elements by key has only one of two with the same key.
-        expect = AnyOf() if is_set else encode_expectation(wire, value, data, data)
+        expect = ExpectAnyOf() if is_set else encode_expectation(wire, value, data, data)
         rule = _SET if is_set else next(iter(read.rests_on), layout_rule(wire))
         if wire.name == "FLOAT64" and is_nan(value):
             rule = _NAN
@@ -199,7 +199,7 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
     read = codec.decode(wire, data)
     offsets = [message["offset"] for message in messages]
     if not read.ok or read.remarks or offsets != sorted(set(offsets)):
-        raise NotAsked("no encoder is asked for a message set whose offsets do not rise")
+        raise NotTestable("no encoder is asked for a message set whose offsets do not rise")
     request, expect = encode_question(wire, read.value, data)
     return _case(identity, "encode", wire, request, catalog, expect=expect, rule=layout_rule(wire), data=data)
 
@@ -210,7 +210,7 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
 def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutation: str = "") -> Case:
     """A generated case of an operation on a whole log, from its request in notation (docs/adapters.md#whole-logs).
 
-    Raises NotationError for a request that is not in its notation, NotAsked for one that no target is asked.
+    Raises NotationError for a request that is not in its notation, NotTestable for one that no target is asked.
     """
     wire = codec.wire("LOG")
     parts = OPERATIONS[op].parse(_only_parts(op, request), wire)
@@ -224,9 +224,9 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
         case = replace(case, bulk=bulk_of(rule, data, codec.decode(wire, data)))
     if op == "append":
         case = of_broker(case, catalog.requirements)
-        return replace(case, disputed=case.disputed | {Kind.FAIL}) if _is_passed_over(data or b"") else case
+        return replace(case, disputed=case.disputed | {VerdictKind.FAIL}) if _is_passed_over(data or b"") else case
     if op == "read" and data is not None and _dies_in_kafka(case, data, catalog):
-        case = replace(case, disputed=case.disputed | {Kind.CRASH})
+        case = replace(case, disputed=case.disputed | {VerdictKind.CRASH})
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
 
@@ -243,13 +243,13 @@ def _only_parts(op: Op, request: object) -> Request:
 
 def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) -> Iterator[str]:
     """The requirement that a case about a log rests on first of all."""
-    if isinstance(expect, Sequences):
+    if isinstance(expect, ExpectSequenceResults):
         answers = [next(iter(right)) for right in expect.answers if len(right) == 1]
         yield from (rule for answer, rule in _OF_ANSWERS.items() if answer in answers)
         yield "sequence.monotonic-per-partition"
     if op == "convert":
         yield "convert.up-to-v2" if request["magic"] == 2 else "convert.down-for-old-consumers"
-    if isinstance(expect, Delivers):
+    if isinstance(expect, ExpectConsumerView):
         violations = [*([expect.view.damage] if expect.view.damage else []), *expect.view.remarks]
         yield from filter(None, [_first_rule(violations, next(iter(expect.view.rests_on), ""))])
         yield from sorted(set(expect.view.hidden.values()))
@@ -266,14 +266,14 @@ def _dies_in_kafka(case: Case, data: bytes, catalog: Catalog) -> bool:
     expect = case.expect
     is_committed = case.request["isolation"] == READ_COMMITTED
     # Where it does not see the first damage, or anything may come of it, it may meet what stands behind.
-    is_passed_over = isinstance(expect, AnyOf) or Kind.FAIL in case.disputed
-    is_sound = isinstance(expect, Delivers) and not (expect.view.damage or expect.view.remarks)
+    is_passed_over = isinstance(expect, ExpectAnyOf) or VerdictKind.FAIL in case.disputed
+    is_sound = isinstance(expect, ExpectConsumerView) and not (expect.view.damage or expect.view.remarks)
     if is_sound or not (is_committed or is_passed_over):
         return False
     entries = list(codec.entries(data))
     rows = (catalog.requirements[mark.requirement] for entry in entries for mark in entry.violations)
     return (is_committed and any(_is_deadly_marker(expect, data, entry) for entry in entries)) or (
-        is_passed_over and any(Kind.CRASH in row.disputed("read") for row in rows)
+        is_passed_over and any(VerdictKind.CRASH in row.disputed("read") for row in rows)
     )
 
 
@@ -289,7 +289,7 @@ def _is_deadly_marker(expect: Expectation, data: bytes, entry: codec.Entry) -> b
         return False
     if count > entry.stop - entry.start:
         return codec_number > 0
-    remarks = expect.view.remarks if isinstance(expect, Delivers) else None
+    remarks = expect.view.remarks if isinstance(expect, ExpectConsumerView) else None
     is_met = remarks is None or any(mark.requirement == "control.key-layout" for mark in remarks)
     first = entry.value["records"][:1] if entry.value else ()
     return is_met and any(record["key"] is None for record in first)
@@ -360,7 +360,7 @@ def _case(
         disputed=requirement.disputed(op),
         codecs=codecs,
         magics=magics,
-        kind=CaseKind.GENERATED,
+        kind=CaseOrigin.GENERATED,
         mutation=mutation,
     )
 
@@ -371,12 +371,12 @@ def ad_hoc_case(
     parts: Request,
     catalog: Catalog,
     *,
-    kind: CaseKind = CaseKind.AD_HOC,
+    kind: CaseOrigin = CaseOrigin.AD_HOC,
     origin: str = "",
 ) -> Case:
     """The case of a request's parts, under an id of its own: its type and a digest; `origin` is the file of its bytes.
 
-    Raises NotationError for parts that are not in their notation, NotAsked for a request that no target is asked.
+    Raises NotationError for parts that are not in their notation, NotTestable for a request that no target is asked.
     """
     identity = ad_hoc_id(op, wire.name, parts)
     if op == "decode":

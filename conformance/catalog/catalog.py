@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from conformance import codec
 from conformance.cases.attribution import basis_of
 from conformance.cases.model import Case
-from conformance.cases.packed_cases import PackedCase, chosen, packed, packed_with_due
+from conformance.cases.packed_cases import SerializedCase, chosen, packed, packed_with_due
 from conformance.cases.requirement import Requirement
 
 
@@ -19,7 +19,7 @@ class Catalog:
     """All requirements by id, and all cases by id, in order."""
 
     requirements: dict[str, Requirement]
-    cases: Cases = field(repr=False)
+    cases: CaseStore = field(repr=False)
     types: codec.Types = codec.BUILT_IN
     """The types that cases may be made of."""
 
@@ -34,7 +34,7 @@ class Catalog:
 # --- selection ----------------------------------------------------------------------------------------
 
 
-class Labelled(Protocol):
+class CaseSummary(Protocol):
     """What cases are selected by: a case, or its label."""
 
     @property
@@ -51,7 +51,7 @@ class Labelled(Protocol):
     def since(self) -> str: ...
 
 
-L = TypeVar("L", bound=Labelled)
+L = TypeVar("L", bound=CaseSummary)
 
 
 def select(cases: Iterable[L], patterns: Iterable[str]) -> list[L]:
@@ -65,7 +65,7 @@ def selected(cases: Iterable[L], patterns: Iterable[str]) -> Iterator[L]:
     return (case for case in cases if not wanted or any(matches(case) for matches in wanted))
 
 
-def _matcher(pattern: str) -> Callable[[Labelled], bool]:
+def _matcher(pattern: str) -> Callable[[CaseSummary], bool]:
     attribute, colon, rest = pattern.partition(":")
     if colon and attribute == "type":
         return lambda case: fnmatchcase(case.type, rest) or case.type.partition("<")[0] == rest
@@ -81,7 +81,7 @@ def of_bases(cases: Sequence[Case], bases: Collection[str], requirements: Mappin
     return chosen(cases, [at for at, case in enumerate(cases) if is_based(case, bases, requirements)])
 
 
-def is_based(case: Case | PackedCase, bases: Collection[str], requirements: Mapping[str, Requirement]) -> bool:
+def is_based(case: Case | SerializedCase, bases: Collection[str], requirements: Mapping[str, Requirement]) -> bool:
     """Whether a case is judged on one of these bases; so is every case where no basis is named."""
     return not bases or basis_of(requirements[case.requirement], case) in bases
 
@@ -96,11 +96,11 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-class Cases(Mapping[str, Case]):
+class CaseStore(Mapping[str, Case]):
     """Cases by id, in order: a packed one is unpacked when somebody asks for it."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self.labels: dict[str, PackedCase] = {}
+        self.labels: dict[str, SerializedCase] = {}
         """What each is chosen and listed by."""
         for case in cases:
             self.add(case)
@@ -109,9 +109,9 @@ class Cases(Mapping[str, Case]):
         """Add a case at the end, as bytes."""
         self.labels[case.id] = packed(case)
 
-    def stored(self) -> Cases:
+    def stored(self) -> CaseStore:
         """The same cases as they are kept: with the answers that are due, and without types that the suite ships."""
-        cases = Cases()
+        cases = CaseStore()
         for name, case in self.items():
             label = packed_with_due(case)
             cases.labels[name] = label if is_own(label.wire) else label._replace(wire=None)

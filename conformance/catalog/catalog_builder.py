@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import Cases, Catalog, is_own
+from conformance.catalog.catalog import CaseStore, Catalog, is_own
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_spec import Message
@@ -28,39 +28,39 @@ from conformance.files.cache import Kept
 KEPT = Kept("catalogue")
 
 
-class Bundled(Struct, frozen=True):
+class BundledCatalog(Struct, frozen=True):
     """The bundled catalogue: the register, the cases, and the messages that vectors define."""
 
     requirements: dict[str, Requirement]
-    cases: Cases
+    cases: CaseStore
     messages: tuple[Message, ...]
 
 
 # --- in the wheel or in the cache ---------------------------------------------------------------------
 
 
-def stored() -> Bundled | None:
+def stored() -> BundledCatalog | None:
     """The catalogue of these very sources, if the wheel or the cache has it."""
     content = KEPT.read()
     loaded = None if content is None else _loaded(content)
-    return loaded if isinstance(loaded, Bundled) else None
+    return loaded if isinstance(loaded, BundledCatalog) else None
 
 
-def store(bundled: Bundled) -> None:
+def store(bundled: BundledCatalog) -> None:
     """Keep the catalogue for the next command."""
     KEPT.store(partial(_whole, bundled))
 
 
-def ship(bundled: Bundled) -> None:
+def ship(bundled: BundledCatalog) -> None:
     """Put the catalogue into the package, which is built into a wheel. Raises OSError."""
     KEPT.ship(_whole(bundled))
 
 
-def _whole(bundled: Bundled) -> bytes:
+def _whole(bundled: BundledCatalog) -> bytes:
     return _dumped(replace(bundled, cases=bundled.cases.stored()))
 
 
-class _Pickler(pickle.Pickler):
+class _CasePickler(pickle.Pickler):
     """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
 
     def persistent_id(self, given: object) -> str | None:
@@ -69,19 +69,19 @@ class _Pickler(pickle.Pickler):
         return given.name
 
 
-class _Unpickler(pickle.Unpickler):
+class _CaseUnpickler(pickle.Unpickler):
     def persistent_load(self, name: str) -> codec.Wire:
         return shipped_types().wire(name)
 
 
 def _dumped(given: object) -> bytes:
     file = io.BytesIO()
-    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(given)
+    _CasePickler(file, pickle.HIGHEST_PROTOCOL).dump(given)
     return file.getvalue()
 
 
 def _loaded(data: bytes) -> object:
-    return _Unpickler(io.BytesIO(data)).load()
+    return _CaseUnpickler(io.BytesIO(data)).load()
 
 
 def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ()) -> Catalog:
@@ -103,9 +103,9 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ())
     return Catalog(bundled.requirements, bundled.cases, types)
 
 
-def made() -> Bundled:
+def made() -> BundledCatalog:
     """The bundled catalogue from its files. Raises FileError."""
-    requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
+    requirements, cases = read_requirements(VECTORS / "requirements.yaml"), CaseStore()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
     if (VECTORS / "covering").is_dir():
         from conformance.catalog.pairwise.families import covering_cases
@@ -113,11 +113,11 @@ def made() -> Bundled:
         for case in covering_cases(Catalog(requirements, cases, types), VECTORS / "covering"):
             cases.add(case)
     defined = tuple(message for message in types.messages.values() if not message.is_shipped)
-    return Bundled(requirements, cases, defined)
+    return BundledCatalog(requirements, cases, defined)
 
 
 def _add_vectors(
-    cases: Cases, requirements: dict[str, Requirement], types: codec.Types, root: Path, origin: str = ""
+    cases: CaseStore, requirements: dict[str, Requirement], types: codec.Types, root: Path, origin: str = ""
 ) -> codec.Types:
     """Add the cases of the vectors below a folder; the types with the messages they define. Raises FileError."""
     for path in vector_files(root):

@@ -11,17 +11,17 @@ from conformance import codec
 from conformance.cases.log_requests import softened
 from conformance.cases.model import (
     ERRORS,
-    AnyOf,
-    Appends,
-    Converts,
-    Delivers,
-    Exchanges,
-    NotAsked,
-    Plays,
-    Question,
-    Refuses,
+    ExpectAnyOf,
+    ExpectAppend,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectRejection,
+    ExpectResponses,
+    ExpectScenario,
+    ExpectSequenceResults,
+    NotTestable,
     Request,
-    Sequences,
+    RequestWithExpectation,
     Value,
 )
 from conformance.cases.operations import OPERATIONS
@@ -38,7 +38,7 @@ _DEFAULTS = {"isolation": ISOLATIONS[0]}
 """What a vector of `read` need not say."""
 
 
-def question_of(row: Request, data: bytes | None) -> Question:
+def question_of(row: Request, data: bytes | None) -> RequestWithExpectation:
     """The question of a vector for a whole log; `data` are the bytes of its log, if it has one.
 
     Raises NotationError for a part that is not in its notation, or a stated answer that differs from the reference's.
@@ -51,22 +51,22 @@ def question_of(row: Request, data: bytes | None) -> Question:
     return _QUESTIONS[row["op"]](row, OPERATIONS[row["op"]].parse(given, codec.TYPES["LOG"]))
 
 
-def _fetch(row: Request, parts: Request) -> Question:
+def _fetch(row: Request, parts: Request) -> RequestWithExpectation:
     request, expect = _asked(row, parts)
     stated = row.get("value")
-    damage = expect.view.damage if isinstance(expect, Delivers) else None
+    damage = expect.view.damage if isinstance(expect, ExpectConsumerView) else None
     if "either" in row:
         readings = _readings(row)
-        if not readings or not isinstance(expect, Delivers):
-            return Question(request, AnyOf())
+        if not readings or not isinstance(expect, ExpectConsumerView):
+            return RequestWithExpectation(request, ExpectAnyOf())
         expect, stated = softened(expect), readings[-1]
     elif ("reject" in row) != (damage is not None):
         raise NotationError(f"reject: the log is damaged: {damage}" if damage else "reject: the log is not damaged")
-    elif not isinstance(expect, Delivers) or expect.open:
+    elif not isinstance(expect, ExpectConsumerView) or expect.open:
         raise NotationError("the documents leave open how these bytes are read: say `either`")
-    if stated is not None and isinstance(expect, Delivers):
+    if stated is not None and isinstance(expect, ExpectConsumerView):
         _check_stated(VIEW, stated, {"records": expect.view.records, "nextOffset": expect.view.next_offset})
-    return Question(request, expect)
+    return RequestWithExpectation(request, expect)
 
 
 def _readings(row: Request) -> list[object]:
@@ -79,55 +79,58 @@ def _readings(row: Request) -> list[object]:
     raise NotationError("either: expected `any`, or [reject, {value: ...}]")
 
 
-def _conversion(row: Request, parts: Request) -> Question:
+def _conversion(row: Request, parts: Request) -> RequestWithExpectation:
     if "either" in row:
         if _readings(row):
             raise NotationError("either: expected `any` for a conversion")
         data: bytes = parts["hex"]
         base = {"baseOffset": str(parts["baseOffset"])} if "baseOffset" in parts else {}
-        return Question({"hex": data.hex(), "magic": parts["magic"], **base}, AnyOf())
+        return RequestWithExpectation({"hex": data.hex(), "magic": parts["magic"], **base}, ExpectAnyOf())
     try:
         question = _asked(row, parts)
-    except NotAsked as error:
+    except NotTestable as error:
         raise NotationError(f"{error}: say `either: any`") from None
     expect = question.expect
-    if isinstance(expect, Converts) != ("value" in row) or row.get("reject", "invalid-value") != "invalid-value":
+    if (
+        isinstance(expect, ExpectConvertedRecords) != ("value" in row)
+        or row.get("reject", "invalid-value") != "invalid-value"
+    ):
         there = "this conversion exists: say `value`"
         none = "this conversion does not exist: say `reject: invalid-value`"
-        raise NotationError(there if isinstance(expect, Converts) else none)
-    if isinstance(expect, Converts):
+        raise NotationError(there if isinstance(expect, ExpectConvertedRecords) else none)
+    if isinstance(expect, ExpectConvertedRecords):
         _check_stated(CONVERTED, row["value"], expect.records)
     return question
 
 
-def _sequence(row: Request, parts: Request) -> Question:
+def _sequence(row: Request, parts: Request) -> RequestWithExpectation:
     question = _asked(row, parts)
-    assert isinstance(question.expect, Sequences)
+    assert isinstance(question.expect, ExpectSequenceResults)
     due = ["either" if len(right) > 1 else next(iter(right)) for right in question.expect.answers]
     if row.get("value") != due:
         raise NotationError(f"value: by the rules it is {', '.join(due)} (of {', '.join(ANSWERS)}, either)")
     return question
 
 
-def _append(row: Request, parts: Request) -> Question:
+def _append(row: Request, parts: Request) -> RequestWithExpectation:
     question = _asked(row, parts)
-    due = {Refuses: "reject", AnyOf: "either"}.get(type(question.expect), "value")
+    due = {ExpectRejection: "reject", ExpectAnyOf: "either"}.get(type(question.expect), "value")
     if due not in row:
         raise NotationError(f"what a broker makes of these bytes by the rules: say `{due}`")
-    if isinstance(question.expect, Appends):
+    if isinstance(question.expect, ExpectAppend):
         _check_stated(CONVERTED, row["value"], question.expect.records)
     return question
 
 
-def _scenario(row: Request, parts: Request) -> Question:
+def _scenario(row: Request, parts: Request) -> RequestWithExpectation:
     question = _asked(row, parts)
-    assert isinstance(question.expect, Plays)
+    assert isinstance(question.expect, ExpectScenario)
     if row.get("value") != list(question.expect.due):
         raise NotationError(f"value: by the rules it is {list(question.expect.due)}")
     return question
 
 
-def _asked(row: Request, parts: Request) -> Question:
+def _asked(row: Request, parts: Request) -> RequestWithExpectation:
     ask = OPERATIONS[row["op"]].question
     assert ask is not None
     return ask(parts)
@@ -144,12 +147,12 @@ def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) ->
         raise NotationError(f"value: it differs from the bytes at {path}")
 
 
-def _exchange(row: Request, parts: Request) -> Question:
+def _exchange(row: Request, parts: Request) -> RequestWithExpectation:
     from conformance.cases import raw_requests
 
     question = _asked(row, parts)
     is_of_answer = row["requirement"] == raw_requests.RULES[raw_requests.PLAIN]
-    assert isinstance(question.expect, Exchanges)
+    assert isinstance(question.expect, ExpectResponses)
     return question._replace(
         expect=structs.replace(question.expect, unanswered=raw_requests.UNANSWERED if is_of_answer else "")
     )

@@ -14,18 +14,18 @@ from conformance.cases.encode import encode_question, refusal
 from conformance.cases.log_requests import delivery_as_stated, is_checksum_case, read_question, softened
 from conformance.cases.model import (
     ERRORS,
-    AnyOf,
     Case,
-    Delivers,
+    ExpectAnyOf,
     Expectation,
-    Measures,
-    NotAsked,
+    ExpectBytes,
+    ExpectConsumerView,
+    ExpectRejection,
+    ExpectSize,
+    ExpectValue,
+    NotTestable,
     Op,
-    Reads,
-    Refuses,
     Request,
     Value,
-    Writes,
 )
 from conformance.cases.operations import request_of
 from conformance.cases.reference_answers import NOT_ENCODED
@@ -54,7 +54,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
-    maker = _Maker(vector, requirements, origin)
+    maker = _VectorCaseBuilder(vector, requirements, origin)
     if "values" in row:
         for one in of_every_version(vector):
             yield from make_cases(one, requirements, origin)
@@ -67,11 +67,11 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     elif "value" in row:
         yield from maker.value_cases()
     elif "reject" in row:
-        yield maker.decode(Refuses(*_error_class(vector)), ())
+        yield maker.decode(ExpectRejection(*_error_class(vector)), ())
     elif "either" not in row:
         yield from maker.long_value()
     else:
-        yield maker.decode(AnyOf(tuple(_readings(vector))), ())
+        yield maker.decode(ExpectAnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
         yield from maker.as_log(list(codec.entries(vector.data)))
 
@@ -87,7 +87,7 @@ def _error_class(vector: Vector) -> tuple[str | None, str]:
     return ("corrupt" if len(read.violations) == 1 else None), error
 
 
-def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
+def _readings(vector: Vector) -> Iterator[ExpectValue | ExpectRejection]:
     given = vector.row["either"]
     if given == "any":
         return
@@ -95,10 +95,10 @@ def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
         raise vector.error("either: expected `any` or a list of readings")
     for reading in given:
         if reading == "reject":
-            yield Refuses()
+            yield ExpectRejection()
         elif isinstance(reading, dict) and set(reading) <= {"value", "consumed"} and reading:
             value = _parse(vector, reading["value"]) if "value" in reading else UNSHOWN
-            yield Reads(value, reading.get("consumed"))
+            yield ExpectValue(value, reading.get("consumed"))
         else:
             raise vector.error(f"either: expected readings `reject` or {{value, consumed}}, found {reading!r:.60}")
 
@@ -110,7 +110,7 @@ def _parse(vector: Vector, given: object) -> Value:
         raise vector.error(f"value: {error}") from None
 
 
-class _Maker(Struct, frozen=True):
+class _VectorCaseBuilder(Struct, frozen=True):
     """Makes the cases of one vector."""
 
     vector: Vector
@@ -125,7 +125,7 @@ class _Maker(Struct, frozen=True):
         if type(consumed) is not int or not 0 <= consumed <= len(data):
             raise vector.error(f"consumed: expected a number from 0 to {len(data)}, found {consumed!r:.40}")
         stated, value = self._values(data)
-        yield self.decode(Reads(value, consumed), self._about(stated))
+        yield self.decode(ExpectValue(value, consumed), self._about(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
             # A field of a message that is left out has its default: the encoder gets no more than the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
@@ -139,7 +139,7 @@ class _Maker(Struct, frozen=True):
         read = codec.decode(self.vector.wire, self.vector.data)
         if read.consumed != self.vector.row["consumed"]:
             raise self.vector.error(f"consumed: the value takes {read.consumed} bytes")
-        yield self.decode(Reads(read.value, read.consumed), ())
+        yield self.decode(ExpectValue(read.value, read.consumed), ())
         if self.vector.row.get("canonical", False):
             yield from self._encode_cases(read.value, self.vector.data)
 
@@ -171,10 +171,10 @@ class _Maker(Struct, frozen=True):
         assert data is not None
         request, expect = read_question(data, entries)
         if "either" in row:
-            values = [reading.value for reading in _readings(self.vector) if isinstance(reading, Reads)]
+            values = [reading.value for reading in _readings(self.vector) if isinstance(reading, ExpectValue)]
             if len(values) != 1:
-                expect = AnyOf()
-            elif isinstance(expect, Delivers):
+                expect = ExpectAnyOf()
+            elif isinstance(expect, ExpectConsumerView):
                 expect = softened(expect)
             elif len(entries) == 1 and self.vector.type != "LOG":
                 expect = delivery_as_stated(data, values[0], row["requirement"], int(request["fetchOffset"]))
@@ -187,7 +187,7 @@ class _Maker(Struct, frozen=True):
         assert self.vector.data is not None
         chosen = {"produceVersion": MESSAGES_LAST} if self.vector.type == "MESSAGE_SET" else {}
         parts, expect = batch_question(self.vector.data, entries, chosen)
-        expect = AnyOf() if "either" in self.vector.row else expect
+        expect = ExpectAnyOf() if "either" in self.vector.row else expect
         return of_broker(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 
     def refused_value(self) -> Case:
@@ -196,7 +196,7 @@ class _Maker(Struct, frozen=True):
         if self.vector.row.get("reject") != "invalid-value":
             raise self.vector.error("reject: expected invalid-value for a value without hex")
         parameters = {name: self.vector.row[name] for name in ("magic", "compression") if name in self.vector.row}
-        expect: Expectation = Refuses(None, "invalid-value")
+        expect: Expectation = ExpectRejection(None, "invalid-value")
         with suppress(NotationError):
             expect = refusal(self.vector.wire, self.vector.wire.notation.parse(value))
         return self._case("encode", {**parameters, "value": value}, expect, ())
@@ -207,13 +207,13 @@ class _Maker(Struct, frozen=True):
             return
         try:
             parts, expect = encode_question(vector.wire, value, data)
-        except NotAsked as error:
+        except NotTestable as error:
             if vector.type in READABLE:
                 return
             raise vector.error(f"{error}: say `canonical: false`") from None
         yield self._case("encode", parts, expect, (), suffix=":encode")
-        if isinstance(expect, Writes) or vector.type not in READABLE:
-            yield self._case("size", parts, Measures(len(data)), (), suffix=":size")
+        if isinstance(expect, ExpectBytes) or vector.type not in READABLE:
+            yield self._case("size", parts, ExpectSize(len(data)), (), suffix=":size")
 
     def _definition(self) -> Request:
         """The definition that travels with a message."""
@@ -285,7 +285,9 @@ class _Maker(Struct, frozen=True):
     def _bulk(self, requirement: str, expect: Expectation) -> int:
         """What its cost is held against; what is sound throughout is not hostile."""
         data = self.vector.data
-        is_sound = isinstance(expect, Reads) or (isinstance(expect, Delivers) and expect.view.damage is None)
+        is_sound = isinstance(expect, ExpectValue) or (
+            isinstance(expect, ExpectConsumerView) and expect.view.damage is None
+        )
         if data is None or (is_sound and not is_about_cost(requirement)):
             return 0
         return bulk_of(requirement, data, codec.decode(self.vector.wire, data))

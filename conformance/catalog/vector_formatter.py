@@ -15,7 +15,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from conformance import codec
-from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
+from conformance.cases.model import Case, ExpectAnyOf, ExpectBytes, ExpectRejection, ExpectValue, Value
 from conformance.cases.requirement import Requirement
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
@@ -60,15 +60,17 @@ def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
         return
     read = codec.decode(case.wire, case.data)
     match case.expect:
-        case Reads(value, consumed):
+        case ExpectValue(value, consumed):
             yield from _agrees_on_value(vector, read, value, consumed)
-        case Refuses():
+        case ExpectRejection():
             if not any(not violation.open for violation in read.violations):
                 yield vector.error("reject: the documents do not settle that these bytes are refused: use `either`")
-        case AnyOf(readings) if readings and read.ok:
+        case ExpectAnyOf(readings) if readings and read.ok:
             if not any(_is_reading(case, reading, read) for reading in readings):
                 yield vector.error("either: the reference reads a value that is not among the readings")
-        case AnyOf(readings) if readings and not any(isinstance(reading, Refuses) for reading in readings):
+        case ExpectAnyOf(readings) if readings and not any(
+            isinstance(reading, ExpectRejection) for reading in readings
+        ):
             yield vector.error(
                 f"either: the reference refuses these bytes, so a reading has to be `reject`: {read.violations[0]}"
             )
@@ -85,8 +87,8 @@ def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Value, consumed
         yield vector.error(f"consumed: expected {read.consumed}, the number of bytes that the reference reads")
 
 
-def _is_reading(case: Case, reading: Reads | Refuses | Writes, read: codec.Decoded) -> bool:
-    if not isinstance(reading, Reads):
+def _is_reading(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, read: codec.Decoded) -> bool:
+    if not isinstance(reading, ExpectValue):
         return False
     return case.wire.notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)
 

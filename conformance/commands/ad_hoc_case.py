@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.model import Case, NotAsked, Op, Request
+from conformance.cases.model import Case, NotTestable, Op, Request
 from conformance.cases.operations import WHOLE_LOG
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog import Catalog
@@ -55,7 +55,7 @@ def _content(path: str) -> bytes:
 def _from_json(op: Op, wire: codec.Wire, text: bytes, catalog: Catalog, path: str) -> Case:
     try:
         return ad_hoc_case(op, wire, _parts(op, wire, read_json(text)), catalog, origin=path)
-    except NotAsked as error:
+    except NotTestable as error:
         raise UsageError("--case", f"no target is asked this: {error}") from None
     except ValueError as error:
         what = f"a {op} request" if op in WHOLE_LOG else f"a value of {wire.name}"

@@ -9,7 +9,7 @@ import click
 
 from conformance.cases.operations import ONLY_LIVE
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import Catalog, Labelled, select
+from conformance.catalog.catalog import CaseSummary, Catalog, select
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
 from conformance.errors import UserError
@@ -37,7 +37,7 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
         click.echo(f"{case.id}\t{case.op}\t{case.type}\t{case.level}\t{case.requirement}")
 
 
-def _list_requirements(catalog: Catalog, cases: Sequence[Labelled], *, narrowed: bool) -> None:
+def _list_requirements(catalog: Catalog, cases: Sequence[CaseSummary], *, narrowed: bool) -> None:
 
     covering = catalog.covering()
     listed = {case.id: case for case in cases}
@@ -50,7 +50,7 @@ def _list_requirements(catalog: Catalog, cases: Sequence[Labelled], *, narrowed:
             click.echo("\t".join(row))
 
 
-def coverage(requirement: Requirement, cases: Sequence[Labelled]) -> str:
+def coverage(requirement: Requirement, cases: Sequence[CaseSummary]) -> str:
     """How many cases a requirement has, by which means it is tested, and why no case catches a violation, if so."""
     from conformance.selftest.requirement_faults import UNPROVEN
 

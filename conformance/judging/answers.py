@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance import codec
-from conformance.cases.model import Answer, Kind, Value, Verdict
+from conformance.cases.model import Answer, Value, Verdict, VerdictKind
 from conformance.codec.json_notation import NotationError
 
 
@@ -42,4 +42,4 @@ def batches_in(data: bytes, how: str) -> Sequence[Value] | Verdict:
 
 def failed(detail: str, path: str, requirement: str = "") -> Verdict:
     """A failure at a field, charged to a requirement where that is not the case's."""
-    return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)
+    return Verdict(VerdictKind.FAIL, detail, path=path, requirement=requirement)

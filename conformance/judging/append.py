@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.append import ANSWERED, BATCHES, OTHERS
-from conformance.cases.model import PASSED, Appends, Kind, Value, Verdict
+from conformance.cases.model import PASSED, ExpectAppend, Value, Verdict, VerdictKind
 from conformance.codec.json_notation import NotationError
 from conformance.judging.answers import batches_in, failed
 from conformance.semantics.format_conversion import CONVERTED, converted, flattened
@@ -19,7 +19,7 @@ _DOWN = "convert.down-for-old-consumers"
 _OFFSETS = "offset.broker-assigns-base"
 
 
-def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
+def judge_appended(expect: ExpectAppend, given: object, served: bytes) -> Verdict:
     """Hold the bytes that a broker serves of a batch against the batch that it was sent. Raises NotationError."""
     answered = ANSWERED.parse(given)
     if not {"logEnd", "baseOffset"} <= set(answered):
@@ -31,9 +31,9 @@ def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
     if taken is not None:
         return taken
     verdict = _as_sent(expect, end, served, "served")
-    if verdict.kind is not Kind.FAIL and answered.get("stored") is not None:
+    if verdict.kind is not VerdictKind.FAIL and answered.get("stored") is not None:
         verdict = _stored(expect, answered, served) or verdict
-    if verdict.kind is Kind.FAIL:
+    if verdict.kind is VerdictKind.FAIL:
         return verdict
     # Where the times are the broker's choice, by the topic or by what the producer wrote, so is the largest.
     untimely = None if "timestamp" in expect.free else _untimely(served)
@@ -51,10 +51,10 @@ def _taken_beside(beside: Value) -> Verdict | None:
     return None
 
 
-def _stored(expect: Appends, answered: Value, served: bytes) -> Verdict | None:
+def _stored(expect: ExpectAppend, answered: Value, served: bytes) -> Verdict | None:
     """What is wrong with what a broker stores, where it serves what it should: the records are those that it serves."""
     verdict = _as_sent(expect, answered["logEnd"], answered["stored"], "stored")
-    if verdict.kind is not Kind.FAIL:
+    if verdict.kind is not VerdictKind.FAIL:
         kept, shown = (flattened(codec.decode("LOG", data).value["batches"]) for data in (answered["stored"], served))
         path = next(CONVERTED.mismatches(shown, kept), None)
         if path is None:
@@ -63,7 +63,7 @@ def _stored(expect: Appends, answered: Value, served: bytes) -> Verdict | None:
     return replace(verdict, detail=f"{verdict.detail} (segment {answered.get('segment')})", path="")
 
 
-def _as_sent(expect: Appends, end: int, data: bytes, how: str) -> Verdict:
+def _as_sent(expect: ExpectAppend, end: int, data: bytes, how: str) -> Verdict:
     """Hold what a broker made of a batch, from where its log ended, against the batch that it was sent."""
     batches = batches_in(data, how)
     if isinstance(batches, Verdict):
@@ -71,7 +71,7 @@ def _as_sent(expect: Appends, end: int, data: bytes, how: str) -> Verdict:
     high = max((batch["magic"] for batch in batches), default=expect.most)
     if high > expect.most:
         hint = f"a batch of magic {high} is {how}, and the fetch carries magic {expect.most}"
-        return Verdict(Kind.FAIL, hint, path="[0].magic", requirement=_DOWN, level="should")
+        return Verdict(VerdictKind.FAIL, hint, path="[0].magic", requirement=_DOWN, level="should")
     # A broker that keeps messages as they came serves them so: held against the batch that others make of them.
     shown = converted(batches, BATCHES) if "magic" in expect.free else flattened(batches)
     records = tuple({**record, "offset": record["offset"] - end} for record in shown)
@@ -81,7 +81,7 @@ def _as_sent(expect: Appends, end: int, data: bytes, how: str) -> Verdict:
         rule = _OFFSETS if path.endswith(".offset") else ""
         return failed(f"{path} differs in what was {how}", path, rule)
     differs = next(filter(None, map(_of_broker, batches)), None)
-    return differs or (Verdict(Kind.EITHER, "taken") if expect.open else PASSED)
+    return differs or (Verdict(VerdictKind.EITHER, "taken") if expect.open else PASSED)
 
 
 def _untimely(served: bytes) -> Verdict | None:
@@ -93,7 +93,7 @@ def _untimely(served: bytes) -> Verdict | None:
         # Times below 0 are none: what a broker writes where there is no other is its own.
         if largest >= 0 and batch["maxTimestamp"] != largest:
             hint = f"maxTimestamp {batch['maxTimestamp']} is served, and the largest of the records is {largest}"
-            return Verdict(Kind.FAIL, hint, requirement=_LARGEST, level="should")
+            return Verdict(VerdictKind.FAIL, hint, requirement=_LARGEST, level="should")
     return None
 
 
@@ -105,7 +105,7 @@ def _told_time(answered: Value, served: bytes) -> Verdict | None:
     if told in (None, due):
         return None
     hint = f"the broker told the producer {told} as the time of the append, due is {due}"
-    return Verdict(Kind.FAIL, hint, path="appendTime", requirement=_TELLS_TIME, level="should")
+    return Verdict(VerdictKind.FAIL, hint, path="appendTime", requirement=_TELLS_TIME, level="should")
 
 
 def _of_broker(batch: Value) -> Verdict | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from conformance import codec
-from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
+from conformance.cases.model import PASSED, ExpectScenario, Value, Verdict, VerdictKind
 from conformance.codec.log import last_offset
 from conformance.judging.broker_scenario_log import Label, Log, Stored, failed, text
 from conformance.semantics.broker_steps import (
@@ -76,7 +76,7 @@ def found(log: Log, step: Find, told: Found) -> Verdict:
 def _found_by_time(log: Log, time: int, told: Found) -> Verdict:
     """It is the first record in the log that has this time or a later one, whichever follow."""
     if log.is_stamped or any(one.batch["isTransactional"] for one in log.stored):  # a marker has a time of its own
-        return Verdict(Kind.EITHER, f"offset {told.offset}")
+        return Verdict(VerdictKind.EITHER, f"offset {told.offset}")
     due = next(
         (
             (offset, record["timestamp"])
@@ -170,16 +170,18 @@ _WHOLE = 3
 """The first version of Fetch that brings the first batch whole, however few bytes were asked for."""
 
 
-def judge_scenario(expect: Plays, given: object) -> Verdict:
+def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
     """Hold what a broker told of each step against what is due by then. Raises NotationError."""
     log = Log(keeps_tombstones=not any(isinstance(step, Compact) and step.tombstones for step in expect.steps))
     is_open = False
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
-        if verdict.kind is Kind.FAIL:
-            return Verdict(Kind.FAIL, f"step {at} ({called(step)}): {verdict.detail}", f"[{at}]", verdict.requirement)
-        is_open |= verdict.kind is Kind.EITHER
-    return Verdict(Kind.EITHER, "played") if is_open else PASSED
+        if verdict.kind is VerdictKind.FAIL:
+            return Verdict(
+                VerdictKind.FAIL, f"step {at} ({called(step)}): {verdict.detail}", f"[{at}]", verdict.requirement
+            )
+        is_open |= verdict.kind is VerdictKind.EITHER
+    return Verdict(VerdictKind.EITHER, "played") if is_open else PASSED
 
 
 def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
@@ -192,7 +194,7 @@ def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
             return _ended(log, step, told)
         case Send(), Wrote():
             log.is_unsure |= not told.refused
-            return Verdict(Kind.EITHER, told.refused or "taken")
+            return Verdict(VerdictKind.EITHER, told.refused or "taken")
         case Fetch(), Fetched():
             return _fetched(log, step, told)
         case Repeat(), Wrote():
@@ -254,7 +256,7 @@ def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
     if producer is not None and _is_fenced(log, producer):
         return _fenced(told.refused)
     if told.refused and producer is not None and producer.sequence and not producer.has_written:
-        return Verdict(Kind.EITHER, told.refused)  # whether a first sequence other than 0 is taken is open
+        return Verdict(VerdictKind.EITHER, told.refused)  # whether a first sequence other than 0 is taken is open
     if told.refused:
         return failed(f"it is refused: {told.refused}")
     if told.answered:
@@ -280,7 +282,7 @@ def _repeated(log: Log, step: Repeat, told: Wrote) -> Verdict:
     """A batch that was taken has its place already."""
     offset = log.told.get(step.step)
     if offset is None:
-        return Verdict(Kind.EITHER, told.refused or "taken")
+        return Verdict(VerdictKind.EITHER, told.refused or "taken")
     if told.refused:
         return failed(f"it is refused: {told.refused}", REPEATS)
     is_known = int(told.offset) == offset
@@ -292,7 +294,9 @@ def _ended(log: Log, step: End, told: Did) -> Verdict:
     if _is_fenced(log, producer):
         return _fenced(told.refused)
     if not producer.in_transaction:
-        return Verdict(Kind.EITHER, told.refused or "taken")  # it wrote nothing: no document says what comes of it
+        return Verdict(
+            VerdictKind.EITHER, told.refused or "taken"
+        )  # it wrote nothing: no document says what comes of it
     if told.refused:
         return failed(f"it is refused: {told.refused}", MARKS)
     log.decide(producer, "committed" if step.commit else "aborted")
@@ -304,7 +308,7 @@ def _ended(log: Log, step: End, told: Did) -> Verdict:
 
 def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
     if log.is_unsure:
-        return Verdict(Kind.EITHER, "the log holds bytes of which nothing is said")
+        return Verdict(VerdictKind.EITHER, "the log holds bytes of which nothing is said")
     if step.at == BEYOND:
         return PASSED if told.refused else failed("it is answered, and the offset lies beyond the end", SERVES)
     place = log.offset_of(step.at)
@@ -312,7 +316,7 @@ def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
         hint = f"it is answered, and offset {place} lies before the log, which begins at {log.first}"
         return PASSED if told.refused else failed(hint, BEGINS)
     if log.is_expiring:
-        return Verdict(Kind.EITHER, told.refused or "served")  # what was written since may have gone as well
+        return Verdict(VerdictKind.EITHER, told.refused or "served")  # what was written since may have gone as well
     if told.refused:
         return failed(f"it is refused: {told.refused}", SERVES)
     data = bytes.fromhex(told.hex)

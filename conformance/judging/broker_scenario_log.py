@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from conformance.cases.model import Kind, Value, Verdict
+from conformance.cases.model import Value, Verdict, VerdictKind
 from conformance.semantics.broker_steps import START, Producer
 
 Label = tuple[int, bytes | None]
@@ -79,7 +79,7 @@ class Log(Struct):
 
 def failed(detail: str, requirement: str = "") -> Verdict:
     """A step of which a broker tells what it must not; without a requirement it is the case's."""
-    return Verdict(Kind.FAIL, detail, requirement=requirement)
+    return Verdict(VerdictKind.FAIL, detail, requirement=requirement)
 
 
 def text(record: Label) -> str:

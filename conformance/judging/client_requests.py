@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from conformance import codec
 from conformance.cases.client_scenarios import LATEST
 from conformance.cases.encode import is_free
-from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
+from conformance.cases.model import PASSED, ExpectClientRequests, Value, Verdict, VerdictKind
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
@@ -19,7 +19,7 @@ from conformance.semantics.consumer_view import ISOLATIONS
 _SIZE = "request.size"
 
 
-def judge_sent(expect: Sends, given: object) -> Verdict:
+def judge_sent(expect: ExpectClientRequests, given: object) -> Verdict:
     """Hold the requests that a client sent against what one check demands of them. Raises NotationError."""
     requests = SENT.parse(given)
     if not all(map(_is_whole, requests)):
@@ -34,7 +34,7 @@ def judge_sent(expect: Sends, given: object) -> Verdict:
             if flaw is not PASSED:
                 return at(index, flaw)
             is_judged = True
-    return PASSED if is_judged else Verdict(Kind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
+    return PASSED if is_judged else Verdict(VerdictKind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
 
 
 def _is_whole(request: Value) -> bool:
@@ -50,7 +50,9 @@ def _is_whole(request: Value) -> bool:
 def flaws_of(request: Value) -> Iterator[str]:
     """The checks that a request does not stand, but for the isolation level, which each topic has its own."""
     for check in _CHECKS:
-        if check != "isolated" and any(flaw is not PASSED for flaw in _CHECKS[check](request, Sends(check, ""))):
+        if check != "isolated" and any(
+            flaw is not PASSED for flaw in _CHECKS[check](request, ExpectClientRequests(check, ""))
+        ):
             yield check
 
 
@@ -58,16 +60,18 @@ def flaws_of(request: Value) -> Iterator[str]:
 # Each yields one verdict on a request that it is about, and none on others.
 
 
-def _framed(request: Value, _: Sends) -> Iterator[Verdict]:
+def _framed(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     data: bytes = request["hex"]
     stated = int.from_bytes(data[:4], "big", signed=True)
     if len(data) >= START.size and stated == len(data) - 4:
         yield PASSED
     else:
-        yield Verdict(Kind.FAIL, f"its size is {stated}, and {max(0, len(data) - 4)} bytes follow", "Size", _SIZE)
+        yield Verdict(
+            VerdictKind.FAIL, f"its size is {stated}, and {max(0, len(data) - 4)} bytes follow", "Size", _SIZE
+        )
 
 
-def _well_formed(request: Value, _: Sends) -> Iterator[Verdict]:
+def _well_formed(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     """Judge by decoding and, where there is one encoding only, by encoding again."""
     data: bytes = request["hex"]
     wire = frame_wire(data)
@@ -76,11 +80,13 @@ def _well_formed(request: Value, _: Sends) -> Iterator[Verdict]:
     read = codec.decode(wire, data)
     if read.violations:
         broken = read.violations[0]
-        yield Verdict(Kind.FAIL, f"{named(data)} breaks its definition: {broken}", requirement=broken.requirement)
+        yield Verdict(
+            VerdictKind.FAIL, f"{named(data)} breaks its definition: {broken}", requirement=broken.requirement
+        )
     elif read.remarks:
         lapse = read.remarks[0]
         yield Verdict(
-            Kind.FAIL,
+            VerdictKind.FAIL,
             f"{named(data)} can be read in more than one way: {lapse}",
             requirement=lapse.requirement,
             level="should",
@@ -109,7 +115,7 @@ def _well_formed_inside(data: bytes, body: Mapping[str, Value]) -> Iterator[Verd
         if read.violations:
             broken, path = read.violations[0], f"Body.{array}[{index}].{name}"
             detail = f"{path} of {named(data)} is no {message} {version}: {broken}"
-            yield Verdict(Kind.FAIL, detail, path, broken.requirement)
+            yield Verdict(VerdictKind.FAIL, detail, path, broken.requirement)
 
 
 def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
@@ -118,14 +124,16 @@ def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
         return PASSED
     # The size stands first: where one is a part of the other, that differs.
     at = next(at for at, pair in enumerate(zip(written, data, strict=False)) if pair[0] != pair[1])
-    return Verdict(Kind.FAIL, f"{named(data)} is not written as its definition says, from byte {at}", path=f"@{at}")
+    return Verdict(
+        VerdictKind.FAIL, f"{named(data)} is not written as its definition says, from byte {at}", path=f"@{at}"
+    )
 
 
 def _body_of(data: bytes) -> codec.Wire:
     return shipped_types().wire(type_name(f"{api_of(data)}Request", START.unpack_from(data)[2]))
 
 
-def _offered(request: Value, _: Sends) -> Iterator[Verdict]:
+def _offered(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     """Judge the version; that of ApiVersions, which tells a client what is offered, is free."""
     data, offered = request["hex"], request.get("offered")
     if len(data) < START.size or api_of(data) == "ApiVersions":
@@ -135,24 +143,24 @@ def _offered(request: Value, _: Sends) -> Iterator[Verdict]:
         yield PASSED
     elif offered:
         detail = f"{named(data)}, where {offered[0]} to {offered[1]} is offered"
-        yield Verdict(Kind.FAIL, detail, "Header.RequestApiVersion")
+        yield Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion")
     else:
-        yield Verdict(Kind.FAIL, f"{named(data)}, which is not offered", "Header.RequestApiKey")
+        yield Verdict(VerdictKind.FAIL, f"{named(data)}, which is not offered", "Header.RequestApiKey")
 
 
-def _distinct(request: Value, _: Sends) -> Iterator[Verdict]:
+def _distinct(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     data = request["hex"]
     if len(data) < START.size:
         return
     number = START.unpack_from(data)[3]
     if number in request["inFlight"]:
         detail = "its correlation id is that of a request which is not answered yet"
-        yield Verdict(Kind.FAIL, detail, "Header.CorrelationId")
+        yield Verdict(VerdictKind.FAIL, detail, "Header.CorrelationId")
     else:
         yield PASSED
 
 
-def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
+def _isolated(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
     body = fetch_in(request["hex"]) or _asks_for_the_end(request)
     if body is None:
         yield from _stable(request, expect)
@@ -161,10 +169,12 @@ def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
     if level == ISOLATIONS.index(expect.isolation):
         yield PASSED
     else:
-        yield Verdict(Kind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel")
+        yield Verdict(
+            VerdictKind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel"
+        )
 
 
-def _stable(request: Value, expect: Sends) -> Iterator[Verdict]:
+def _stable(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
     """Judge whether a member that reads committed records asks for committed offsets that are decided, too."""
     body = body_in(request["hex"], "OffsetFetch")
     if body is None or "RequireStable" not in body or expect.isolation != ISOLATIONS[-1]:
@@ -173,7 +183,7 @@ def _stable(request: Value, expect: Sends) -> Iterator[Verdict]:
         yield PASSED
     else:
         detail = f"{named(request['hex'])} asks for offsets that are not decided yet, too, and not {expect.isolation}"
-        yield Verdict(Kind.FAIL, detail, "Body.RequireStable")
+        yield Verdict(VerdictKind.FAIL, detail, "Body.RequireStable")
 
 
 def _asks_for_the_end(request: Value) -> Mapping[str, Value] | None:
@@ -189,7 +199,7 @@ _WITH_LEVEL = 2
 """The first version of ListOffsets that has an isolation level."""
 
 
-_CHECKS: Mapping[str, Callable[[Value, Sends], Iterator[Verdict]]] = {
+_CHECKS: Mapping[str, Callable[[Value, ExpectClientRequests], Iterator[Verdict]]] = {
     "framed": _framed,
     "well-formed": _well_formed,
     "offered": _offered,

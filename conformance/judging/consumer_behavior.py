@@ -17,7 +17,7 @@ from conformance.cases.client_scenarios import (
     OTHER_TOPIC,
     PLACE,
 )
-from conformance.cases.model import PASSED, Kind, Value, Verdict
+from conformance.cases.model import PASSED, Value, Verdict, VerdictKind
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_spec import type_name
@@ -31,12 +31,12 @@ def _onward(requests: Sequence[Value]) -> Verdict:
     """Judge whether the client went on: a Fetch begins behind the first offset, which only its records tell."""
     tagged = [index for index, request in enumerate(requests) if _is_flexible(request["hex"])]
     if any(_fetches_behind_the_first(request["hex"]) for request in requests):
-        return PASSED if tagged else Verdict(Kind.SKIP, "unobserved: no answer had room for tagged fields")
+        return PASSED if tagged else Verdict(VerdictKind.SKIP, "unobserved: no answer had room for tagged fields")
     if not tagged:
-        return Verdict(Kind.SKIP, "unobserved: no answer had room for tagged fields")
+        return Verdict(VerdictKind.SKIP, "unobserved: no answer had room for tagged fields")
     to = f"where header and body of answers, as to {named(requests[tagged[0]]['hex'])}, hold unknown tags"
     detail = f"no fetch goes on behind the first offset, {to}"
-    return at(tagged[0], Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
+    return at(tagged[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion"))
 
 
 def _goes_on(requests: Sequence[Value]) -> Verdict:
@@ -49,9 +49,9 @@ def _goes_on(requests: Sequence[Value]) -> Verdict:
 def _stays(requests: Sequence[Value], where: str) -> Verdict:
     """The verdict on a client that does not go on behind a place; none on one that sent nothing."""
     if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
     detail = f"no fetch goes on behind {where}: it sent {named(requests[0]['hex'])}"
-    return at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return at(0, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _waits(requests: Sequence[Value]) -> Verdict:
@@ -62,7 +62,7 @@ def _waits(requests: Sequence[Value]) -> Verdict:
     if not behind or at_first > HOLLOW:
         return _goes_on(requests)
     detail = f"{at_first} fetches of the first offset brought nothing, and the next one passes over what stands there"
-    return at(behind[-1], Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+    return at(behind[-1], Verdict(VerdictKind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
 
 
 def _keeps(requests: Sequence[Value]) -> Verdict:
@@ -76,7 +76,7 @@ def _keeps(requests: Sequence[Value]) -> Verdict:
     if offset == PLACE + 1 and sum(before == PLACE for _, before in of_last[:behind]) > 1:
         return PASSED
     detail = f"the fetch behind the move begins at {offset}, where {PLACE} is due: it was refused when the leader moved"
-    return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+    return at(index, Verdict(VerdictKind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
 
 
 def _keeps_behind(requests: Sequence[Value]) -> Verdict:
@@ -93,7 +93,7 @@ def _keeps_behind(requests: Sequence[Value]) -> Verdict:
             detail = (
                 f"a fetch goes back from offset {MARKED} to {offset}, though the new leader has what stands before it"
             )
-            return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
     if any(offset > MARKED for *_, offset in behind):
         return PASSED
     return _stays(requests, f"offset {MARKED}, from which on another node leads")
@@ -110,7 +110,7 @@ def _resumes(requests: Sequence[Value]) -> Verdict:
     index, _, offset = found
     detail = f"the log begins at offset {LEFT.start} now, and the first fetch there is of offset {offset}"
     path = "Body.Topics[0].Partitions[0].FetchOffset"
-    return PASSED if offset in (LEFT.start, LEFT.stop) else at(index, Verdict(Kind.FAIL, detail, path))
+    return PASSED if offset in (LEFT.start, LEFT.stop) else at(index, Verdict(VerdictKind.FAIL, detail, path))
 
 
 def _goes_back(requests: Sequence[Value]) -> Verdict:
@@ -125,13 +125,13 @@ def _goes_back(requests: Sequence[Value]) -> Verdict:
     behind = [(index, offset) for index, _, offset in refused if offset != PLACE]
     if not behind:
         detail = f"no fetch goes back from offset {PLACE}, before which the log was cut"
-        return at(asked[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+        return at(asked[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
     index, offset = behind[0]
     detail = (
         f"the fetch behind the move begins at {offset}, as if the log had not been cut at 0, and other records came"
     )
     path = "Body.Topics[0].Partitions[0].FetchOffset"
-    return PASSED if offset != PLACE + 1 else at(index, Verdict(Kind.FAIL, detail, path))
+    return PASSED if offset != PLACE + 1 else at(index, Verdict(VerdictKind.FAIL, detail, path))
 
 
 def _asking(requests: Sequence[Value]) -> list[int]:
@@ -139,7 +139,7 @@ def _asking(requests: Sequence[Value]) -> list[int]:
     return [index for index, request in enumerate(requests) if api_of(request["hex"]) == "OffsetForLeaderEpoch"]
 
 
-_UNASKED = Verdict(Kind.SKIP, "unobserved: it does not ask a new leader where an epoch ends")
+_UNASKED = Verdict(VerdictKind.SKIP, "unobserved: it does not ask a new leader where an epoch ends")
 
 
 def _places(requests: Sequence[Value]) -> Iterator[tuple[int, object, int]]:
@@ -154,7 +154,7 @@ def _follows(requests: Sequence[Value]) -> Verdict:
     """Judge whether a client went on that names its rack: no other one is sent to another replica."""
     if any(body.get("RackId") for request in requests if (body := fetch_in(request["hex"]))):
         return _goes_on(requests)
-    return Verdict(Kind.SKIP, "unobserved: it names no rack")
+    return Verdict(VerdictKind.SKIP, "unobserved: it names no rack")
 
 
 def _in_session(requests: Sequence[Value]) -> Verdict:
@@ -168,16 +168,16 @@ def _in_session(requests: Sequence[Value]) -> Verdict:
         number, epoch = body["SessionId"], body["SessionEpoch"]
         if epoch != last.get(number, epoch - 1) + 1:
             detail = f"epoch {epoch} follows epoch {last[number]} in fetch session {number}"
-            return at(index, Verdict(Kind.FAIL, detail, "Body.SessionEpoch"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Body.SessionEpoch"))
         last[number] = epoch
     if any(_is_behind_the_first(body) for _, body in inside):
         return PASSED
     if not asked or (len(asked) <= _MET and any(_is_behind_the_first(body) for _, body in fetches)):
-        return Verdict(Kind.SKIP, "unobserved: it has no fetch session")
+        return Verdict(VerdictKind.SKIP, "unobserved: it has no fetch session")
     detail = "no fetch of a session goes on behind the first offset, where an answer holds only what is new"
     if not inside:
         detail = "each fetch opens another session, and none is in the one that an answer told"
-    return at(asked[0][0], Verdict(Kind.FAIL, detail, "Body.SessionEpoch"))
+    return at(asked[0][0], Verdict(VerdictKind.FAIL, detail, "Body.SessionEpoch"))
 
 
 def _commits(requests: Sequence[Value]) -> Verdict:
@@ -190,22 +190,24 @@ def _commits(requests: Sequence[Value]) -> Verdict:
         for part in row["Partitions"]
     ]
     if not found:
-        return Verdict(Kind.SKIP, "unobserved: no offset was committed")
+        return Verdict(VerdictKind.SKIP, "unobserved: no offset was committed")
     path = "Body.Topics[0].Partitions[0]"
     for index, kept, part in found:
         offset, epoch = part["CommittedOffset"], part.get("CommittedLeaderEpoch", _UNSAID)
         if offset not in (0, 1, 2):
             detail = f"offset {offset} is committed, behind records at 0 and 1"
-            return at(index, Verdict(Kind.FAIL, detail, f"{path}.CommittedOffset"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, f"{path}.CommittedOffset"))
         if epoch not in (_UNSAID, 0 if offset > 1 else _UNSAID):  # the second record is in a batch of epoch 0
             detail = f"the epoch {epoch} is committed, where the record that was read has none: -1 is due"
-            return at(index, Verdict(Kind.FAIL, detail, f"{path}.CommittedLeaderEpoch"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, f"{path}.CommittedLeaderEpoch"))
         if kept != _UNSAID:
             detail = f"a commit is to be kept for {kept} ms, where the application says nothing of that: -1 is due"
-            return at(index, Verdict(Kind.FAIL, detail, "Body.RetentionTimeMs"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Body.RetentionTimeMs"))
     index, _, last = found[-1]
     detail = "offset 0 is committed, where 1 is read next"
-    return PASSED if last["CommittedOffset"] else at(index, Verdict(Kind.FAIL, detail, f"{path}.CommittedOffset"))
+    return (
+        PASSED if last["CommittedOffset"] else at(index, Verdict(VerdictKind.FAIL, detail, f"{path}.CommittedOffset"))
+    )
 
 
 _UNSAID = -1
@@ -215,12 +217,12 @@ def _commits_again(requests: Sequence[Value]) -> Verdict:
     """Judge whether a commit comes again, until it is not refused any more."""
     commits = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "OffsetCommit"]
     if not commits:
-        return Verdict(Kind.SKIP, "unobserved: nothing was committed")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was committed")
     if len(commits) > COMMITS_REFUSED:
         return PASSED
     times = "is not sent again" if len(commits) == 1 else f"is sent {len(commits)} times"
     detail = f"a commit that is refused for the moment, {COMMITS_REFUSED} times, {times}"
-    return at(commits[-1], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return at(commits[-1], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _shares(requests: Sequence[Value]) -> Verdict:
@@ -240,7 +242,7 @@ def _shares(requests: Sequence[Value]) -> Verdict:
         detail = f"the only partition is assigned to {assigned[0][0]!r:.60}, which is no member"
     else:
         return PASSED
-    return at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+    return at(index, Verdict(VerdictKind.FAIL, detail, "Body.Assignments"))
 
 
 def _shares_apart(requests: Sequence[Value]) -> Verdict:
@@ -256,7 +258,7 @@ def _shares_apart(requests: Sequence[Value]) -> Verdict:
         if got != {wanted: (0,)}:
             told = ", ".join(f"{[*parts]} of {named_so.get(topic, topic)}" for topic, parts in got.items())
             detail = f"{who} wants {named_so[wanted]} and is assigned {told or 'nothing'}"
-            return at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Body.Assignments"))
     return PASSED
 
 
@@ -271,12 +273,12 @@ def _assigned_at_last(
             continue
         read = {row["MemberId"]: codec.decode(wire, row["Assignment"][2:]) for row in body["Assignments"]}
         if any(row["Assignment"] and read[row["MemberId"]].violations for row in body["Assignments"]):
-            return Verdict(Kind.SKIP, "unobserved: an assignment cannot be read")
+            return Verdict(VerdictKind.SKIP, "unobserved: an assignment cannot be read")
         return index, body, {member: _topics_in(one) for member, one in read.items()}
     joins = [index for index, request in enumerate(requests) if body_in(request["hex"], "JoinGroup") is not None]
     if not joins:
-        return Verdict(Kind.SKIP, "unobserved: it joins no group")
-    return at(joins[0], Verdict(Kind.FAIL, "it leads two members, and assigns nothing", "Body.Protocols"))
+        return Verdict(VerdictKind.SKIP, "unobserved: it joins no group")
+    return at(joins[0], Verdict(VerdictKind.FAIL, "it leads two members, and assigns nothing", "Body.Protocols"))
 
 
 def _measures(requests: Sequence[Value]) -> Verdict:
@@ -289,12 +291,12 @@ def _measures(requests: Sequence[Value]) -> Verdict:
             plain = _CODECS[codec_id].open(Cursor(metrics, Findings()), metrics)
         except (KeyError, Malformed) as problem:
             detail = f"the metrics cannot be read in their codec, {codec_id}: {problem}"
-            return at(index, Verdict(Kind.FAIL, detail, "Body.Metrics"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Body.Metrics"))
         if METRIC.encode() in plain:
             return PASSED
     detail = f"none of {len(pushes)} pushes has {METRIC}, which is wanted"
-    skip = Verdict(Kind.SKIP, "unobserved: it tells nothing of its metrics")
-    return at(pushes[-1], Verdict(Kind.FAIL, detail, "Body.Metrics")) if pushes else skip
+    skip = Verdict(VerdictKind.SKIP, "unobserved: it tells nothing of its metrics")
+    return at(pushes[-1], Verdict(VerdictKind.FAIL, detail, "Body.Metrics")) if pushes else skip
 
 
 _CODECS = dict(enumerate(CODECS))

@@ -15,23 +15,23 @@ from conformance.cases.client_scenarios import lapse
 from conformance.cases.model import (
     FAILURES,
     Accepted,
-    AnyOf,
-    Appends,
-    Broke,
     Case,
-    Converts,
-    Delivers,
-    Exchanges,
-    Measures,
+    ExpectAnyOf,
+    ExpectAppend,
+    ExpectBytes,
+    ExpectClientRequests,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectResponses,
+    ExpectSize,
+    ExpectValue,
+    NoAnswer,
     Outcome,
-    Reads,
-    Refused,
-    Refuses,
-    Sends,
+    Rejected,
     Value,
     Verdict,
-    Writes,
-    WritesAs,
 )
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
@@ -61,9 +61,9 @@ class Cause:
 def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
     """The cause of a failing result. Of any other result it is the verdict and the requirement."""
     match outcome if verdict.kind in FAILURES else None:
-        case Broke(how, detail):
+        case NoAnswer(how, detail):
             return Cause(how, _of_death(case, how, detail))
-        case Refused(error, message):
+        case Rejected(error, message):
             return _refused(case, error, message)
         case Accepted(answer):
             return _accepted(case, answer, verdict)
@@ -115,7 +115,7 @@ def _own_reader(rule: str) -> str:
 
 
 def _refused(case: Case, error: str, message: str) -> Cause:
-    if isinstance(case.expect, Refuses) and case.expect.error not in (None, error):
+    if isinstance(case.expect, ExpectRejection) and case.expect.error not in (None, error):
         return Cause("wrong error class", f"{error} instead of {case.expect.error}")
     return Cause("refused", normalised(message) or f"{error}, {case.requirement}")
 
@@ -125,10 +125,10 @@ def _refused(case: Case, error: str, message: str) -> Cause:
 
 def _first_mark(case: Case) -> codec.Violation | None:
     """The first place at which the bytes, or the value to encode, break a rule or are open."""
-    if isinstance(case.expect, Delivers):
+    if isinstance(case.expect, ExpectConsumerView):
         view = case.expect.view
         return next(iter([*([view.damage] if view.damage else []), *view.remarks]), None)
-    if case.op == "encode" and isinstance(case.expect, Refuses | AnyOf):
+    if case.op == "encode" and isinstance(case.expect, ExpectRejection | ExpectAnyOf):
         return _unencodable(case)
     is_read = case.data is not None and case.op in ("decode", "convert", "append")
     read = codec.decode(case.wire, case.data or b"") if is_read else None
@@ -205,25 +205,29 @@ _ACCEPTED = "accepted what must be refused"
 def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     rule = _rule(case, verdict)
     match case.expect:
-        case Refuses():
+        case ExpectRejection():
             return Cause(_ACCEPTED, _broken(case, _first_mark(case), rule))
-        case Measures():
+        case ExpectSize():
             return Cause("wrong size", _field(case.type, "value"))
-        case Delivers():
+        case ExpectConsumerView():
             return _delivered(case, case.expect, answer, verdict)
-        case Sends() | Appends() | Exchanges() as live:
-            way = lapse(live.check) if isinstance(live, Sends) else "served otherwise"
+        case ExpectClientRequests() | ExpectAppend() | ExpectResponses() as live:
+            way = lapse(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
             return Cause(way, normalised(verdict.detail))
-    if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
+    if case.op == "encode" and isinstance(case.expect, ExpectAnyOf) and (mark := _unencodable(case)):
         return Cause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":
         return _consumed(case, answer)
     if verdict.path.startswith("@"):
         return Cause("other bytes written", _field_at(case, int(verdict.path[1:])))
-    if isinstance(case.expect, Reads | AnyOf | Writes | WritesAs | Converts) and verdict.path not in ("", "hex"):
+    if isinstance(
+        case.expect, ExpectValue | ExpectAnyOf | ExpectBytes | ExpectEquivalentBytes | ExpectConvertedRecords
+    ) and verdict.path not in ("", "hex"):
         return _differs(case, answer, verdict)
     written = answer.get("hex")
-    if isinstance(case.expect, Writes | WritesAs | Converts) and isinstance(written, str):
+    if isinstance(case.expect, ExpectBytes | ExpectEquivalentBytes | ExpectConvertedRecords) and isinstance(
+        written, str
+    ):
         return _unreadable(case, bytes.fromhex(written), rule)
     return Cause(_MISREAD, _broken(case, _first_mark(case), rule))
 
@@ -238,7 +242,7 @@ def _consumed(case: Case, answer: dict[str, Value]) -> Cause:
 
 def _field_at(case: Case, at: int) -> str:
     """The field that begins or lies at a byte of what an encoder should have written."""
-    expected = case.expect.data if isinstance(case.expect, Writes) else b""
+    expected = case.expect.data if isinstance(case.expect, ExpectBytes) else b""
     spans = codec.decode(case.wire, expected, trail=True).spans
     around = [span for span in spans if span.layer == 0 and span.start <= at < span.stop]
     if not around:
@@ -250,7 +254,7 @@ def _field_at(case: Case, at: int) -> str:
 
 def _unreadable(case: Case, written: bytes, rule: str) -> Cause:
     """What was written breaks the format, or can be read in more than one way."""
-    name = case.expect.type if isinstance(case.expect, WritesAs) else "LOG" if case.op == "convert" else ""
+    name = case.expect.type if isinstance(case.expect, ExpectEquivalentBytes) else "LOG" if case.op == "convert" else ""
     read = codec.decode(name or case.wire, written)
     mark = next(iter([*read.violations, *read.remarks]), None)
     if mark is None:
@@ -262,10 +266,10 @@ def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
     if verdict.requirement == KEPT:
         return _IN_A_MAP
-    place = open_places(case).explaining(verdict.path) if isinstance(case.expect, AnyOf) else None
+    place = open_places(case).explaining(verdict.path) if isinstance(case.expect, ExpectAnyOf) else None
     if place is not None:
         return Cause(_MISREAD, _broken(case, place, case.requirement))
-    name = case.expect.type if isinstance(case.expect, WritesAs) else ""
+    name = case.expect.type if isinstance(case.expect, ExpectEquivalentBytes) else ""
     name = "RECORD" if case.op == "convert" else name or case.type
     expected, actual = _both(case, answer, verdict.path)
     lacking = (expected is UNSHOWN or actual is UNSHOWN) and "ARRAY<" in name
@@ -281,13 +285,13 @@ _MISREAD = "another reading"
 def _both(case: Case, answer: dict[str, Value], path: str) -> tuple[Value, Value]:
     """What was expected at a path and what came there; UNSHOWN for what is not there."""
     match case.expect:
-        case Reads(value) | AnyOf((*_, Reads(value))):
+        case ExpectValue(value) | ExpectAnyOf((*_, ExpectValue(value))):
             return part_at(value, path), part_at(case.wire.notation.parse(answer["value"]), path)
-        case Writes(data):
+        case ExpectBytes(data):
             return part_at(codec.decode(case.wire, data).value, path), part_at(_read_back(case, answer, ""), path)
-        case WritesAs(value, name):
+        case ExpectEquivalentBytes(value, name):
             return part_at(value, path), part_at(_read_back(case, answer, name), path)
-        case Converts(records):
+        case ExpectConvertedRecords(records):
             batches = codec.decode("LOG", bytes.fromhex(answer["hex"])).value["batches"]
             return part_at(records, path), part_at(flattened(batches), path)
     return UNSHOWN, UNSHOWN
@@ -300,7 +304,7 @@ def _read_back(case: Case, answer: dict[str, Value], name: str) -> Value:
 # --- what a fetch delivered ---------------------------------------------------------------------------
 
 
-def _delivered(case: Case, expect: Delivers, answer: dict[str, Value], verdict: Verdict) -> Cause:
+def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value], verdict: Verdict) -> Cause:
     view, path = expect.view, verdict.path
     shown = VIEW.parse(answer.get("value"))
     records = shown.get("records", ())

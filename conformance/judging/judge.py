@@ -20,26 +20,26 @@ from conformance.cases.model import (
     ROBUSTNESS,
     Accepted,
     Answer,
-    AnyOf,
-    Appends,
-    Broke,
     Case,
-    Delivers,
+    ExpectAnyOf,
+    ExpectAppend,
     Expectation,
-    Kind,
-    Measures,
+    ExpectBytes,
+    ExpectClientRequests,
+    ExpectConsumerView,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectSize,
+    ExpectValue,
+    NoAnswer,
     Outcome,
-    Reads,
-    Refused,
-    Refuses,
-    Sends,
+    Rejected,
     Unsupported,
     Value,
     Verdict,
-    Writes,
-    WritesAs,
+    VerdictKind,
 )
-from conformance.cases.packed_cases import AsDue
+from conformance.cases.packed_cases import AcceptedAsExpected
 from conformance.codec.compare import Comparison, compare_shown
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
@@ -75,35 +75,39 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
     """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
     match outcome:
         case Unsupported(reason, is_asked):
-            return Verdict(Kind.SKIP, f"unsupported: {reason}" if is_asked else reason)
-        case Broke():
+            return Verdict(VerdictKind.SKIP, f"unsupported: {reason}" if is_asked else reason)
+        case NoAnswer():
             return _broken(case, outcome)
-        case Refused():
+        case Rejected():
             return _refused(case.expect, outcome)
-        case AsDue():
+        case AcceptedAsExpected():
             return PASSED
         case Accepted(answer):
             try:
                 return _accepted(case, answer)
             except NotationError as error:
-                return Verdict(Kind.PROTOCOL, f"the answer is not in the notation of {case.type}: {error}")
+                return Verdict(VerdictKind.PROTOCOL, f"the answer is not in the notation of {case.type}: {error}")
 
 
-def _broken(case: Case, broke: Broke) -> Verdict:
+def _broken(case: Case, broke: NoAnswer) -> Verdict:
     if broke.unprovoked and "crash" not in case.disputed:
-        return Verdict(Kind.FAIL, broke.detail, requirement=ROBUSTNESS, level="must", flaky=broke.flaky)
+        return Verdict(VerdictKind.FAIL, broke.detail, requirement=ROBUSTNESS, level="must", flaky=broke.flaky)
     if broke.how in ("memory", "slow"):
-        return Verdict(Kind.FAIL, broke.detail, requirement=_memory_rule(case), level="should", flaky=broke.flaky)
+        return Verdict(
+            VerdictKind.FAIL, broke.detail, requirement=_memory_rule(case), level="should", flaky=broke.flaky
+        )
     level = case.level if broke.how == "protocol" else "must"
-    return Verdict(Kind(broke.how), broke.detail, level=level, flaky=broke.flaky)
+    return Verdict(VerdictKind(broke.how), broke.detail, level=level, flaky=broke.flaky)
 
 
 def weightier(case: Case, outcome: Outcome) -> Outcome:
     """What is judged of a target that was out of proportion: its answer where that fails at must, else what it took."""
-    if not isinstance(outcome, Broke) or outcome.answered is None:
+    if not isinstance(outcome, NoAnswer) or outcome.answered is None:
         return outcome
     verdict = judge(case, outcome.answered)
-    is_worse = verdict.kind in {*FAILURES, Kind.PROTOCOL} - case.disputed and (verdict.level or case.level) == "must"
+    is_worse = (
+        verdict.kind in {*FAILURES, VerdictKind.PROTOCOL} - case.disputed and (verdict.level or case.level) == "must"
+    )
     return outcome.answered if is_worse else outcome
 
 
@@ -117,41 +121,43 @@ def _memory_rule(case: Case) -> str:
     return "memory.string-length-bounded" if "STRING" in case.type else "memory.in-proportion"
 
 
-def _refused(expect: Expectation, outcome: Refused) -> Verdict:
+def _refused(expect: Expectation, outcome: Rejected) -> Verdict:
     said = f"refused as {outcome.error}" + (f": {outcome.message:.{_SAID}}" if outcome.message else "")
     match expect:
-        case Refuses(error) if error is not None and outcome.error != error:
-            return Verdict(Kind.FAIL, f"{said}, but the class should be {error}", level="should")
-        case Refuses() | Delivers(View(damage=codec.Violation())) | Sends("tells"):
+        case ExpectRejection(error) if error is not None and outcome.error != error:
+            return Verdict(VerdictKind.FAIL, f"{said}, but the class should be {error}", level="should")
+        case ExpectRejection() | ExpectConsumerView(View(damage=codec.Violation())) | ExpectClientRequests("tells"):
             return PASSED
-        case AnyOf(()) | Delivers(open=True) | Appends(open=True):
-            return Verdict(Kind.EITHER, "refused")
-        case AnyOf(readings) if any(isinstance(reading, Refuses) for reading in readings):
-            return Verdict(Kind.EITHER, "refused")
+        case ExpectAnyOf(()) | ExpectConsumerView(open=True) | ExpectAppend(open=True):
+            return Verdict(VerdictKind.EITHER, "refused")
+        case ExpectAnyOf(readings) if any(isinstance(reading, ExpectRejection) for reading in readings):
+            return Verdict(VerdictKind.EITHER, "refused")
     among = (
-        ", but none of the readings that the documents allow refuses these bytes" if isinstance(expect, AnyOf) else ""
+        ", but none of the readings that the documents allow refuses these bytes"
+        if isinstance(expect, ExpectAnyOf)
+        else ""
     )
-    return Verdict(Kind.FAIL, said + among)
+    return Verdict(VerdictKind.FAIL, said + among)
 
 
 def _accepted(case: Case, answer: Answer) -> Verdict:
     match case.expect:
-        case Reads() as reading:
+        case ExpectValue() as reading:
             return _compare(case, reading, answer)
-        case Refuses():
+        case ExpectRejection():
             _shown(case, answer)
-            return Verdict(Kind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
-        case AnyOf(readings) if case.op == "encode":
+            return Verdict(VerdictKind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
+        case ExpectAnyOf(readings) if case.op == "encode":
             return _among_bytes(case, readings, bytes_of(answer))
-        case AnyOf(readings):
+        case ExpectAnyOf(readings):
             return _among(case, readings, answer)
-        case Writes() as writes:
+        case ExpectBytes() as writes:
             return _compare_bytes(case, writes, bytes_of(answer))
-        case WritesAs(value, name):
+        case ExpectEquivalentBytes(value, name):
             return _compare_meaning(replace(case, wire=codec.wire(name or case.wire)), value, bytes_of(answer))
-        case Measures(size):
+        case ExpectSize(size):
             stated = count(answer, "size")
-            return PASSED if stated == size else Verdict(Kind.FAIL, f"size {stated} instead of {size}")
+            return PASSED if stated == size else Verdict(VerdictKind.FAIL, f"size {stated} instead of {size}")
         case whole_log:
             return judge_log(whole_log, answer)
 
@@ -164,7 +170,7 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
     return case.wire.notation.parse(answer["value"]) if "value" in answer else UNSHOWN, consumed
 
 
-def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
+def _compare(case: Case, reading: ExpectValue, answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     comparison = compare_shown(case.wire, reading.value, value)
     if (differs := _difference(case, reading, comparison, value, consumed)) is not None:
@@ -172,22 +178,22 @@ def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
     unobserved = (*comparison.unshown, *(["consumed"] if consumed is None else []))
     about = [path for path in case.about if touches(path, unobserved)]
     if about:
-        return Verdict(Kind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
+        return Verdict(VerdictKind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
     # A message without fields in its version is shown by an empty object.
     if not case.about and not comparison.observed and not value == reading.value == {}:
-        return Verdict(Kind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
-    return Verdict(Kind.PASS, unobserved=unobserved) if unobserved else PASSED
+        return Verdict(VerdictKind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
+    return Verdict(VerdictKind.PASS, unobserved=unobserved) if unobserved else PASSED
 
 
 def _difference(
-    case: Case, reading: Reads, comparison: Comparison, value: Value, consumed: int | None
+    case: Case, reading: ExpectValue, comparison: Comparison, value: Value, consumed: int | None
 ) -> Verdict | None:
     if comparison.mismatches:
         return _value_difference(case, reading.value, value, comparison.mismatches)
     if reading.consumed is None:
         return _impossible(case, consumed)
     if consumed not in (None, reading.consumed):
-        return Verdict(Kind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
+        return Verdict(VerdictKind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
     return None
 
 
@@ -196,7 +202,7 @@ def _impossible(case: Case, consumed: int | None) -> Verdict | None:
     most = len(case.data or b"")
     if consumed is None or 0 <= consumed <= most:
         return None
-    return Verdict(Kind.FAIL, f"{consumed} bytes consumed of {most}", path="consumed")
+    return Verdict(VerdictKind.FAIL, f"{consumed} bytes consumed of {most}", path="consumed")
 
 
 def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequence[str]) -> Verdict:
@@ -207,53 +213,59 @@ def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequenc
     """
     others = [path for path in paths if not is_of_a_map(expected, actual, path)]
     if not others:
-        return Verdict(Kind.FAIL, f"{paths[0]} differs: one header is shown of each key", paths[0], requirement=KEPT)
+        return Verdict(
+            VerdictKind.FAIL, f"{paths[0]} differs: one header is shown of each key", paths[0], requirement=KEPT
+        )
     paths = others
     path = next((path for path in paths if is_about(case, path)), None)
     requirement = "" if path else rule_of(case.type, paths[0], expected)
     path = path or paths[0]
     detail = "the value differs" if path == "value" else f"{path} differs"
     detail += f" (and {len(paths) - 1} further)" if len(paths) > 1 else ""
-    return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)
+    return Verdict(VerdictKind.FAIL, detail, path=path, requirement=requirement)
 
 
-def _among_bytes(case: Case, readings: tuple[Reads | Refuses | Writes, ...], written: bytes) -> Verdict:
+def _among_bytes(
+    case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], written: bytes
+) -> Verdict:
     """What was written for a value that need not be written as it is, or at all."""
     if not readings:
-        return Verdict(Kind.EITHER, "accepted")
-    verdicts = [_compare_bytes(case, reading, written) for reading in readings if isinstance(reading, Writes)]
-    if any(verdict.kind is Kind.PASS for verdict in verdicts):
-        return Verdict(Kind.EITHER, f"written as {written.hex():.60}")
+        return Verdict(VerdictKind.EITHER, "accepted")
+    verdicts = [_compare_bytes(case, reading, written) for reading in readings if isinstance(reading, ExpectBytes)]
+    if any(verdict.kind is VerdictKind.PASS for verdict in verdicts):
+        return Verdict(VerdictKind.EITHER, f"written as {written.hex():.60}")
     return structs.replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}", requirement="")
 
 
-def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: Answer) -> Verdict:
+def _among(case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     if not readings:
-        return _impossible(case, consumed) or Verdict(Kind.EITHER, "accepted")
+        return _impossible(case, consumed) or Verdict(VerdictKind.EITHER, "accepted")
     wrong = []
     for reading in readings:
-        if isinstance(reading, Reads):
+        if isinstance(reading, ExpectValue):
             differs = _difference(case, reading, compare_shown(case.wire, reading.value, value), value, consumed)
             if differs is None:
                 if value is UNSHOWN:
-                    return Verdict(Kind.SKIP, "unobserved: the target shows no value")
-                return Verdict(Kind.EITHER, f"accepted, {_short(case, value)}")
+                    return Verdict(VerdictKind.SKIP, "unobserved: the target shows no value")
+                return Verdict(VerdictKind.EITHER, f"accepted, {_short(case, value)}")
             wrong.append(differs)
     none = "accepted, but none of the readings that the documents allow gives this value"
     if len(wrong) != 1:
-        return Verdict(Kind.FAIL, none)
+        return Verdict(VerdictKind.FAIL, none)
     differs = wrong[0]
-    return Verdict(Kind.FAIL, f"{none}: {differs.detail}", path=differs.path, requirement=_misread(case, differs))
+    return Verdict(
+        VerdictKind.FAIL, f"{none}: {differs.detail}", path=differs.path, requirement=_misread(case, differs)
+    )
 
 
-def fits(case: Case, reading: Reads | Refuses | Writes, answer: Answer) -> bool:
+def fits(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
     """Whether an answer agrees with one reading of an open place, in all that it shows. Raises NotationError."""
     match reading:
-        case Refuses():
+        case ExpectRejection():
             return False
-        case Writes():
-            return _compare_bytes(case, reading, bytes_of(answer)).kind is Kind.PASS
+        case ExpectBytes():
+            return _compare_bytes(case, reading, bytes_of(answer)).kind is VerdictKind.PASS
     value, consumed = _shown(case, answer)
     return _difference(case, reading, compare_shown(case.wire, reading.value, value), value, consumed) is None
 
@@ -278,21 +290,21 @@ def _short(case: Case, value: Value) -> str:
     return shown if len(shown) < 80 else shown[:77] + "..."
 
 
-def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
+def _compare_bytes(case: Case, writes: ExpectBytes, written: bytes) -> Verdict:
     start, stop = writes.ignoring
     if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
         return PASSED
     if case.type in STRUCTURED:
         meant = _compare_meaning(case, codec.decode(case.wire, writes.data).value, written)
-        if meant.kind is not Kind.PASS:
+        if meant.kind is not VerdictKind.PASS:
             return meant
     at = _first_difference(writes, written)
     read = codec.decode(case.wire, written)
     unreadable = "" if read.ok and read.consumed == len(written) else ", and they cannot be read"
-    return Verdict(Kind.FAIL, f"the bytes differ from byte {at}{unreadable}", path=f"@{at}")
+    return Verdict(VerdictKind.FAIL, f"the bytes differ from byte {at}{unreadable}", path=f"@{at}")
 
 
-def _first_difference(writes: Writes, written: bytes) -> int:
+def _first_difference(writes: ExpectBytes, written: bytes) -> int:
     start, stop = writes.ignoring
     for at, (one, other) in enumerate(zip(writes.data, written, strict=False)):
         if one != other and not start <= at < stop:
@@ -305,9 +317,9 @@ def _compare_meaning(case: Case, value: Value, written: bytes) -> Verdict:
     read = codec.decode(case.wire, written)
     if not read.ok:
         broken = read.violations[0]
-        return Verdict(Kind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
+        return Verdict(VerdictKind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
     if read.consumed != len(written):
-        return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes follow after the {case.type}")
+        return Verdict(VerdictKind.FAIL, f"{len(written) - read.consumed} bytes follow after the {case.type}")
     if case.type == "LOG":
         return _compare_sets(case, value, read, written)
     meant = read.value
@@ -326,7 +338,9 @@ def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | 
     if case.type == "MESSAGE_SET":  # its messages are not compressed
         others = [path for path in paths if not path.endswith(".offset")]
         if not others:
-            return Verdict(Kind.FAIL, "other offsets were written", paths[0], "legacy.uncompressed-offsets-free", "may")
+            return Verdict(
+                VerdictKind.FAIL, "other offsets were written", paths[0], "legacy.uncompressed-offsets-free", "may"
+            )
         paths = tuple(others)
     differs = _value_difference(case, expected, meant, paths)
     return structs.replace(differs, detail=f"{differs.detail} in what was written")
@@ -340,7 +354,7 @@ def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes)
     if differs is not None:
         return differs
     lapse = _written_difference(case, value, read.value) or _lapse(read, written)
-    return lapse if lapse.kind is Kind.PASS else structs.replace(lapse, level="should")
+    return lapse if lapse.kind is VerdictKind.PASS else structs.replace(lapse, level="should")
 
 
 def _lapse(read: codec.Decoded, written: bytes) -> Verdict:
@@ -348,11 +362,13 @@ def _lapse(read: codec.Decoded, written: bytes) -> Verdict:
     if read.remarks:
         first = read.remarks[0]
         return Verdict(
-            Kind.FAIL, f"what was written can be read in more than one way: {first}", requirement=first.requirement
+            VerdictKind.FAIL,
+            f"what was written can be read in more than one way: {first}",
+            requirement=first.requirement,
         )
     spans = codec.decode("LOG", written, trail=True).spans
     first_inner = next((span for span in spans if span.path == "batches[0].value[0].offset"), None)
     if first_inner is not None and first_inner.value and stored_magic(written) == 1:
         hint = f"the first inner offset is {first_inner.value}, not 0"
-        return Verdict(Kind.FAIL, hint, requirement="legacy.compressed-inner-offsets-from-zero")
+        return Verdict(VerdictKind.FAIL, hint, requirement="legacy.compressed-inner-offsets-from-zero")
     return PASSED

@@ -7,16 +7,16 @@ from conformance.cases.model import (
     PASSED,
     REFUSED,
     Answer,
-    Appends,
-    Converts,
-    Delivers,
-    Exchanges,
-    Kind,
-    Plays,
-    Sends,
-    Sequences,
+    ExpectAppend,
+    ExpectClientRequests,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectResponses,
+    ExpectScenario,
+    ExpectSequenceResults,
     Value,
     Verdict,
+    VerdictKind,
     WholeLog,
 )
 from conformance.codec.compare import unshown_paths
@@ -54,28 +54,28 @@ _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
     """Judge the answer to an operation that names no type. Raises NotationError."""
     match expect:
-        case Delivers():
+        case ExpectConsumerView():
             return judge_read(expect, answer.get("value"))
-        case Converts(records):
+        case ExpectConvertedRecords(records):
             return judge_converted(records, bytes_of(answer))
-        case Sequences(answers):
+        case ExpectSequenceResults(answers):
             return judge_sequence(answers, answer.get("value"))
-        case Sends():
+        case ExpectClientRequests():
             return judge_sent(expect, answer.get("value"))
-        case Appends():
+        case ExpectAppend():
             from conformance.judging.append import judge_appended
 
             return judge_appended(expect, answer.get("value"), bytes_of(answer))
-        case Exchanges():
+        case ExpectResponses():
             return judge_exchanged(expect, answer)
-        case Plays():
+        case ExpectScenario():
             return judge_scenario(expect, answer.get("value"))
 
 
 # --- read ---------------------------------------------------------------------------------------------
 
 
-def judge_read(expected: Delivers, given: object) -> Verdict:
+def judge_read(expected: ExpectConsumerView, given: object) -> Verdict:
     """Hold what a fetch delivered against what there is to be seen. Raises NotationError."""
     answered = VIEW.parse(given)
     error = answered.get("error")
@@ -83,22 +83,22 @@ def judge_read(expected: Delivers, given: object) -> Verdict:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
     verdict = _judged(expected, answered, error)
     touched = answered.get("beside")
-    return failed(touched, "beside") if touched and verdict.kind is not Kind.FAIL else verdict
+    return failed(touched, "beside") if touched and verdict.kind is not VerdictKind.FAIL else verdict
 
 
-def _judged(expected: Delivers, answered: Value, error: str | None) -> Verdict:
+def _judged(expected: ExpectConsumerView, answered: Value, error: str | None) -> Verdict:
     verdict = _read(expected.view, answered, error)
-    if expected.open and verdict.kind is Kind.PASS:
-        return Verdict(Kind.EITHER, "delivered")
+    if expected.open and verdict.kind is VerdictKind.PASS:
+        return Verdict(VerdictKind.EITHER, "delivered")
     if expected.open and error is not None:
-        return _stopped_early(expected.view, answered) or Verdict(Kind.EITHER, f"stopped with {error}")
+        return _stopped_early(expected.view, answered) or Verdict(VerdictKind.EITHER, f"stopped with {error}")
     damage = expected.view.damage
-    if verdict.kind is not Kind.FAIL or damage is None or damage.requirement not in CHECKSUM_RULES:
+    if verdict.kind is not VerdictKind.FAIL or damage is None or damage.requirement not in CHECKSUM_RULES:
         return verdict
-    if _read(expected.unchecked, answered, error).kind is Kind.FAIL:
+    if _read(expected.unchecked, answered, error).kind is VerdictKind.FAIL:
         return verdict
     hint = f"delivered although a checksum is wrong: {damage}"
-    return Verdict(Kind.FAIL, hint, requirement=damage.requirement, level="should")
+    return Verdict(VerdictKind.FAIL, hint, requirement=damage.requirement, level="should")
 
 
 def _stopped_early(view: View, answered: Value) -> Verdict | None:
@@ -117,10 +117,10 @@ def _read(view: View, answered: Value, error: str | None) -> Verdict:
     if differs is not None:
         return differs
     if shown is UNSHOWN or not ListOf(SEEN).observed(shown):
-        return Verdict(Kind.SKIP, "unobserved: the target shows no records", unobserved=("records",))
+        return Verdict(VerdictKind.SKIP, "unobserved: the target shows no records", unobserved=("records",))
     hidden = unshown_paths(ListOf(SEEN), due, shown, "records")
     hidden += [] if stop is not None else ["nextOffset"]
-    return Verdict(Kind.PASS, unobserved=tuple(hidden)) if hidden else PASSED
+    return Verdict(VerdictKind.PASS, unobserved=tuple(hidden)) if hidden else PASSED
 
 
 def _out_of_damage(view: View, shown: Value) -> Verdict | None:
@@ -200,7 +200,7 @@ def _next(view: View, stop: int) -> Verdict | None:
         )
     if stop != view.fetch_offset and stop not in view.ends:
         hint = f"nextOffset {stop} is not the end of an entry"
-        return Verdict(Kind.FAIL, hint, path="nextOffset", requirement=_NEXT, level="should")
+        return Verdict(VerdictKind.FAIL, hint, path="nextOffset", requirement=_NEXT, level="should")
     return None
 
 
@@ -228,7 +228,7 @@ def judge_sequence(answers: tuple[frozenset[str], ...], given: object) -> Verdic
         if fate not in right and not (fate == REFUSED and _names_no_error(right)):
             return failed(f"batch {index} is answered {fate} instead of {' or '.join(sorted(right))}", f"[{index}]")
     met = [entry for right, entry in zip(answers, given, strict=True) if len(right) > 1 or entry not in right]
-    return Verdict(Kind.EITHER, "answered " + ", ".join(met)) if met else PASSED
+    return Verdict(VerdictKind.EITHER, "answered " + ", ".join(met)) if met else PASSED
 
 
 def _names_no_error(right: frozenset[str]) -> bool:

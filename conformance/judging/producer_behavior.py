@@ -8,7 +8,7 @@ from itertools import count
 from conformance import codec
 from conformance.cases.client_requests import COUNTS, PRODUCER, TOGETHER, written_for
 from conformance.cases.client_scenarios import ENDS, OF_CLIENTS, REFUSED
-from conformance.cases.model import PASSED, Kind, Value, Verdict
+from conformance.cases.model import PASSED, Value, Verdict, VerdictKind
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.definitions.request_frames import START, api_of
@@ -31,12 +31,12 @@ def in_messages(requests: Sequence[Value]) -> Verdict:
             for message in messages:
                 name = message["key"], message["value"]
                 if name not in due or (message["magic"] and message["timestamp"] < due[name]):
-                    return at(index, Verdict(Kind.FAIL, "a message is written that nobody gave", RECORDS))
+                    return at(index, Verdict(VerdictKind.FAIL, "a message is written that nobody gave", RECORDS))
                 found.add(name)
     if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
     detail = f"{len(found)} of {len(due)} records are written"
-    return PASSED if len(found) == len(due) else at(index, Verdict(Kind.FAIL, detail, RECORDS))
+    return PASSED if len(found) == len(due) else at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 _APART = 20
@@ -49,16 +49,18 @@ def _flaw_of_messages(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
     The offsets of its entries are free: a broker gives them others, as is done here.
     """
     if any(stored_magic(data, start) > 1 for start, _ in extents(data)):
-        return Verdict(Kind.FAIL, "a batch is written, where messages alone are known", RECORDS), ()
+        return Verdict(VerdictKind.FAIL, "a batch is written, where messages alone are known", RECORDS), ()
     given = ((place << _APART).to_bytes(8, "big") for place in count(1))
     kept = (offset + data[start + 8 : end] for offset, (start, end) in zip(given, extents(data), strict=False))
     read = codec.decode("LOG", b"".join(kept), trail=True)
     for rank, broken in (("", read.violations), ("should", read.remarks)):
         if broken:
-            return Verdict(Kind.FAIL, f"no set of messages: {broken[0]}", RECORDS, broken[0].requirement, rank), ()
+            return Verdict(
+                VerdictKind.FAIL, f"no set of messages: {broken[0]}", RECORDS, broken[0].requirement, rank
+            ), ()
     entries = read.value["batches"]
     if read.value["partial"]:
-        return Verdict(Kind.FAIL, "the last message is cut off", RECORDS), ()
+        return Verdict(VerdictKind.FAIL, "the last message is cut off", RECORDS), ()
     inner = {span.path: span.value for span in read.spans or ()}
     for place, entry in enumerate(entries):
         counted = [
@@ -66,11 +68,11 @@ def _flaw_of_messages(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
         ]
         if entry["magic"] and counted != [*range(len(counted))]:
             rule = "legacy.compressed-inner-offsets-from-zero"
-            return Verdict(Kind.FAIL, f"the offsets in a wrapper are {counted}, not 0 and on", RECORDS, rule), ()
+            return Verdict(VerdictKind.FAIL, f"the offsets in a wrapper are {counted}, not 0 and on", RECORDS, rule), ()
     messages = [message for entry in entries for message in entry["messages"]]
     if any(message.get("timestampType") for message in messages):
         rule = "legacy.producer-timestamp-type-zero"
-        return Verdict(Kind.FAIL, "a producer says that the broker gave the time", RECORDS, rule), ()
+        return Verdict(VerdictKind.FAIL, "a producer says that the broker gave the time", RECORDS, rule), ()
     return None, messages
 
 
@@ -80,17 +82,17 @@ _STEPS = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
 def _ended(requests: Sequence[Value]) -> Verdict:
     """Judge whether a transaction that the broker was too busy for at first was written and committed all the same."""
     if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
     sent = {api_of(request["hex"]) for request in requests}
     missing = [name for name in _STEPS if name not in sent]
     if missing:
         detail = f"no {missing[0]} came, though what it was told passes"
-        return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+        return at(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
     ends = _ends_in(requests)
     if any(commits for _, commits in ends):
         return PASSED
     detail = "the transaction is aborted, though the application commits it"
-    return at(ends[-1][0], Verdict(Kind.FAIL, detail, "Body.Committed")) if ends else PASSED
+    return at(ends[-1][0], Verdict(VerdictKind.FAIL, detail, "Body.Committed")) if ends else PASSED
 
 
 def _ends_in(requests: Sequence[Value]) -> list[tuple[int, bool]]:
@@ -103,9 +105,9 @@ def _ended_again(requests: Sequence[Value]) -> Verdict:
     """Judge whether the end of a transaction is asked for again, which was put off, or of which nothing is known."""
     ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
     if not ends:
-        return Verdict(Kind.SKIP, "unobserved: no EndTxn was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: no EndTxn was sent")
     detail = "EndTxn is not sent again, where its end was put off, or the answer was lost"
-    return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return PASSED if len(ends) > 1 else at(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _by_feature(requests: Sequence[Value]) -> Verdict:
@@ -115,21 +117,21 @@ def _by_feature(requests: Sequence[Value]) -> Verdict:
     for index, data, highest in judged:
         if START.unpack_from(data)[2] > highest:
             detail = f"{named(data)} in a transaction, where no transaction.version is told: {highest} at most"
-            return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
-    return PASSED if judged else Verdict(Kind.SKIP, "unobserved: nothing was sent in a transaction")
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion"))
+    return PASSED if judged else Verdict(VerdictKind.SKIP, "unobserved: nothing was sent in a transaction")
 
 
 def _in_turn(requests: Sequence[Value]) -> Verdict:
     """Judge each transaction: its partition is added, its batches have their place, and it ends as it should."""
     if not any(batches_in(requests)):
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
     return _unadded(requests) or _displaced(requests) or _ended_otherwise(requests) or PASSED
 
 
 def _behind_refused(requests: Sequence[Value]) -> Verdict:
     """Judge what is written behind a batch which was refused for good: nobody has its sequences."""
     if len([*batches_in(requests)]) <= REFUSED + 1:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written behind the batch that was refused")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written behind the batch that was refused")
     return _displaced(requests, refused=REFUSED) or PASSED
 
 
@@ -141,7 +143,7 @@ def _unadded(requests: Sequence[Value]) -> Verdict | None:
         is_added |= name == "AddPartitionsToTxn" or (name == "Produce" and _is_of_the_newer_kind(request["hex"]))
         if name == "Produce" and not is_added:
             detail = f"{named(request['hex'])} comes in a transaction that its partition was not added to"
-            return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+            return at(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
         is_added &= name != "EndTxn"
     return None
 
@@ -164,15 +166,15 @@ def _displaced(requests: Sequence[Value], *, refused: int | None = None) -> Verd
         begun = since.setdefault(producer, index)
         if any(begun < end < index for end in ends):
             detail = f"{triple((*producer, first))}, where the answer to EndTxn told another epoch"
-            return at(index, Verdict(Kind.FAIL, detail, RECORDS))
+            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
         if first == len(kept):
             kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
         elif first > len(kept):
             detail = f"{triple((*producer, first))}, where the sequence {len(kept)} is due"
-            return at(index, Verdict(Kind.FAIL, detail, RECORDS))
+            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
         elif batch not in kept:
             detail = f"{triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(Kind.FAIL, detail, RECORDS))
+            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     return None
 
 
@@ -183,16 +185,16 @@ def _ended_otherwise(requests: Sequence[Value]) -> Verdict | None:
     if told == [*ENDS]:
         return None
     detail = f"the transactions end by {', '.join(told) or 'nothing'}, where {', '.join(ENDS)} is due"
-    return at(found[-1][0] if found else 0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return at(found[-1][0] if found else 0, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _unbegun(requests: Sequence[Value]) -> Verdict:
     """Judge whether a transaction is ended to which no partition was added."""
     if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
     ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
     detail = "EndTxn is sent for a transaction without a record, which no broker knows of"
-    return PASSED if not ends else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return PASSED if not ends else at(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 TRANSACTIONS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
@@ -214,38 +216,38 @@ def _again(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     if len(batches) > 1:
         return PASSED
     if not batches:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    return at(batches[0][0], Verdict(Kind.FAIL, "what was refused by error 56 is not written again", RECORDS))
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
+    return at(batches[0][0], Verdict(VerdictKind.FAIL, "what was refused by error 56 is not written again", RECORDS))
 
 
 def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge whether the second batch comes, which waits until the first one is written, at the node that leads then."""
     if not batches:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
     first, *others = (BATCH_LAYOUT.peek("recordCount", batch) for _, batch in batches)
     if first >= sum(COUNTS):
-        return Verdict(Kind.SKIP, "unobserved: the client writes all records in one batch")
+        return Verdict(VerdictKind.SKIP, "unobserved: the client writes all records in one batch")
     if any(count != first for count in others):
         return PASSED
     times = f"it was sent {len(batches)} times" if others else "it was sent once"
     detail = f"the first batch is not taken for written at the node that leads now, and none comes behind it: {times}"
-    return at(batches[-1][0], Verdict(Kind.FAIL, detail, RECORDS))
+    return at(batches[-1][0], Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 def _writes(requests: Sequence[Value]) -> Verdict:
     """Judge whether all records come that the application gave."""
     if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
     found = sum(BATCH_LAYOUT.peek("recordCount", batch) for batch in {batch for _, batch in batches_in(requests)})
     detail = f"{found} of {sum(COUNTS)} records are written"
     last = len(requests) - 1
-    return PASSED if found >= sum(COUNTS) else at(last, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return PASSED if found >= sum(COUNTS) else at(last, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge the second of them: it is the first once more, which was refused."""
     if len(batches) < 2:
-        return Verdict(Kind.SKIP, "unobserved: what was refused was not written again")
+        return Verdict(VerdictKind.SKIP, "unobserved: what was refused was not written again")
     (_, first), (index, second) = batches[:2]
     if first == second:
         return PASSED
@@ -253,19 +255,21 @@ def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     detail = (
         f"what is written again is not what was refused: it differs from byte {next(other, len(first))} of the batch"
     )
-    return at(index, Verdict(Kind.FAIL, detail, RECORDS))
+    return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge the producer id, epoch and sequence of each; one that comes again has those that it had."""
     if not batches:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
     due, last = 0, b""
     for index, batch in batches:
         due = due if batch != last else due - BATCH_LAYOUT.peek("recordCount", last)
         found = tuple(BATCH_LAYOUT.peek(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
         if found != (*PRODUCER, due):
-            return at(index, Verdict(Kind.FAIL, f"{triple(found)}, where {triple((*PRODUCER, due))} is due", RECORDS))
+            return at(
+                index, Verdict(VerdictKind.FAIL, f"{triple(found)}, where {triple((*PRODUCER, due))} is due", RECORDS)
+            )
         due, last = due + BATCH_LAYOUT.peek("recordCount", batch), batch
     return PASSED
 
@@ -287,24 +291,24 @@ def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
             early = index, producer
         elif batch not in kept:
             detail = f"{triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(Kind.FAIL, detail, RECORDS))
+            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     if sum(map(len, taken.values())) >= TOGETHER:
         return PASSED
     if early is None:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written behind what was refused")
+        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written behind what was refused")
     index, producer = early
     detail = f"{triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
     # No document demands that a producer tries again; one that does not has to stop, and is told so here.
-    return at(index, Verdict(Kind.FAIL, detail, RECORDS, level="should"))
+    return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS, level="should"))
 
 
 def _tells(requests: Sequence[Value]) -> Verdict:
     """Judge a producer that said nothing of an error, with which these requests were answered each time."""
     if not requests:
-        return Verdict(Kind.SKIP, "unobserved: no such request was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: no such request was sent")
     last = named(requests[-1]["hex"])
     detail = f"the application is told that all went well, where {last} was answered with an error that stays"
-    return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return at(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Callable[[Sequence[Value]], Verdict]:

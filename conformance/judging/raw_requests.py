@@ -11,13 +11,13 @@ from conformance.cases.model import (
     Accepted,
     Answer,
     Case,
-    Due,
-    Exchanges,
-    Kind,
+    ExpectedResponse,
+    ExpectResponses,
     Outcome,
-    Refused,
+    Rejected,
     Value,
     Verdict,
+    VerdictKind,
 )
 from conformance.cases.raw_requests import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
 from conformance.codec.error_codes import named
@@ -32,16 +32,16 @@ _LONGEST = 4000
 def codes_of(case: Case, outcome: Outcome) -> str:
     """The error codes of an answer, each with what it answers; empty where there are none."""
     match outcome:
-        case Refused(codes=codes):
+        case Rejected(codes=codes):
             return codes
-        case Accepted(answer) if isinstance(case.expect, Exchanges):
+        case Accepted(answer) if isinstance(case.expect, ExpectResponses):
             return ", ".join(_of_frames(case.expect, answer))
         case Accepted({"codes": str() as codes}):
             return codes if len(codes) <= _LONGEST else ""
     return ""
 
 
-def _of_frames(expect: Exchanges, answer: Answer) -> Iterator[str]:
+def _of_frames(expect: ExpectResponses, answer: Answer) -> Iterator[str]:
     """The codes in the answers to frames, those of one frame once."""
     try:
         rows = EXCHANGED.parse(answer.get("value"))
@@ -58,7 +58,7 @@ MOST_GROWN = 256 << 20
 _OF_VERSION = RULES["plain"]
 
 
-def judge_exchanged(expect: Exchanges, answer: Mapping[str, Value]) -> Verdict:
+def judge_exchanged(expect: ExpectResponses, answer: Mapping[str, Value]) -> Verdict:
     """Hold what came of each frame against what is due. Raises NotationError."""
     rows = _rows(expect, answer.get("value"))
     for at, (due, (data, end)) in enumerate(zip(expect.due, rows, strict=True)):
@@ -69,7 +69,7 @@ def judge_exchanged(expect: Exchanges, answer: Mapping[str, Value]) -> Verdict:
     return _memory(answer.get("grown"))
 
 
-def _rows(expect: Exchanges, given: object) -> list[tuple[bytes | None, object]]:
+def _rows(expect: ExpectResponses, given: object) -> list[tuple[bytes | None, object]]:
     """For each frame the bytes of the answer, or None and why there is none."""
     rows = EXCHANGED.parse(given)
     if not isinstance(given, list) or len(rows) != len(expect.due):
@@ -80,19 +80,19 @@ def _rows(expect: Exchanges, given: object) -> list[tuple[bytes | None, object]]
     return [(row.get("hex"), end) for row, end in zip(rows, ends, strict=True)]
 
 
-def _ended(expect: Exchanges, due: Due, end: object) -> Verdict:
+def _ended(expect: ExpectResponses, due: ExpectedResponse, end: object) -> Verdict:
     """Judge that no answer came."""
     if not due.must_answer and (end == "closed" or due.may_wait):
         return PASSED
     if end == "silent":
         # No document says how a broken frame is refused: to leave its connection open in silence is at should.
         level = "must" if due.must_answer else "should"
-        return Verdict(Kind.TIMEOUT, f"{_named(due)} is not answered, and the connection stays", level=level)
+        return Verdict(VerdictKind.TIMEOUT, f"{_named(due)} is not answered, and the connection stays", level=level)
     detail = f"the connection is closed without an answer to {_named(due)}"
-    return Verdict(Kind.FAIL, detail, requirement=expect.unanswered)
+    return Verdict(VerdictKind.FAIL, detail, requirement=expect.unanswered)
 
 
-def _named(due: Due) -> str:
+def _named(due: ExpectedResponse) -> str:
     return f"{due.name} {due.version}" if due.name else "a frame"
 
 
@@ -100,29 +100,29 @@ def _memory(grown: object) -> Verdict:
     if not isinstance(grown, int) or grown <= MOST_GROWN:
         return PASSED
     detail = f"its memory grew by {grown >> 20} MiB"
-    return Verdict(Kind.FAIL, detail, requirement=ROBUSTNESS, level="should")
+    return Verdict(VerdictKind.FAIL, detail, requirement=ROBUSTNESS, level="should")
 
 
 # --- an answer ----------------------------------------------------------------------------------------
 
 
-def _answered(due: Due, data: bytes, all_due: Sequence[Due]) -> Verdict:
+def _answered(due: ExpectedResponse, data: bytes, all_due: Sequence[ExpectedResponse]) -> Verdict:
     if len(data) < 4:
-        return Verdict(Kind.FAIL, f"the answer to {_named(due)} has {len(data)} bytes", requirement=_OF_VERSION)
+        return Verdict(VerdictKind.FAIL, f"the answer to {_named(due)} has {len(data)} bytes", requirement=_OF_VERSION)
     correlation = int.from_bytes(data[:4], "big", signed=True)
     if correlation != due.correlation:
         return _of_another(due, correlation, all_due)
     return _parsed(due, data) if due.name else PASSED
 
 
-def _of_another(due: Due, correlation: int, all_due: Sequence[Due]) -> Verdict:
+def _of_another(due: ExpectedResponse, correlation: int, all_due: Sequence[ExpectedResponse]) -> Verdict:
     detail = f"correlation id {correlation} in the answer to {_named(due)}, which has {due.correlation}"
     if correlation in (other.correlation for other in all_due):
-        return Verdict(Kind.FAIL, f"{detail}: that of another request", requirement="response.order")
-    return Verdict(Kind.FAIL, detail, requirement="response.correlation-id")
+        return Verdict(VerdictKind.FAIL, f"{detail}: that of another request", requirement="response.order")
+    return Verdict(VerdictKind.FAIL, detail, requirement="response.correlation-id")
 
 
-def _parsed(due: Due, data: bytes) -> Verdict:
+def _parsed(due: ExpectedResponse, data: bytes) -> Verdict:
     """Judge the header and the body; of a frame that is broken, or in no version that is offered, in any version."""
     message = shipped_types().messages[f"{due.name}Response"]
     versions = [due.version] if due.version in message.valid else []
@@ -132,15 +132,15 @@ def _parsed(due: Due, data: bytes) -> Verdict:
     return next((flaw for flaw in flaws if flaw is PASSED), flaws[0])
 
 
-def _refused(due: Due, body: Value) -> Verdict:
+def _refused(due: ExpectedResponse, body: Value) -> Verdict:
     """Judge the answer to a version that is not offered: it holds an error."""
     codes = list(_errors(body))
     if any(codes) and (not due.must_answer or UNSUPPORTED_VERSION in codes):
         return PASSED
-    return Verdict(Kind.FAIL, f"{_named(due)} is not offered, and its answer holds the errors {codes or 'none'}")
+    return Verdict(VerdictKind.FAIL, f"{_named(due)} is not offered, and its answer holds the errors {codes or 'none'}")
 
 
-def errors_in(due: Due, data: bytes) -> list[int]:
+def errors_in(due: ExpectedResponse, data: bytes) -> list[int]:
     """The error codes in an answer of the version that is due; none where it cannot be read."""
     message = shipped_types().messages.get(f"{due.name}Response")
     if message is None or due.version not in message.valid:
@@ -162,7 +162,7 @@ def _errors(value: Value) -> Iterator[int]:
             yield from _errors(entry)
 
 
-def _by_version(due: Due, version: int, data: bytes) -> Verdict:
+def _by_version(due: ExpectedResponse, version: int, data: bytes) -> Verdict:
     message = shipped_types().messages[f"{due.name}Response"]
     due_header = header_version(message, version)
     read, rest = _read(message.name, version, due_header, data)
@@ -171,12 +171,16 @@ def _by_version(due: Due, version: int, data: bytes) -> Verdict:
     other, other_rest = _read(message.name, version, 1 - due_header, data)
     if other.ok and not other_rest:
         detail = f"the header before {message.name} {version} is of version {1 - due_header}, not {due_header}"
-        return Verdict(Kind.FAIL, detail, requirement="tagged.only-in-flexible")
+        return Verdict(VerdictKind.FAIL, detail, requirement="tagged.only-in-flexible")
     if read.ok:
         extent = f"{rest} byte{'s' if rest > 1 else ''}"
-        return Verdict(Kind.FAIL, f"{extent} after the end of {message.name} {version}", requirement="response.size")
+        return Verdict(
+            VerdictKind.FAIL, f"{extent} after the end of {message.name} {version}", requirement="response.size"
+        )
     broken = read.violations[0]
-    return Verdict(Kind.FAIL, f"{message.name} {version} breaks its definition: {broken}", requirement=_OF_VERSION)
+    return Verdict(
+        VerdictKind.FAIL, f"{message.name} {version} breaks its definition: {broken}", requirement=_OF_VERSION
+    )
 
 
 def _read(name: str, version: int, header: int, data: bytes) -> tuple[codec.Decoded, int]:

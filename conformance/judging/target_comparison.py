@@ -18,19 +18,19 @@ from conformance.cases.model import (
     REFUSED,
     Accepted,
     Answer,
-    AnyOf,
-    Broke,
     Case,
-    Delivers,
-    Kind,
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectConsumerView,
+    ExpectRejection,
+    ExpectScenario,
+    ExpectSequenceResults,
+    ExpectValue,
+    NoAnswer,
     Outcome,
-    Plays,
-    Reads,
-    Refused,
-    Refuses,
-    Sequences,
+    Rejected,
     Verdict,
-    Writes,
+    VerdictKind,
 )
 from conformance.cases.operations import ONLY_LIVE
 from conformance.codec.json_notation import NotationError
@@ -74,16 +74,16 @@ class Reading(Struct, frozen=True):
 def reading_of(case: Case, outcome: Outcome, verdict: Verdict) -> Reading:
     """The reading of a target that was judged; of an outcome that passed only the expectation is looked at."""
     is_right = verdict.kind not in FAILURES
-    if verdict.kind is Kind.PASS:
+    if verdict.kind is VerdictKind.PASS:
         return _due(case)
-    if verdict.kind is Kind.TIMEOUT:
+    if verdict.kind is VerdictKind.TIMEOUT:
         return Reading(Act.TIMES_OUT, is_right=is_right)
     match outcome:
-        case Broke(how):
+        case NoAnswer(how):
             return Reading(_DEATHS.get(how, Act.CRASHES), is_right=is_right)
-        case Refused(error) if not is_right and isinstance(case.expect, Refuses):
+        case Rejected(error) if not is_right and isinstance(case.expect, ExpectRejection):
             return Reading(Act.OTHER_CLASS, is_right=is_right, said=error)
-        case Refused():
+        case Rejected():
             return Reading(Act.REFUSES, is_right=is_right)
         case Accepted(answer):
             return _open(case, answer) if is_right else _wrong(case, answer, verdict)
@@ -97,11 +97,11 @@ _EXPECTED = "as expected"
 def _due(case: Case) -> Reading:
     """What a target did that passed."""
     match case.expect:
-        case Refuses():
+        case ExpectRejection():
             return Reading(Act.REFUSES, is_right=True)
-        case Delivers(view) if view.damage is not None:
+        case ExpectConsumerView(view) if view.damage is not None:
             return Reading(Act.REFUSES, is_right=True)
-        case Sequences(answers):
+        case ExpectSequenceResults(answers):
             return Reading(Act.ACCEPTS, is_right=True, said=tuple(min(right) for right in answers))
     return Reading(_taking(case), is_right=True, said=_EXPECTED)
 
@@ -120,15 +120,15 @@ def _open(case: Case, answer: Answer) -> Reading:
     if case.op == "read" and stopped_with(answer) is not None:
         return Reading(Act.REFUSES, is_right=True)
     match case.expect:
-        case AnyOf(()):
+        case ExpectAnyOf(()):
             return Reading(_taking(case), is_right=True, said=_shown(case, answer))
-        case AnyOf(readings):
+        case ExpectAnyOf(readings):
             met = [index for index, reading in enumerate(readings) if _fits(case, reading, answer)]
             return Reading(_taking(case), is_right=True, said=str(met[0]) if len(met) == 1 else None)
-        case Sequences(answers) if isinstance(given, list) and len(given) == len(answers):
+        case ExpectSequenceResults(answers) if isinstance(given, list) and len(given) == len(answers):
             fates = zip(answers, given, strict=True)
             return Reading(Act.ACCEPTS, is_right=True, said=tuple(_fate(right, fate) for right, fate in fates))
-        case Plays() if isinstance(given, list):
+        case ExpectScenario() if isinstance(given, list):
             refused = ["refused" if isinstance(told, dict) and told.get("refused") else "" for told in given]
             return Reading(Act.ACCEPTS, is_right=True, said=tuple(refused))
     return Reading(Act.ACCEPTS, is_right=True, said=_EXPECTED)
@@ -140,7 +140,7 @@ def stopped_with(answer: Answer) -> object:
     return given.get("error") if isinstance(given, dict) else None
 
 
-def _fits(case: Case, reading: Reads | Refuses | Writes, answer: Answer) -> bool:
+def _fits(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
     try:
         return fits(case, reading, answer)
     except NotationError:  # what was kept of it is no whole answer
@@ -158,7 +158,7 @@ def _wrong(case: Case, answer: Answer, verdict: Verdict) -> Reading:
         return Reading(Act.OTHER_LENGTH, is_right=False, said=answer.get("consumed"))
     if case.op in ONLY_LIVE:  # its answer tells what differs from run to run, such as offsets
         return Reading(Act.OTHER_VALUE, is_right=False, said=verdict.path or verdict.detail)
-    if isinstance(case.expect, Refuses):
+    if isinstance(case.expect, ExpectRejection):
         return Reading(_taking(case), is_right=False, said=_shown(case, answer))
     if case.op in _WRITING:
         return Reading(Act.OTHER_BYTES, is_right=False, said=answer.get("hex"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from conformance.cases.log_requests import read_question
-from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request, Value
+from conformance.cases.model import Answer, Expectation, ExpectConsumerView, Request, Value, VerdictKind
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
@@ -46,13 +46,13 @@ def _records(base: int, count: int) -> tuple[Value, ...]:
 def is_as_due(expected: Expectation, answer: Answer) -> bool:
     """Whether an answer is what the reference expects, or one of several that are right."""
     if answer.get("ok") is False:
-        return not isinstance(expected, Delivers) or expected.open or expected.view.damage is not None
+        return not isinstance(expected, ExpectConsumerView) or expected.open or expected.view.damage is not None
     if "ok" not in answer:
         return answer.get("unsupported") == ENDLESS
-    if not isinstance(expected, Delivers):
+    if not isinstance(expected, ExpectConsumerView):
         return True
     with suppress(NotationError):
-        return judge_read(expected, answer["value"]).kind is not Kind.FAIL
+        return judge_read(expected, answer["value"]).kind is not VerdictKind.FAIL
     return False
 
 

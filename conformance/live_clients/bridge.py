@@ -13,7 +13,7 @@ from conformance.cases.api_versions_profiles import OFFERS, from_on, to_producer
 from conformance.cases.client_requests import written_for as plain_batches
 from conformance.cases.client_scenarios import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SEVERAL
 from conformance.cases.log_requests import fetch_question
-from conformance.cases.model import Answer, Expectation, Request, Sends, Value
+from conformance.cases.model import Answer, Expectation, ExpectClientRequests, Request, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
@@ -196,7 +196,7 @@ class LiveClient:
             witness.begin_anew()
         if not witness.heedless:
             raise BaselineError(reason)
-        fault = judge_sent(Sends("offered", ""), SENT.render(witness.heedless))
+        fault = judge_sent(ExpectClientRequests("offered", ""), SENT.render(witness.heedless))
         self._unjudged = f"it sent {fault.detail}; {reason}"
 
     async def _failed_baseline(self) -> Answer | None:

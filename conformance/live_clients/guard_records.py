@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from conformance.cases.log_requests import fetch_question
-from conformance.cases.model import Delivers, Expectation, Request, Value
+from conformance.cases.model import Expectation, ExpectConsumerView, Request, Value
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_size
@@ -61,7 +61,7 @@ def between(parts: Request, expected: Expectation) -> Between | None:
     where the next record begins. The record before it is left out where there is no room below the case, and where the
     bytes are damaged, as the fetch that comes again would not begin at the same offset.
     """
-    if not isinstance(expected, Delivers) or expected.open or not _is_tiled(parts["hex"]):
+    if not isinstance(expected, ExpectConsumerView) or expected.open or not _is_tiled(parts["hex"]):
         return None
     start = parts["fetchOffset"]
     behind = max(last_offset(parts["hex"], at) + 1 for at, _ in extents(parts["hex"]))
@@ -81,7 +81,7 @@ def _is_tiled(log: bytes) -> bool:
     )
 
 
-def _sound(parts: Request, expected: Delivers, begin: int, behind: int) -> Between | None:
+def _sound(parts: Request, expected: ExpectConsumerView, begin: int, behind: int) -> Between | None:
     """The request that begins at an offset, if the reference sees the same of the case in it."""
     log, start = parts["hex"], parts["fetchOffset"]
     last = max(at for at, _ in extents(log))
@@ -91,7 +91,7 @@ def _sound(parts: Request, expected: Delivers, begin: int, behind: int) -> Betwe
     whole = {**parts, "hex": b"".join((*before, log, after)), "fetchOffset": begin, "highWatermark": high}
     due = (*_seen(before), *expected.view.records, *_seen([] if expected.view.damage else [after]))
     seen = fetch_question(whole).expect
-    if not isinstance(seen, Delivers) or seen.open or seen.view.partial or seen.view.records != due:
+    if not isinstance(seen, ExpectConsumerView) or seen.open or seen.view.partial or seen.view.records != due:
         return None
     return Between(whole, _seen([after])[0], next(iter(_seen(before)), None))
 

@@ -21,7 +21,7 @@ from conformance.cases.client_scenarios import (
     WHOLE,
 )
 from conformance.cases.log_requests import fetch_question
-from conformance.cases.model import Answer, Kind, Request, Sends, Value
+from conformance.cases.model import Answer, ExpectClientRequests, Request, Value, VerdictKind
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.definitions.request_frames import SENT, api_of
@@ -134,9 +134,11 @@ class Conversations:
         flawed = [row for witness in witnesses for row in witness.flawed(parts["check"])]
         answer = _answer(parts, flawed, held.heard) if held.heard else said
         if held.heard and "crash" in said and parts["conversation"] != "bare":
-            verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            stays = parts["check"] in (*ONWARD, "writes-on", "writes") and verdict.kind is Kind.FAIL
-            return said if stays or verdict.kind is Kind.SKIP else answer
+            verdict = judge_sent(
+                ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"]
+            )
+            stays = parts["check"] in (*ONWARD, "writes-on", "writes") and verdict.kind is VerdictKind.FAIL
+            return said if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
     async def _hold(self, conversation: str, isolation: str) -> Held:

@@ -11,7 +11,7 @@ from typing import Self, TypeAlias
 from uuid import uuid4
 
 from conformance.cases.client_scenarios import LEFT, PLACE
-from conformance.cases.model import Delivers, Expectation, Request, Value
+from conformance.cases.model import Expectation, ExpectConsumerView, Request, Value
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import (
@@ -272,7 +272,7 @@ def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: 
     known then. What is cut off is served behind other entries alone. One entry alone shows where the next fetch begins,
     which another record in the same response hides; where its records leave no gap, that follows from them.
     """
-    if not isinstance(expected, Delivers) or expected.open or expected.view.partial:
+    if not isinstance(expected, ExpectConsumerView) or expected.open or expected.view.partial:
         return False
     if len(list(extents(parts["hex"]))) > 1:
         return expected.view.damage is None or not parts["aborted"]

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from conformance import NAME
-from conformance.cases.model import Case, Kind
+from conformance.cases.model import Case, VerdictKind
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
 from conformance.pytest_plugin.selection import SelectedCases
@@ -123,7 +123,7 @@ class KafkaCase(KafkaItem):
 
     def _no_longer_known(self, result: Result) -> None:
         selected = self.target.selected
-        if result.verdict.kind is Kind.PASS:
+        if result.verdict.kind is VerdictKind.PASS:
             for entry in selected.known_of_one_case:
                 if entry.covers(result.name, self.case.id):
                     pytest.fail(f"[XPASS(strict)] known failure (line {entry.line}): {entry.reason}", pytrace=False)
@@ -173,7 +173,7 @@ def _raise_outcome(
         share = "" if len(results) == 1 else f"{len(uncounted)} of {len(results)}, first {first.label.id}: "
         why = "disputed" if first.disputed else first.level
         pytest.skip(f"{why}: {share}{verdict(first)}: {printable(first.verdict.detail)}")
-    if all(result.verdict.kind is Kind.SKIP for result in results):
+    if all(result.verdict.kind is VerdictKind.SKIP for result in results):
         pytest.skip(printable(results[0].verdict.detail) if results else "no generated case is selected")
 
 

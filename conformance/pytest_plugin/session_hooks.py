@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from conformance import NAME, __version__
-from conformance.cases.model import Kind, Unsupported, Verdict
+from conformance.cases.model import Unsupported, Verdict, VerdictKind
 from conformance.errors import ConformanceError
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
 from conformance.pytest_plugin.selection import SelectedCases
@@ -180,7 +180,12 @@ def _stale(selected: SelectedCases, seen: Iterable[tuple[str, str, str]], names:
     cases = selected.catalog.cases
     results = [
         Result(
-            target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases.labels[name].level, name=names[target]
+            target,
+            cases[name],
+            Unsupported(""),
+            Verdict(VerdictKind(verdict)),
+            cases.labels[name].level,
+            name=names[target],
         )
         for target, name, verdict in seen
         if selected.policy.known and name in cases

@@ -10,7 +10,18 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.model import Accepted, Answer, Broke, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
+from conformance.cases.model import (
+    Accepted,
+    Answer,
+    Case,
+    NoAnswer,
+    Outcome,
+    Rejected,
+    Request,
+    Unsupported,
+    Verdict,
+    VerdictKind,
+)
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compare import unknown_fields
 from conformance.codec.primitives import ARRAYS
@@ -61,9 +72,9 @@ def exchange(case: Case, outcome: Outcome, types: codec.Types, *, lenient: bool 
             return Exchange(Weight.REMARK, told)
         return Exchange(Weight.WRONG, f"{told}, but it is claimed", (_LEAVE_OUT, *_lines(case, outcome, types)))
     verdict = judge(case, outcome)
-    if verdict.kind is Kind.PROTOCOL:
+    if verdict.kind is VerdictKind.PROTOCOL:
         return Exchange(Weight.WRONG, f"{told}: {verdict.detail}", (*_lines(case, outcome, types), _HOW))
-    if verdict.kind not in (Kind.PASS, Kind.SKIP, Kind.EITHER):
+    if verdict.kind not in (VerdictKind.PASS, VerdictKind.SKIP, VerdictKind.EITHER):
         text = f"{told}; {verdict.kind} on a plain value: {verdict.detail}"
         return Exchange(Weight.FAILURE, text, _lines(case, outcome, types))
     remarks = _remarks(case, outcome, verdict)
@@ -100,11 +111,11 @@ def _answered(outcome: Outcome) -> str:
     match outcome:
         case Accepted(answer):
             return _shown(answer)
-        case Refused(error, message):
+        case Rejected(error, message):
             return f"a refusal as {error}" + (f" ({message:.80})" if message else "")
         case Unsupported(reason):
             return f"unsupported ({reason:.80})"
-        case Broke(how):
+        case NoAnswer(how):
             return f"nothing ({how})"
 
 
@@ -303,7 +314,7 @@ def _habits(claims: Sequence[Claim], session: Session) -> Iterator[Check]:
         yield _answers(session, {**of_bytes, "hex": "ff" * 100_000}, f"a long line is answered ({what})")
     if asked:
         outcomes = list(session.ask([protocol.body(asked[0][1])] * _MANY))
-        broken = [outcome for outcome in outcomes if isinstance(outcome, Broke)]
+        broken = [outcome for outcome in outcomes if isinstance(outcome, NoAnswer)]
         detail = broken[0].detail if broken else ""
         yield Check(not broken, f"{_MANY} requests at once are answered in order", detail)
 
@@ -315,8 +326,8 @@ def _admits(session: Session, request: Request, what: str) -> Check:
 
 def _answers(session: Session, request: Request, what: str) -> Check:
     outcome = _ask(session, request)
-    adapter_at_fault = isinstance(outcome, Broke) and outcome.how == "protocol"
-    detail = f"{outcome.how}: {outcome.detail}" if isinstance(outcome, Broke) else ""
+    adapter_at_fault = isinstance(outcome, NoAnswer) and outcome.how == "protocol"
+    detail = f"{outcome.how}: {outcome.detail}" if isinstance(outcome, NoAnswer) else ""
     return Check(not adapter_at_fault, what, detail)
 
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
-from conformance.cases.model import PASSED, Case, Kind, Outcome, Refused, Unsupported, Verdict
-from conformance.cases.packed_cases import AsDue, PackedCase
+from conformance.cases.model import PASSED, Case, Outcome, Rejected, Unsupported, Verdict, VerdictKind
+from conformance.cases.packed_cases import AcceptedAsExpected, SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge, weightier
@@ -69,9 +69,9 @@ class Examiner:
     def _judged(self, answer: Answer, name: str) -> Result:
         label, held = answer.label, answer.outcome
         if isinstance(held, Unsupported) and not held.is_asked:
-            verdict = Verdict(Kind.SKIP, held.reason)
+            verdict = Verdict(VerdictKind.SKIP, held.reason)
             return self._policy.plain(self._name, label, verdict, self._requirements, name=name)
-        if isinstance(label, PackedCase) and _passes(label, held):
+        if isinstance(label, SerializedCase) and _passes(label, held):
             return self._policy.plain(self._name, label, PASSED, self._requirements, name=name)
         case = label if isinstance(label, Case) else label.unpacked()
         held = weightier(case, held)
@@ -95,11 +95,11 @@ class Examiner:
         return result
 
 
-def _passes(label: PackedCase, outcome: Outcome) -> bool:
+def _passes(label: SerializedCase, outcome: Outcome) -> bool:
     """Whether it shows without the case that `judge` would pass the outcome in full."""
     match outcome:
-        case AsDue():
+        case AcceptedAsExpected():
             return True
-        case Refused(error):
+        case Rejected(error):
             return label.refusal is not None and label.refusal in ("", error)
     return False

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from conformance import __version__, codec
-from conformance.cases.model import AnyOf, Case, Reads, Refuses
+from conformance.cases.model import Case, ExpectAnyOf, ExpectRejection, ExpectValue
 from conformance.cases.operations import WHOLE_LOG
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
@@ -75,10 +75,10 @@ def _vectors(catalog: Catalog) -> Iterator[Fixture]:
         if case.op != "decode":
             continue
         match case.expect:
-            case Reads(value):
+            case ExpectValue(value):
                 shown = case.wire.notation.render(value)
                 yield Fixture(case.id, case.type, case.data, shown, case.requirement, valid=True)
-            case Refuses():
+            case ExpectRejection():
                 yield Fixture(case.id, case.type, case.data, None, case.requirement, valid=False)
 
 
@@ -86,7 +86,7 @@ def _log(case: Case) -> Iterator[Fixture]:
     """The log of a vector with another operation than decode; None for one at an open place."""
     assert case.data is not None
     read = codec.decode("LOG", case.data)
-    if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, AnyOf):
+    if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, ExpectAnyOf):
         return
     shown = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
     yield Fixture(case.id, "LOG", case.data, shown, case.requirement, valid=read.ok)

@@ -17,8 +17,8 @@ import zstandard
 from msgspec import Struct
 
 from conformance.cases.model import Case
-from conformance.cases.packed_cases import PackedCase, PackedCases, packed_with_due
-from conformance.catalog.catalog import Cases, Catalog, is_own, selected
+from conformance.cases.packed_cases import SerializedCase, SerializedCases, packed_with_due
+from conformance.catalog.catalog import CaseStore, Catalog, is_own, selected
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import CannotStart
@@ -47,7 +47,7 @@ def made(order: Order, catalog: Catalog) -> Iterator[Case]:
     return selected(generated_cases(order.names, order.count, order.seed, catalog), order.patterns)
 
 
-def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
+def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
     """The same, packed, while another process makes them; it ends when nobody wants more of them.
 
     What that process does not make, as the machine has no room for it or a target ends it, is made here.
@@ -61,7 +61,7 @@ def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
         yield from islice(map(packed_with_due, made(order, catalog)), count, None)
 
 
-def _from_another(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
+def _from_another(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
     """What another process makes. Raises OSError, EOFError or UnpicklingError where it does not make all of it."""
     messages = tuple(message for message in catalog.types.messages.values() if not message.is_shipped)
     with _started() as maker:
@@ -89,16 +89,16 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _read(stream: IO[bytes]) -> list[PackedCase]:
+def _read(stream: IO[bytes]) -> list[SerializedCase]:
     """The next cases that the other process writes; behind the last there is an empty list."""
-    some: list[PackedCase] = pickle.load(stream)  # noqa: S301 - packed by us
+    some: list[SerializedCase] = pickle.load(stream)  # noqa: S301 - packed by us
     return some
 
 
 def serve() -> None:
     """Make what is ordered on standard input, and write it to standard output: the other end of `made_elsewhere`."""
     order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
-    cases = map(packed_with_due, made(order, Catalog(requirements, Cases(), types_with(messages))))
+    cases = map(packed_with_due, made(order, Catalog(requirements, CaseStore(), types_with(messages))))
     with ExitStack() as stack, suppress(BrokenPipeError):  # nobody wants more
         collect_seldom(stack)
         while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
@@ -106,7 +106,7 @@ def serve() -> None:
         _write([])
 
 
-def _write(some: list[PackedCase]) -> None:
+def _write(some: list[SerializedCase]) -> None:
     pickle.dump(some, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
     sys.stdout.flush()
 
@@ -114,7 +114,7 @@ def _write(some: list[PackedCase]) -> None:
 class FurtherCases:
     """Cases that one thread makes or gathers, and that others wait for."""
 
-    def __init__(self, make: Callable[[], Iterable[Case | PackedCase]]) -> None:
+    def __init__(self, make: Callable[[], Iterable[Case | SerializedCase]]) -> None:
         self._make = make
         self._made: Future[Sequence[Case]] = Future()
 
@@ -131,13 +131,13 @@ class FurtherCases:
     def make(self, stop: Stop) -> None:
         """Make them, until the word to stop comes. Raises what that raises."""
         try:
-            self._made.set_result(PackedCases(_until(stop, self._make())))
+            self._made.set_result(SerializedCases(_until(stop, self._make())))
         except BaseException as error:
             self._made.set_exception(error)
             raise
 
 
-def _until(stop: Stop, cases: Iterable[Case | PackedCase]) -> Iterator[Case | PackedCase]:
+def _until(stop: Stop, cases: Iterable[Case | SerializedCase]) -> Iterator[Case | SerializedCase]:
     """The cases. Raises CannotStart where the word to stop comes before they are made."""
     for case in cases:
         if stop.is_told:
@@ -149,11 +149,11 @@ COUNT, SEED = 200, 0
 """Of each type, and by which seed: what a run is asked for by default."""
 KEPT = Kept("generated", (*SOURCES, "strategies/seeded/*.py"))
 
-_Cases = dict[str, list[PackedCase]]
+_Cases = dict[str, list[SerializedCase]]
 """Cases by what they are made under."""
 
 
-def prepared(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
+def prepared(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
     """The cases of an order: as they are kept, or else made by another process, and kept where all are made."""
     is_plain = (order.count, order.seed) == (COUNT, SEED) and not any(_is_own(name, catalog) for name in order.names)
     kept = _cached() if is_plain else {}
@@ -178,7 +178,7 @@ def ship() -> None:
     KEPT.ship(_dumped(cases))
 
 
-def _under(case: PackedCase) -> str:
+def _under(case: SerializedCase) -> str:
     """What a generated case is made under."""
     return case.id.split("/")[2]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.errors import FileError
 from conformance.files.yaml_mapping import Row
 from conformance.runner.results import Result
 
-_VERDICTS = (str(Kind.FAIL), str(Kind.CRASH), str(Kind.TIMEOUT))
+_VERDICTS = (str(VerdictKind.FAIL), str(VerdictKind.CRASH), str(VerdictKind.TIMEOUT))
 """The verdicts that an entry may be narrowed to."""
 
 _GLOB = frozenset("*?[")
@@ -140,7 +140,7 @@ def _problem(row: Row) -> str:
         return "expected an id, or a requirement and a cause, that are not empty"
     if "reason" not in row:
         return "expected a reason"
-    if row.get("verdict", Kind.FAIL) not in _VERDICTS:
+    if row.get("verdict", VerdictKind.FAIL) not in _VERDICTS:
         return f"verdict: expected {', '.join(_VERDICTS[:-1])} or {_VERDICTS[-1]}, found {row['verdict']!r:.60}"
     return ""
 
@@ -191,14 +191,14 @@ def _why_stale(
         return "no case has this id"
     results = [result for case in entry.among(ran) for result in ran[case]]
     verdicts = {result.verdict.kind for result in results if entry.is_of(result.name)}
-    if entry.flaky or verdicts != {Kind.PASS}:
+    if entry.flaky or verdicts != {VerdictKind.PASS}:
         return ""
     return "all its cases passed" if all(case in ran for case in named) else ""
 
 
 def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:
     """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
-    ran = [result for result in results if result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL)]
+    ran = [result for result in results if result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL)]
     failed = [result for result in ran if result.failed]
     generated = [result for result in ran if result.label.is_shrinkable]
     judged = {

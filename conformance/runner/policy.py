@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.cases.attribution import basis_of, charged
-from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
+from conformance.cases.model import FAILURES, Case, Outcome, Verdict, VerdictKind
 from conformance.cases.operations import BROKER_OPS
-from conformance.cases.packed_cases import PackedCase
+from conformance.cases.packed_cases import SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.judging.raw_requests import codes_of
 from conformance.runner.known_failures import Known
@@ -40,7 +40,7 @@ class FailurePolicy(Struct, frozen=True):
     def plain(
         self,
         target: str,
-        label: Case | PackedCase,
+        label: Case | SerializedCase,
         verdict: Verdict,
         requirements: Mapping[str, Requirement],
         name: str,
@@ -60,7 +60,7 @@ class FailurePolicy(Struct, frozen=True):
         requirements: Mapping[str, Requirement],
         *,
         name: str = "",
-        held: Case | PackedCase | None = None,
+        held: Case | SerializedCase | None = None,
         via: str = "",
         most: int = MOST,
     ) -> Result:
@@ -81,7 +81,7 @@ class FailurePolicy(Struct, frozen=True):
             basis,
             counts=verdict.kind in FAILURES and self.counts(level, basis, disputed=is_disputed),
             disputed=is_disputed,
-            via="" if verdict.kind in (Kind.PASS, Kind.SKIP) else via,
+            via="" if verdict.kind in (VerdictKind.PASS, VerdictKind.SKIP) else via,
             cause=cause_in(case, outcome, verdict),
             name=name,
             python=self.python,

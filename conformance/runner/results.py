@@ -13,8 +13,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from conformance.cases.model import FAILURES, ROBUSTNESS, Accepted, Answer, Case, CaseKind, Kind, Outcome, Verdict
-from conformance.cases.packed_cases import PackedCase
+from conformance.cases.model import (
+    FAILURES,
+    ROBUSTNESS,
+    Accepted,
+    Answer,
+    Case,
+    CaseOrigin,
+    Outcome,
+    Verdict,
+    VerdictKind,
+)
+from conformance.cases.packed_cases import SerializedCase
 from conformance.codec.json_notation import UNSHOWN
 from conformance.errors import ExitStatus, overall
 from conformance.judging.differences import part_at
@@ -53,7 +63,7 @@ class Packed(Struct, frozen=True):
 
 def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | Packed:
     """What a result keeps of an outcome, of an answer `most` bytes; a quarter of that of the field that differs."""
-    if verdict.kind in (Kind.PASS, Kind.SKIP):
+    if verdict.kind in (VerdictKind.PASS, VerdictKind.SKIP):
         return NOTHING
     if not isinstance(outcome, Accepted):
         return outcome
@@ -159,7 +169,7 @@ class Result(Struct, frozen=True):
 
     target: str
     """The target as the command line names it."""
-    label: Case | PackedCase
+    label: Case | SerializedCase
     """The case, packed where there are many: what reports tell of every case, passed or not, is asked of this."""
     outcome: Outcome | Packed
     verdict: Verdict
@@ -189,7 +199,7 @@ class Result(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "requirement", self.verdict.requirement or self.label.requirement)
-        force_setattr(self, "also", _ALSO if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ())
+        force_setattr(self, "also", _ALSO if self.verdict.kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ())
         if not self.name:
             force_setattr(self, "name", self.target)
         if self.cause is _UNTOLD:
@@ -236,9 +246,9 @@ class Shrunk(Struct, frozen=True):
 class Tally(Struct):
     """The numbers of a target: how many results there are of each kind."""
 
-    verdicts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
+    verdicts: Counter[tuple[str, VerdictKind]] = msgspec.field(default_factory=Counter)
     """Results by level and verdict."""
-    known: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
+    known: Counter[tuple[str, VerdictKind]] = msgspec.field(default_factory=Counter)
     """Those of them that are known failures."""
     disputed: Counter[str] = msgspec.field(default_factory=Counter)
     """Disputed failures by level."""
@@ -247,20 +257,20 @@ class Tally(Struct):
     unobserved: int = 0
     """Cases that passed although the target does not show all fields: those it shows are right."""
 
-    def unexcused(self) -> Counter[tuple[str, Kind]]:
+    def unexcused(self) -> Counter[tuple[str, VerdictKind]]:
         """Results by level and verdict, without known failures."""
         return self.verdicts - self.known
 
     def known_at(self, level: str) -> int:
         """How many known failures there are at a level."""
-        return sum(self.known[level, kind] for kind in Kind)
+        return sum(self.known[level, kind] for kind in VerdictKind)
 
 
 def _remark(verdict: Verdict) -> str:
     """Why a case was skipped; of one that passed, what the target did not show."""
-    if verdict.kind is Kind.SKIP:
+    if verdict.kind is VerdictKind.SKIP:
         return verdict.detail
-    return "unobserved" if verdict.kind is Kind.PASS and verdict.unobserved else ""
+    return "unobserved" if verdict.kind is VerdictKind.PASS and verdict.unobserved else ""
 
 
 def tally(results: Iterable[Result]) -> Tally:
@@ -271,9 +281,9 @@ def tally(results: Iterable[Result]) -> Tally:
         numbers.verdicts[level, kind] += count
         numbers.known[level, kind] += count * known
         numbers.disputed[level] += count * disputed
-        if kind is Kind.SKIP:
+        if kind is VerdictKind.SKIP:
             numbers.skipped[remark] += count
-        numbers.unobserved += count * (kind is Kind.PASS and bool(remark))
+        numbers.unobserved += count * (kind is VerdictKind.PASS and bool(remark))
     return numbers
 
 
@@ -303,7 +313,7 @@ class TargetRun(Struct):
         `planned` is the number of its cases, or None while cases are generated.
         """
         # A claim that proved false has a result too, and is no case of the run.
-        probes = sum(result.label.kind is CaseKind.PROBE for result in self.results)
+        probes = sum(result.label.kind is CaseOrigin.PROBE for result in self.results)
         done = self.numbers.verdicts.total() - probes
         if self.problem or done == planned:
             return
@@ -334,15 +344,15 @@ class TargetRun(Struct):
         return any(_is_judged(result.verdict.kind) for result in self.results)
 
 
-def _is_judged(kind: Kind) -> bool:
-    return kind not in (Kind.SKIP, Kind.PROTOCOL)
+def _is_judged(kind: VerdictKind) -> bool:
+    return kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL)
 
 
 def status_of(runs: Sequence[TargetRun], *, stale_entries: bool = False) -> ExitStatus:
     """The exit status of a run that came to its end; stale known failures fail it."""
     reasons = [ExitStatus.FAILED] if stale_entries else []
     for run in runs:
-        if run.problem or not run.judged or any(result.verdict.kind is Kind.PROTOCOL for result in run.results):
+        if run.problem or not run.judged or any(result.verdict.kind is VerdictKind.PROTOCOL for result in run.results):
             reasons.append(ExitStatus.NOT_JUDGED)
         # Whatever excuses each failure, a target that does not answer at all does not conform.
         if not run.answered or any(result.is_unexpected for result in run.results):

@@ -10,16 +10,16 @@ from pathlib import Path
 import yaml
 
 from conformance.cases.model import (
-    AnyOf,
     Case,
-    CaseKind,
-    Converts,
-    Delivers,
+    CaseOrigin,
+    ExpectAnyOf,
     Expectation,
-    Reads,
-    Refuses,
-    Sequences,
-    Writes,
+    ExpectBytes,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectRejection,
+    ExpectSequenceResults,
+    ExpectValue,
 )
 from conformance.cases.operations import parts_of
 from conformance.catalog.case_builder import ad_hoc_id
@@ -98,15 +98,15 @@ def as_vector(shrunk: Shrunk) -> dict[str, object] | None:
 
 def _identity(case: Case) -> str:
     """The id of the vector: that of a shrunk case; a generated case that was not shrunk gets such an id here."""
-    return ad_hoc_id(case.op, case.type, parts_of(case)) if case.kind is CaseKind.GENERATED else case.id
+    return ad_hoc_id(case.op, case.type, parts_of(case)) if case.kind is CaseOrigin.GENERATED else case.id
 
 
 def _encoded(case: Case) -> dict[str, object]:
     """The value to encode and the bytes expected; empty where a compressor decides on the bytes of a batch."""
     value = {"value": case.request["value"]}
-    if isinstance(case.expect, Refuses) or (isinstance(case.expect, AnyOf) and case.expect.readings):
+    if isinstance(case.expect, ExpectRejection) or (isinstance(case.expect, ExpectAnyOf) and case.expect.readings):
         return {**value, "reject": "invalid-value"}
-    if isinstance(case.expect, Writes):
+    if isinstance(case.expect, ExpectBytes):
         return {**value, "hex": case.expect.data.hex()}
     # The bytes of a message set tell its magic and codec, those of a message are one way to write it: an encoder is
     # not held to the rest of them.
@@ -116,18 +116,18 @@ def _encoded(case: Case) -> dict[str, object]:
 def _of_log(expect: Expectation) -> dict[str, object]:
     """The answer of a vector for a whole log."""
     match expect:
-        case Delivers(view, _, is_open):
+        case ExpectConsumerView(view, _, is_open):
             seen = VIEW.render({"records": view.records, "nextOffset": view.next_offset})
             if is_open:
                 return {"either": ["reject", {"value": seen}]}
             if view.damage is not None:
                 return {"reject": "corrupt" if view.damage.requirement in CHECKSUM_RULES else "malformed"}
             return {"value": seen}
-        case Converts(records):
+        case ExpectConvertedRecords(records):
             return {"value": CONVERTED.render(records)}
-        case Sequences(answers):
+        case ExpectSequenceResults(answers):
             return {"value": ["either" if len(right) > 1 else next(iter(right)) for right in answers]}
-        case Refuses(_, said):
+        case ExpectRejection(_, said):
             return {"reject": said}
         case _:
             return {"either": "any"}
@@ -135,21 +135,21 @@ def _of_log(expect: Expectation) -> dict[str, object]:
 
 def _expected(case: Case, path: str) -> dict[str, object]:
     match case.expect:
-        case Refuses(_, said):
+        case ExpectRejection(_, said):
             return {"reject": said}
-        case Reads(value, consumed):
+        case ExpectValue(value, consumed):
             about = [re.sub(r"\[\d+\]", "", path)] if path and path not in ("value", "consumed") else []
             stated = {"value": case.wire.notation.render(value), "canonical": False, "about": about}
             assert case.data is not None
             return stated if consumed == len(case.data) else {**stated, "consumed": consumed}
-        case AnyOf(readings):
+        case ExpectAnyOf(readings):
             return {"either": [_reading(case, reading) for reading in readings] or "any"}
         case _:
             raise Defect("a decode case expects a reading or a refusal")
 
 
 def _reading(case: Case, reading: Expectation) -> object:
-    if not isinstance(reading, Reads):
+    if not isinstance(reading, ExpectValue):
         return "reject"
     shown = {} if reading.value is UNSHOWN else {"value": case.wire.notation.render(reading.value)}
     return shown if reading.consumed is None else {**shown, "consumed": reading.consumed}

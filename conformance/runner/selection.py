@@ -10,7 +10,7 @@ from functools import partial
 from msgspec import Struct
 
 from conformance.cases.model import LEVELS, Case
-from conformance.cases.packed_cases import PackedCase, PackedCases
+from conformance.cases.packed_cases import SerializedCase, SerializedCases
 from conformance.catalog.catalog import Catalog, as_of, select
 from conformance.codec.message_spec import Message
 from conformance.definitions.loader import types_with
@@ -115,25 +115,25 @@ def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[Tar
     return cases if len(cases) > _FEW else [*cases]
 
 
-def first_cases(selection: Selection, catalog: Catalog) -> PackedCases:
+def first_cases(selection: Selection, catalog: Catalog) -> SerializedCases:
     """The vectors of a selection. Raises UsageError or UnknownType."""
     check_patterns(selection.patterns, catalog, _generated(selection), selection.seed)
-    vectors: Sequence[Case | PackedCase] = list(catalog.cases.labels.values())
+    vectors: Sequence[Case | SerializedCase] = list(catalog.cases.labels.values())
     if selection.as_of is not None:
         try:
             vectors = as_of(vectors, selection.as_of)
         except ValueError:
             problem = f"{selection.as_of!r} is not a version of the suite, such as 0.1.0"
             raise UsageError("--as-of", problem) from None
-    return PackedCases(select(vectors, selection.patterns))
+    return SerializedCases(select(vectors, selection.patterns))
 
 
 def further_cases(
     selection: Selection,
     catalog: Catalog,
     targets: Sequence[TargetSpec],
-    make: Callable[[Order, Catalog], Iterable[Case | PackedCase]] = made,
-) -> Iterator[Case | PackedCase]:
+    make: Callable[[Order, Catalog], Iterable[Case | SerializedCase]] = made,
+) -> Iterator[Case | SerializedCase]:
     """The generated cases of a selection, in order, as `make` makes them; those that it names by their ids last.
 
     Cases are generated of the messages and versions that one of the targets, at least, says it has.

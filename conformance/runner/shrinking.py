@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from conformance.cases.model import LEVELS, Broke, Case, CaseKind
+from conformance.cases.model import LEVELS, Case, CaseOrigin, NoAnswer
 from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.cases.packed_cases import refused_by
 from conformance.catalog.case_builder import ad_hoc_case
@@ -98,7 +98,7 @@ def shrink(
 
 def _why_not(smallest: Result, purse: Budget) -> str:
     """Why a failure is not shrunk; empty when it is."""
-    if isinstance(smallest.outcome, Broke) and smallest.outcome.how in ("timeout", "memory", "slow"):
+    if isinstance(smallest.outcome, NoAnswer) and smallest.outcome.how in ("timeout", "memory", "slow"):
         return "each question would take seconds"
     return "other causes took all questions that a run asks for this" if purse.is_spent else ""
 
@@ -147,7 +147,7 @@ def _charged(case: Case, examiner: Examiner, budget: Budget) -> Result:
     """The result of a case, at the cost of what it took."""
     before = examiner.target.starts
     result = _again(case, examiner)
-    is_silent = isinstance(result.outcome, Broke) and result.outcome.how == "timeout"
+    is_silent = isinstance(result.outcome, NoAnswer) and result.outcome.how == "timeout"
     budget.charge(_START * (examiner.target.starts - before) + _SILENCE * is_silent)
     return result
 
@@ -164,6 +164,6 @@ def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | 
     """The case with another part in its request; None where the part is not a value of its type, or never asked for."""
     given = candidate.hex() if isinstance(candidate, bytes) else candidate
     try:
-        return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: given}, catalog, kind=CaseKind.SHRUNK)
+        return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: given}, catalog, kind=CaseOrigin.SHRUNK)
     except NotationError:
         return None

@@ -19,16 +19,16 @@ from msgspec import Struct
 from conformance.cases.model import (
     ROBUSTNESS,
     Answer,
-    Converts,
-    Delivers,
-    Kind,
-    Measures,
-    Reads,
-    Refuses,
+    ExpectBytes,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectSequenceResults,
+    ExpectSize,
+    ExpectValue,
     Request,
-    Sequences,
-    Writes,
-    WritesAs,
+    VerdictKind,
 )
 from conformance.codec.record_batch import HEADER_SIZE
 from conformance.process.child_process import MAX_LINE_BYTES
@@ -157,7 +157,7 @@ def count_to_the_end(request: Request, answer: Answer) -> Answer:
 class Catch(Struct, frozen=True):
     """A result that exposes a liar: a verdict of this kind and level about this requirement (about any, if empty)."""
 
-    kind: Kind
+    kind: VerdictKind
     requirement: str = ""
     level: str = "must"
 
@@ -188,23 +188,23 @@ class Liar(Struct, frozen=True):
 
 # --- the table ----------------------------------------------------------------------------------------
 
-VALUES = (Reads, Writes, WritesAs, Measures, Converts, Sequences)
+VALUES = (ExpectValue, ExpectBytes, ExpectEquivalentBytes, ExpectSize, ExpectConvertedRecords, ExpectSequenceResults)
 """Expectations with a value: a target that shows or accepts no value cannot meet them."""
 
 
 def fails(*requirements: str, level: str = "must") -> tuple[Catch, ...]:
     """It must fail cases of these requirements."""
-    return tuple(Catch(Kind.FAIL, requirement, level) for requirement in requirements)
+    return tuple(Catch(VerdictKind.FAIL, requirement, level) for requirement in requirements)
 
 
 def skips(*requirements: str) -> tuple[Catch, ...]:
     """Cases of these requirements must be skipped."""
-    return tuple(Catch(Kind.SKIP, requirement) for requirement in requirements)
+    return tuple(Catch(VerdictKind.SKIP, requirement) for requirement in requirements)
 
 
-def once(name: str, does: str, deed: mutators.Deed, kind: Kind | None, seconds: float = 5.0) -> Liar:
+def once(name: str, does: str, deed: mutators.Deed, kind: VerdictKind | None, seconds: float = 5.0) -> Liar:
     """A liar that breaks down at one request: it fails the requirement of that case, and the one to answer at all."""
-    robust = (Catch(kind, ROBUSTNESS),) if kind in (Kind.CRASH, Kind.TIMEOUT) else ()
+    robust = (Catch(kind, ROBUSTNESS),) if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ()
     caught = (Catch(kind, "varint.examples"), *robust) if kind else ()
     return Liar(name, does, at_the_one(deed), caught, once=True, seconds=seconds)
 
@@ -212,11 +212,11 @@ def once(name: str, does: str, deed: mutators.Deed, kind: Kind | None, seconds: 
 # fmt: off
 _DECODING = (
     Liar("accepts-everything", "refuses nothing", mutators.accept,
-         fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(Refuses,)),
+         fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(ExpectRejection,)),
     Liar("refuses-everything", "accepts nothing", mutators.refuse,
          fails("varint.examples", "codec.lz4"), never_passes=VALUES),
     Liar("shows-nothing", "decodes, but shows no value", mutators.show_nothing,
-         skips("varint.examples", "codec.lz4"), never_passes=(Reads,)),
+         skips("varint.examples", "codec.lz4"), never_passes=(ExpectValue,)),
     Liar("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *mutators.VARINTS),
          fails("varint.zigzag-table")),
     Liar("little-endian", "reads integers in the wrong byte order", mutators.swap_bytes,
@@ -278,7 +278,7 @@ _ENCODING = (
     Liar("bytes-after-batch", "writes a byte after each batch", written(lambda data: data + b"\0", "RECORD_BATCH"),
          fails("codec.lz4", "batch.crc")),
     Liar("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
-         fails("size.batch-calculation"), never_passes=(Measures,)),
+         fails("size.batch-calculation"), never_passes=(ExpectSize,)),
     Liar("characters-for-bytes", "writes the length of a string in characters", mutators.count_characters,
          fails("string.length-in-bytes")),
     Liar("halves-of-characters", "writes half of a surrogate pair as three bytes", mutators.write_halves,
@@ -308,7 +308,7 @@ LOGS = (
     Liar("consumes-corrupt", "does not check checksums in a fetch", mutators.asked(checkCrcs=False),
          fails("crc.mismatch-corrupt", "legacy.crc-checked", level="should")),
     Liar("shows-no-records", "shows the next offset and no records", mutators.show_no_records,
-         skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(Delivers,)),
+         skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(ExpectConsumerView,)),
     Liar("converts-nothing", "gives every log back as it is", mutators.convert_nothing,
          (*fails("convert.down-for-old-consumers", level="should"),
           *fails("convert.down-loses-features", "convert.up-to-v2"))),
@@ -321,33 +321,33 @@ LOGS = (
     Liar("fences-nobody", "accepts an older epoch", mutators.fates(fenced="accept"),
          fails("producer-epoch.fences")),
     Liar("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
-         (Catch(Kind.PROTOCOL),), never_passes=(Sequences,)),
+         (Catch(VerdictKind.PROTOCOL),), never_passes=(ExpectSequenceResults,)),
 )
 """Those that lie about whole logs, and about nothing else."""
 
 _BREAKING = (
-    once("hangs", "never answers", hang, Kind.TIMEOUT, seconds=1),
-    once("complains", "answers on standard error only, for ever", complain, Kind.TIMEOUT, seconds=1),
-    once("trickles", "writes its answer a byte at a time, for ever", trickle, Kind.TIMEOUT, seconds=1),
-    once("exits", "exits with status 0", lambda: os._exit(0), Kind.CRASH),
-    once("segfaults", "dies of a signal", segfault, Kind.CRASH),
-    once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, Kind.CRASH),
+    once("hangs", "never answers", hang, VerdictKind.TIMEOUT, seconds=1),
+    once("complains", "answers on standard error only, for ever", complain, VerdictKind.TIMEOUT, seconds=1),
+    once("trickles", "writes its answer a byte at a time, for ever", trickle, VerdictKind.TIMEOUT, seconds=1),
+    once("exits", "exits with status 0", lambda: os._exit(0), VerdictKind.CRASH),
+    once("segfaults", "dies of a signal", segfault, VerdictKind.CRASH),
+    once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, VerdictKind.CRASH),
     Liar("allocates", "allocates without end", at_the_one(allocate),
          fails(ROBUSTNESS), once=True),
     once("leaves-a-child", "leaves a child behind, and answers as it should", leave_child, None),
     once("leaves-a-session", "leaves a child in a session of its own", leave_session, None),
-    once("dies-with-a-child", "dies while a child holds its output open", leave_child_and_die, Kind.CRASH),
-    once("closes-output", "closes its output, and lives on", close_output, Kind.CRASH),
-    once("long-line", "writes a line without end", lambda: write(b"x" * 65536, FOREVER), Kind.PROTOCOL),
-    once("unasked-lines", "writes unasked lines", lambda: write(b"{}\n" * 21845, FOREVER), Kind.PROTOCOL),
-    once("garbage", "prints a line before its answer", lambda: write(b"hello\n"), Kind.PROTOCOL),
-    once("wrong-id", "answers under another id", lambda: {"id": -1}, Kind.PROTOCOL),
-    once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, Kind.PROTOCOL),
-    once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, Kind.PROTOCOL),
+    once("dies-with-a-child", "dies while a child holds its output open", leave_child_and_die, VerdictKind.CRASH),
+    once("closes-output", "closes its output, and lives on", close_output, VerdictKind.CRASH),
+    once("long-line", "writes a line without end", lambda: write(b"x" * 65536, FOREVER), VerdictKind.PROTOCOL),
+    once("unasked-lines", "writes unasked lines", lambda: write(b"{}\n" * 21845, FOREVER), VerdictKind.PROTOCOL),
+    once("garbage", "prints a line before its answer", lambda: write(b"hello\n"), VerdictKind.PROTOCOL),
+    once("wrong-id", "answers under another id", lambda: {"id": -1}, VerdictKind.PROTOCOL),
+    once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, VerdictKind.PROTOCOL),
+    once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, VerdictKind.PROTOCOL),
     Liar("out-of-order", "answers the waiting requests in reverse order", mutators.nothing,
-         (Catch(Kind.PROTOCOL),), reads=in_reverse),
+         (Catch(VerdictKind.PROTOCOL),), reads=in_reverse),
     Liar("empty-claims", "answers `unsupported` to all that it claims", mutators.claim_only,
-         (Catch(Kind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
+         (Catch(VerdictKind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
     Liar("dies-at-start", "dies before it describes itself", describing(lambda: os._exit(9)),
          problem="exited with status 9"),
     Liar("silent-at-start", "never describes itself", describing(hang),

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from msgspec import Struct
 
 from conformance.cases.attribution import charged
-from conformance.cases.model import Answer, Case, Kind
+from conformance.cases.model import Answer, Case, VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import Defect
@@ -95,4 +95,4 @@ def _shows(defect: SeededDefect, case: Case, right: Answer, levels: set[str]) ->
     if answer is right or answer == right:
         return False  # the reference passes every case
     verdict, _, level, _ = charged(case, judge(case, heard(answer)), _catalog().requirements)
-    return verdict.kind in {Kind.FAIL, Kind.CRASH} and level in levels
+    return verdict.kind in {VerdictKind.FAIL, VerdictKind.CRASH} and level in levels

@@ -8,8 +8,8 @@ from dataclasses import replace
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
-from conformance.cases.packed_cases import LazyCases, PackedCase, PackedCases, written
+from conformance.cases.model import Accepted, Case, Outcome, Rejected, Request, Unsupported, Verdict, VerdictKind
+from conformance.cases.packed_cases import LazyCases, SerializedCase, SerializedCases, written
 from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
 from conformance.targets.protocol import Description
 from conformance.targets.target import Target
@@ -22,7 +22,7 @@ _DEFINITION = b'"definition":'
 class Answer(Struct, frozen=True):
     """What came of a case at a target."""
 
-    label: Case | PackedCase
+    label: Case | SerializedCase
     """The case as those who asked hold it."""
     outcome: Outcome
     via: str
@@ -71,7 +71,7 @@ class ClaimedTarget:
         false = []
         for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
             answer, verdict = self._answer(probe, outcome), claim_verdict(probe, outcome)
-            if verdict.kind is Kind.PROTOCOL:
+            if verdict.kind is VerdictKind.PROTOCOL:
                 self.disproved.add(claim_of(probe))
                 false.append((answer, verdict))
         return false
@@ -80,7 +80,7 @@ class ClaimedTarget:
         """What comes of cases, in their order; only those that the target claims are put to it. Raises CannotStart."""
         reasons = [self._why_not(case) for case in labels(cases)]
         claimed = [at for at, reason in enumerate(reasons) if not reason]
-        if isinstance(cases, PackedCases):
+        if isinstance(cases, SerializedCases):
             outcomes = self._target.ask(_AsPut(self, cases, claimed))
         else:
             outcomes = self._target.ask([self.as_put(cases[at]) for at in claimed])
@@ -112,7 +112,7 @@ class ClaimedTarget:
             return request
         return {**request, "definition": wire.message.source}
 
-    def written_put(self, label: PackedCase) -> bytes:
+    def written_put(self, label: SerializedCase) -> bytes:
         """The same of a packed case, as JSON."""
         asked = label.written
         if not label.type.startswith(_MESSAGE) or _DEFINITION in asked or self.describe().messages is not None:
@@ -123,7 +123,7 @@ class ClaimedTarget:
             self._definitions[label.type] = b"," + _DEFINITION + written({**wire.message.source}) + b"}"
         return asked[:-1] + self._definitions[label.type]
 
-    def _why_not(self, case: Case | PackedCase) -> str:
+    def _why_not(self, case: Case | SerializedCase) -> str:
         """Why a case is not put to the target; empty when it is."""
         if self.disproved and claim_of(case) in self.disproved:
             return f"the claim to {case.op} {case.type} was disproved at the start"
@@ -132,8 +132,8 @@ class ClaimedTarget:
             self._lacking[kind] = self.describe().lacks_type(case)
         return self._lacking[kind] or self.describe().lacks_content(case)
 
-    def _answer(self, label: Case | PackedCase, outcome: Outcome) -> Answer:
-        self.has_answered |= isinstance(outcome, Accepted | Refused)
+    def _answer(self, label: Case | SerializedCase, outcome: Outcome) -> Answer:
+        self.has_answered |= isinstance(outcome, Accepted | Rejected)
         kind = label.op, label.type
         if kind not in self._via:
             self._via[kind] = str(self.describe().door(*kind) or "")
@@ -143,13 +143,13 @@ class ClaimedTarget:
 class _AsPut(LazyCases):
     """Some of many cases, as they are put to a target."""
 
-    def __init__(self, target: ClaimedTarget, cases: PackedCases, indexes: Sequence[int]) -> None:
+    def __init__(self, target: ClaimedTarget, cases: SerializedCases, indexes: Sequence[int]) -> None:
         self._target, self._cases, self._indexes = target, cases, indexes
 
     def at(self, index: int) -> Case:
         return self._target.as_put(self._cases[self._indexes[index]])
 
-    def label_at(self, index: int) -> PackedCase:
+    def label_at(self, index: int) -> SerializedCase:
         return self._cases.packed[self._indexes[index]]
 
     def written_at(self, index: int) -> bytes:

@@ -14,7 +14,7 @@ from threading import Lock
 import lz4.block
 
 from conformance.cases.model import Accepted, Answer, Outcome
-from conformance.cases.packed_cases import AsDue
+from conformance.cases.packed_cases import AcceptedAsExpected
 
 LARGE = 2**15
 """Bytes of an answer from which on it is large."""
@@ -68,6 +68,6 @@ def held(size: int, read: Callable[[], Outcome]) -> Outcome:
         return read()
     with _ALONE:
         outcome = read()
-        if isinstance(outcome, AsDue) or not isinstance(outcome, Accepted):
+        if isinstance(outcome, AcceptedAsExpected) or not isinstance(outcome, Accepted):
             return outcome
         return HeldAnswer(outcome)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from conformance.cases.model import Broke
+from conformance.cases.model import NoAnswer
 from conformance.process.errors import Gone, Silent
 from conformance.targets.protocol import Body
 
@@ -50,7 +50,7 @@ class Allowance(Struct, frozen=True):
         return self.growth + request.bulk * MEMORY_FOR_A_BYTE if request.bulk else math.inf
 
 
-def greedy(request: Body, first: Cost, again: Cost, allowance: Allowance, quickest: float) -> Broke | None:
+def greedy(request: Body, first: Cost, again: Cost, allowance: Allowance, quickest: float) -> NoAnswer | None:
     """The fault of a target that was out of proportion twice, in two processes; None where it was not.
 
     `quickest` are the seconds of the quickest answer that it has given: a target that is slow to all is only slow.
@@ -60,11 +60,11 @@ def greedy(request: Body, first: Cost, again: Cost, allowance: Allowance, quicke
             f"memory grew by {first.memory >> 20} MiB, and by {again.memory >> 20} MiB when asked again in another "
             f"process, {allowance.memory_for(request) / 2**20:.0f} MiB are allowed for {request.bulk} bytes"
         )
-        return Broke("memory", detail)
+        return NoAnswer("memory", detail)
     if min(first.seconds, again.seconds) > allowance.seconds_for(request) + quickest:
         size = request.bulk or len(request) // 2
         detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when asked again, for {size} bytes"
-        return Broke("slow", detail)
+        return NoAnswer("slow", detail)
     return None
 
 
@@ -113,26 +113,26 @@ class Faults:
             )
 
 
-def kind_of(fault: Exception, broke: Broke) -> str:
+def kind_of(fault: Exception, broke: NoAnswer) -> str:
     """As what a fault is counted."""
     return "closed output" if isinstance(fault, Gone) and fault.lingers else broke.how
 
 
-def outcome_of(fault: Exception, request: bytes, timeout: float, memory: int) -> Broke:
+def outcome_of(fault: Exception, request: bytes, timeout: float, memory: int) -> NoAnswer:
     """A fault as what a request came to, of a target that is allowed so many seconds and bytes."""
     match fault:
         case Gone(detail=detail, memory=True):
             small = len(request) * _IN_PROPORTION <= memory
-            return Broke("memory", f"{detail}, for a request of {len(request)} bytes", unprovoked=small)
+            return NoAnswer("memory", f"{detail}, for a request of {len(request)} bytes", unprovoked=small)
         case Gone(detail=detail):
-            return Broke("crash", detail)
+            return NoAnswer("crash", detail)
         case Silent():
-            return Broke("timeout", f"no answer within {timeout:g} s")
+            return NoAnswer("timeout", f"no answer within {timeout:g} s")
         case _:
-            return Broke("protocol", str(fault))
+            return NoAnswer("protocol", str(fault))
 
 
-def unexplained(broke: Broke, *, again: bool) -> Broke:
+def unexplained(broke: NoAnswer, *, again: bool) -> NoAnswer:
     """A fault that no request causes alone, with a remark that says so; flaky unless it happened `again`."""
     remark = "and again when all were replayed" if again else "it did not happen again"
     detail = f"{broke.detail} (no question does this alone: blamed on the first one without an answer; {remark})"

@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
-from conformance.cases.model import Broke, Outcome
+from conformance.cases.model import NoAnswer, Outcome
 from conformance.process.child_process import TargetProcess
 from conformance.process.errors import Breakdown, Silent
 from conformance.targets.limits import Cost
@@ -198,7 +198,7 @@ class Aside(Struct):
     timeout: float
     finish: Callable[[Asked, float, float], bool]
     """Waits for a request, which has so many seconds on a core, for so many seconds; whether it broke down."""
-    blame: Callable[[Exception, Body], Broke]
+    blame: Callable[[Exception, Body], NoAnswer]
     """Counts a fault: what the request that caused it came to."""
     waited_for: list[Asked] = msgspec.field(default_factory=list)
     _silent: set[str] = msgspec.field(default_factory=set)

@@ -12,19 +12,19 @@ from conformance.cases.encode import encode_question
 from conformance.cases.log_requests import read_question, scenario_question, sequence_question, steps_of
 from conformance.cases.model import (
     Case,
-    CaseKind,
-    Kind,
-    Measures,
+    CaseOrigin,
+    ExpectSize,
+    ExpectValue,
     Op,
     Outcome,
-    Question,
-    Reads,
+    RequestWithExpectation,
     Unsupported,
     Value,
     Verdict,
+    VerdictKind,
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
-from conformance.cases.packed_cases import PackedCase, PackedCases
+from conformance.cases.packed_cases import SerializedCase, SerializedCases
 from conformance.cases.raw_requests import exchange_question
 from conformance.judging.judge import judge
 from conformance.targets.protocol import Description
@@ -37,7 +37,7 @@ Claim: TypeAlias = tuple[str, str]
 """What a target says it can do: an operation, and a type where the operation has one."""
 
 
-def claim_of(case: Case | PackedCase) -> Claim:
+def claim_of(case: Case | SerializedCase) -> Claim:
     """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type.
 
     A message is a claim of its own, in all its versions: what is wrong with one says nothing of others.
@@ -50,9 +50,9 @@ def claim_of(case: Case | PackedCase) -> Claim:
 _MESSAGE = "MESSAGE<"
 
 
-def labels(cases: Sequence[Case]) -> Sequence[Case | PackedCase]:
+def labels(cases: Sequence[Case]) -> Sequence[Case | SerializedCase]:
     """What cases are chosen and counted by; nothing is unpacked."""
-    return cases.packed if isinstance(cases, PackedCases) else cases
+    return cases.packed if isinstance(cases, SerializedCases) else cases
 
 
 def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case]:
@@ -76,12 +76,12 @@ def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
     """
     if isinstance(outcome, Unsupported):
         if isinstance(case.wire, codec.MessageWire) and case.op in WRITING_OPS:
-            return Verdict(Kind.PASS)
+            return Verdict(VerdictKind.PASS)
         return Verdict(
-            Kind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})"
+            VerdictKind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})"
         )
     verdict = judge(case, outcome)
-    return verdict if verdict.kind is Kind.PROTOCOL else Verdict(Kind.PASS)
+    return verdict if verdict.kind is VerdictKind.PROTOCOL else Verdict(VerdictKind.PASS)
 
 
 def newest_magic(description: Description) -> int:
@@ -113,7 +113,7 @@ def probe_case(op: str, wire: codec.Wire, magic: int = 2) -> Case | None:
         return None
     question = encode_question(wire, value, data)
     if op == "size":
-        question = Question(question.parts, Measures(len(data)))
+        question = RequestWithExpectation(question.parts, ExpectSize(len(data)))
     return _probe(f"probe/{name}:{op}", op, wire, question, data)
 
 
@@ -123,19 +123,19 @@ def decode_probe(wire: codec.Wire, data: bytes) -> Case:
 
 
 def _reading(wire: codec.Wire, data: bytes, value: Value) -> Case:
-    question = Question({"hex": data.hex()}, Reads(value, None))
+    question = RequestWithExpectation({"hex": data.hex()}, ExpectValue(value, None))
     return _probe(f"probe/{wire.name}:decode", "decode", wire, question, data)
 
 
-def log_probe(op: str, question: Question, data: bytes) -> Case:
+def log_probe(op: str, question: RequestWithExpectation, data: bytes) -> Case:
     """A case about a whole log: the question of an operation on logs, and the bytes it is about."""
     return _probe(f"probe/{op}", op, codec.wire("LOG"), question, data)
 
 
-def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: bytes) -> Case:
+def _probe(identity: str, op: str, wire: codec.Wire, question: RequestWithExpectation, data: bytes) -> Case:
     known = cast("Op", op)
     request = request_of(known, wire, question.parts)
-    return Case(identity, known, wire, GENERAL, "must", request, question.expect, data, kind=CaseKind.PROBE)
+    return Case(identity, known, wire, GENERAL, "must", request, question.expect, data, kind=CaseOrigin.PROBE)
 
 
 def _log_probe(op: str, magic: int) -> Case | None:

@@ -11,9 +11,9 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
+from conformance.cases.model import ERRORS, Accepted, Answer, Case, NoAnswer, Outcome, Rejected, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
-from conformance.cases.packed_cases import PackedCase, written
+from conformance.cases.packed_cases import SerializedCase, written
 from conformance.codec.message_spec import LAST, Versions
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
@@ -129,17 +129,17 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
     if "unsupported" in answer:
         return Unsupported(cut(str(answer["unsupported"])))
     if "crash" in answer:
-        return Broke("crash", cut(str(answer["crash"])))
+        return NoAnswer("crash", cut(str(answer["crash"])))
     if "timeout" in answer:
-        return Broke("timeout", cut(str(answer["timeout"])))
+        return NoAnswer("timeout", cut(str(answer["timeout"])))
     if answer.get("ok") is True:
         return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")}, size)
     if answer.get("ok") is False:
         error = answer.get("error")
         if error in ERRORS:
-            return Refused(error, cut(str(answer.get("message", ""))), cut(str(answer.get("codes", ""))))
-        return Broke("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
-    return Broke("protocol", f"neither ok, unsupported nor crash: {shown(_encode(answer))}")
+            return Rejected(error, cut(str(answer.get("message", ""))), cut(str(answer.get("codes", ""))))
+        return NoAnswer("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
+    return NoAnswer("protocol", f"neither ok, unsupported nor crash: {shown(_encode(answer))}")
 
 
 # --- describe -----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Description(Struct, frozen=True):
         form, bracket, rest = name.partition("<")
         return bool(bracket) and form in types and self.claims(op, rest[:-1])
 
-    def has(self, case: Case | PackedCase) -> bool:
+    def has(self, case: Case | SerializedCase) -> bool:
         """Whether it has the message of a case in that version; True for a case of another type."""
         return not case.type.startswith("MESSAGE<") or self.has_message(*_message_of(case))
 
@@ -212,16 +212,16 @@ class Description(Struct, frozen=True):
             return False
         return self.messages is None or (message in self.messages and version in self.messages[message])
 
-    def unused(self, case: Case | PackedCase) -> str:
+    def unused(self, case: Case | SerializedCase) -> str:
         """The call that a case would judge and that nothing runs through; empty when it is worth judging."""
         door = self.door(case.op, case.type)
         return door.call if door is not None and door.who == "unused" else ""
 
-    def lacks(self, case: Case | PackedCase) -> str:
+    def lacks(self, case: Case | SerializedCase) -> str:
         """Why a case is not put to it; empty when it is."""
         return self.lacks_type(case) or self.lacks_content(case)
 
-    def lacks_type(self, case: Case | PackedCase) -> str:
+    def lacks_type(self, case: Case | SerializedCase) -> str:
         """Why no case of its operation and type is put to it; empty when they are."""
         if not self.claims(case.op, case.type):
             what = case.op if case.op in WHOLE_LOG else f"{case.op} of {case.type}"
@@ -231,7 +231,7 @@ class Description(Struct, frozen=True):
         unused = self.unused(case)
         return f"not judged: nothing runs through {unused}" if unused else ""
 
-    def lacks_content(self, case: Case | PackedCase) -> str:
+    def lacks_content(self, case: Case | SerializedCase) -> str:
         """Why a case is not put to it though others of its type are; empty when it is."""
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
@@ -242,7 +242,7 @@ class Description(Struct, frozen=True):
         return ""
 
 
-def _message_of(case: Case | PackedCase) -> tuple[str, int]:
+def _message_of(case: Case | SerializedCase) -> tuple[str, int]:
     """The message that a case is about, and its version."""
     name, _, version = case.type.removeprefix("MESSAGE<").rstrip(">").partition(",")
     return name, int(version)

@@ -24,8 +24,8 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from conformance.cases.model import Accepted, Broke, Outcome, Unsupported
-from conformance.cases.packed_cases import AsDue, digest_of_answer
+from conformance.cases.model import Accepted, NoAnswer, Outcome, Unsupported
+from conformance.cases.packed_cases import AcceptedAsExpected, digest_of_answer
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import MOST_VALUES, holds_too_many
 from conformance.process.child_process import FAREWELL, TargetProcess
@@ -109,9 +109,9 @@ def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
         if not (holds_too_many(line) and re.match(_ACCEPTS % number, line)):
             raise
         detail = f"answered with more than {MOST_VALUES:,} values, {len(line) >> 20} MiB"
-        return Broke("memory", detail, answered=Accepted({}, len(line)))
+        return NoAnswer("memory", detail, answered=Accepted({}, len(line)))
     if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
-        return AsDue()
+        return AcceptedAsExpected()
     protocol.check(line, answer)
     return protocol.outcome(answer, len(line))
 
@@ -338,7 +338,7 @@ class Session:
     def _cost_again(self, request: Body) -> Cost:
         """What a request costs another process that has answered it before; nothing where it breaks down."""
         with Session(self.launch, self.allowance, _asks_again=False) as other:
-            if any(isinstance(outcome, Broke) for outcome in other.ask([request])):
+            if any(isinstance(outcome, NoAnswer) for outcome in other.ask([request])):
                 return Cost(0, 0)
             asked = Asked(request, 0, other._ensure())
             list(other.ask([request]))
@@ -436,7 +436,7 @@ class Session:
             return answered, fault
         return None
 
-    def _blame(self, fault: Exception, request: Body, *, alone: bool = True, again: bool = True) -> Broke:
+    def _blame(self, fault: Exception, request: Body, *, alone: bool = True, again: bool = True) -> NoAnswer:
         broke = outcome_of(fault, request, self.allowance.timeout, self.allowance.memory)
         self.faults.count(kind_of(fault, broke))
         return broke if alone else unexplained(broke, again=again)

@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec import Struct
 
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packed_cases import LazyCases, PackedCase, kin
+from conformance.cases.packed_cases import LazyCases, SerializedCase, kin
 from conformance.errors import CannotStart
 from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import Launch
@@ -51,7 +51,7 @@ class _Share(Struct, frozen=True):
             else:
                 yield protocol.body(cases[at].request, kin(cases[at]), self._bulk(cases[at]))
 
-    def _bulk(self, label: Case | PackedCase) -> int:
+    def _bulk(self, label: Case | SerializedCase) -> int:
         return label.bulk if self.is_measured else 0
 
 

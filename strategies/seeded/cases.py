@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from conformance import codec
 from conformance.cases.encode import batch_to_encode
-from conformance.cases.model import Case, NotAsked, Op
+from conformance.cases.model import Case, NotTestable, Op
 from conformance.catalog.case_builder import decode_case, encode_case, log_case
 from conformance.catalog.catalog import Catalog
 from conformance.codec.compression import CODEC_NAMES
@@ -198,7 +198,7 @@ def _question(
     identity: str, question: Question, choices: Choices, seed: int, index: int, catalog: Catalog
 ) -> Iterator[Case]:
     request, mutation = question.at(choices, seed, index)
-    with suppress(NotAsked):
+    with suppress(NotTestable):
         yield log_case(identity, cast("Op", question.op), request, catalog, mutation=mutation)
 
 
@@ -212,7 +212,7 @@ def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog
     wire = codec.wire("MESSAGE_SET")
     shown = wire.notation.render(messages)
     asked = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
-    with suppress(NotAsked):
+    with suppress(NotTestable):
         # The bytes that the value was drawn with: a compressor's would not be the same everywhere.
         yield replace(encode_case(identity, wire, asked, catalog), data=data)
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import conformance
 from json_reports import messages_judged
 
-from conformance.cases.model import Refuses
+from conformance.cases.model import ExpectRejection
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import read_definitions
 from conformance.errors import FileError
@@ -48,7 +48,7 @@ def beyond_java(skip, catalog):
         return False
     name = skip["id"]
     (case,) = [catalog.cases[name]] if name in catalog.cases else case_of(name, catalog)
-    return isinstance(case.expect, Refuses)
+    return isinstance(case.expect, ExpectRejection)
 
 
 def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_clients, catalog, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.model import Accepted, Broke, Refused, Unsupported
+from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported
 from conformance.targets.protocol import body
 from conformance.targets.resolve import adapters, resolve
 from conformance.targets.session import Session
@@ -132,7 +132,7 @@ def test_a_field_that_a_class_does_not_have_is_unsupported(name, ask):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cut_message_is_refused(name, ask):
     outcome = ask(name, "decode", "HeartbeatResponse", 1, hex="00000000")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, Rejected)
     assert outcome.error == "malformed"
 
 
@@ -188,13 +188,13 @@ def test_kafka_python_shows_tagged_fields_that_it_does_not_know(ask):
 
 def test_kio_crashes_on_tagged_fields_that_it_does_not_know(ask):
     outcome = ask("kio", "decode", "ResponseHeader", 1, hex="00000007010501aa")
-    assert isinstance(outcome, Broke)
+    assert isinstance(outcome, NoAnswer)
     assert outcome.detail.startswith("KeyError")
 
 
 def test_kio_refuses_null_for_a_structure_by_whatever_error_it_ends_in(ask):
     outcome = ask("kio", "encode", "FetchRequest", 17, value={"ReplicaState": None})
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, Rejected)
     assert outcome.error == "invalid-value"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.catalog.catalog import Cases
+from conformance.catalog.catalog import CaseStore
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 SAMPLE = 20
@@ -39,7 +39,7 @@ def court(sweeping, catalog):
     """One for all mutants: answers to every conversation and scenario, and to some of the other cases."""
     cases = importlib.import_module("mutants").in_killing_order(catalog.cases.values())
     asked = [case for at, case in enumerate(cases) if at < FIRST or case.op in ("send", "scenario")]
-    return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=Cases(asked)), tried=300))
+    return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=CaseStore(asked)), tried=300))
 
 
 def fates(court, mutants):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from conformance.cases.model import Refuses
-from conformance.catalog.catalog import Cases
+from conformance.cases.model import ExpectRejection
+from conformance.catalog.catalog import CaseStore
 from conformance.strategies.seeded.cases import generated_cases
 
 ROOT = Path(__file__).parent.parent.parent
@@ -58,7 +58,7 @@ def the(mutants, file, text, damage):
 
 def only(catalog, holds):
     """The catalogue with those of its cases of which something holds."""
-    return replace(catalog, cases=Cases(case for case in catalog.cases.values() if holds(case)))
+    return replace(catalog, cases=CaseStore(case for case in catalog.cases.values() if holds(case)))
 
 
 def put(package, file, text):
@@ -200,8 +200,8 @@ def test_the_undamaged_copy_is_neither_killed_nor_told_apart_whoever_was_damaged
 
 
 def test_an_undamaged_copy_that_a_case_kills_opens_no_workshop(sweeping, catalog):
-    wrong = replace(catalog.cases["varint/63"], expect=Refuses())
-    with pytest.raises(SystemExit, match=wrong.id), sweeping.opened(replace(catalog, cases=Cases([wrong]))):
+    wrong = replace(catalog.cases["varint/63"], expect=ExpectRejection())
+    with pytest.raises(SystemExit, match=wrong.id), sweeping.opened(replace(catalog, cases=CaseStore([wrong]))):
         pass
 
 

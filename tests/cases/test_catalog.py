@@ -13,13 +13,13 @@ from conformance.cases.model import (
     ERRORS,
     LEVELS,
     Accepted,
-    AnyOf,
-    Measures,
-    NotAsked,
-    Reads,
-    Refuses,
-    Writes,
-    WritesAs,
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectSize,
+    ExpectValue,
+    NotTestable,
 )
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog import as_of, select
@@ -303,9 +303,9 @@ def test_value_and_bytes_make_a_decode_an_encode_and_a_size_case(tmp_path, catal
     found = one(tmp_path, catalog, 'value: 63, hex: "7e", note: why, found-in: x, since: "0.1.0", source: derived')
     assert list(found) == ["t/one", "t/one:encode", "t/one:size"]
     decode, encode, size = found.values()
-    assert (decode.request, decode.expect) == ({"op": "decode", "type": "VARINT", "hex": "7e"}, Reads(63, 1))
-    assert (encode.request, encode.expect) == ({"op": "encode", "type": "VARINT", "value": 63}, Writes(b"\x7e"))
-    assert (size.request, size.expect) == ({"op": "size", "type": "VARINT", "value": 63}, Measures(1))
+    assert (decode.request, decode.expect) == ({"op": "decode", "type": "VARINT", "hex": "7e"}, ExpectValue(63, 1))
+    assert (encode.request, encode.expect) == ({"op": "encode", "type": "VARINT", "value": 63}, ExpectBytes(b"\x7e"))
+    assert (size.request, size.expect) == ({"op": "size", "type": "VARINT", "value": 63}, ExpectSize(1))
     for case in found.values():
         assert (case.level, case.requirement, case.data) == ("must", "varint.examples", b"\x7e")
         assert (case.note, case.found_in, case.since, case.source) == ("why", "x", "0.1.0", "derived")
@@ -315,32 +315,32 @@ def test_value_and_bytes_make_a_decode_an_encode_and_a_size_case(tmp_path, catal
 def test_what_is_not_canonical_or_not_all_of_the_bytes_is_only_decoded(tmp_path, catalog):
     assert list(one(tmp_path, catalog, 'value: 0, hex: "8000", canonical: false')) == ["t/one"]
     (case,) = one(tmp_path, catalog, 'value: 0, hex: "00ff", consumed: 1').values()
-    assert (case.expect, case.about) == (Reads(0, 1), ("consumed",))
+    assert (case.expect, case.about) == (ExpectValue(0, 1), ("consumed",))
 
 
 def test_refused_bytes_and_refused_values_make_one_case(tmp_path, catalog):
     (case,) = one(tmp_path, catalog, 'hex: "80", reject: malformed').values()
-    assert (case.op, case.expect) == ("decode", Refuses(None, "malformed"))
+    assert (case.op, case.expect) == ("decode", ExpectRejection(None, "malformed"))
     (case,) = one(tmp_path, catalog, "value: 4294967296, reject: invalid-value").values()
-    assert (case.op, case.expect, case.data) == ("encode", Refuses(None, "invalid-value"), None)
+    assert (case.op, case.expect, case.data) == ("encode", ExpectRejection(None, "invalid-value"), None)
     assert case.request == {"op": "encode", "type": "VARINT", "value": 4294967296}
 
 
 def test_only_a_checksum_alone_has_a_class_that_is_judged(tmp_path, catalog):
     wrong = PLAIN.replace("fcfd2439", "00000000")
     found = one(tmp_path, catalog, f'hex: "{wrong}", reject: corrupt', "RECORD_BATCH")
-    assert found["t/one"].expect == Refuses("corrupt", "corrupt")
+    assert found["t/one"].expect == ExpectRejection("corrupt", "corrupt")
     assert (found["t/one"].level, found["t/one:read"].level) == ("must", "should")
     worse = wrong[:-2] + "02"
     found = one(tmp_path, catalog, f'hex: "{worse}", reject: corrupt', "RECORD_BATCH")
-    assert found["t/one"].expect == Refuses(None, "corrupt")
+    assert found["t/one"].expect == ExpectRejection(None, "corrupt")
 
 
 def test_readings_are_kept_in_order(tmp_path, catalog):
     (case,) = one(tmp_path, catalog, 'hex: "8000", either: [reject, {value: 0, consumed: 2}, {consumed: 1}]').values()
-    assert case.expect == AnyOf((Refuses(), Reads(0, 2), Reads(UNSHOWN, 1)))
+    assert case.expect == ExpectAnyOf((ExpectRejection(), ExpectValue(0, 2), ExpectValue(UNSHOWN, 1)))
     (case,) = one(tmp_path, catalog, 'hex: "8000", either: any').values()
-    assert case.expect == AnyOf()
+    assert case.expect == ExpectAnyOf()
 
 
 def test_type_source_and_since_may_stand_once_per_file(tmp_path, catalog):
@@ -378,7 +378,7 @@ def test_a_partial_batch_is_completed_from_its_bytes_and_is_about_what_it_states
     stated = 'value: {magic: 2, records: [{key: "6b"}, {offset: "1", headers: []}, {}]}'
     found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}"', "RECORD_BATCH")
     decode = found["t/one"]
-    assert decode.expect == Reads(codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value, 88)
+    assert decode.expect == ExpectValue(codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value, 88)
     assert decode.about == ("magic", "records.key", "records.offset", "records.headers")
     found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}", about: [magic]', "RECORD_BATCH")
     assert found["t/one"].about == ("magic",)
@@ -392,8 +392,8 @@ def test_an_encoder_is_told_of_a_batch_what_the_contract_says(tmp_path, catalog)
     value = encode.request["value"]
     assert set(value) == set(ENCODE_FIELDS)
     assert value["records"][1] == {"offset": "1", "timestamp": "1005", "key": "6b", "value": "76", "headers": []}
-    assert encode.expect == Writes(bytes.fromhex(PLAIN), (12, 16))
-    assert found["t/one:size"].expect == Measures(88)
+    assert encode.expect == ExpectBytes(bytes.fromhex(PLAIN), (12, 16))
+    assert found["t/one:size"].expect == ExpectSize(88)
     assert codec.encode("RECORD_BATCH", codec.wire("RECORD_BATCH").notation.parse(value)) == bytes.fromhex(PLAIN)
 
 
@@ -415,7 +415,7 @@ def test_batches_that_an_encode_request_cannot_say_are_only_decoded(tmp_path, ca
 
 
 def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_it_says(catalog):
-    written = [case for case in catalog.cases.values() if isinstance(case.expect, WritesAs)]
+    written = [case for case in catalog.cases.values() if isinstance(case.expect, ExpectEquivalentBytes)]
     found = [case for case in written if case.type == "RECORD_BATCH"]
     assert {codec for case in found for codec in case.codecs} >= {"gzip", "snappy", "lz4", "zstd"}
     for case in found:
@@ -426,7 +426,7 @@ def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_i
 
 
 def test_a_compressed_set_is_encoded_in_one_wrapper_and_judged_by_what_it_says_as_a_log(catalog):
-    written = [case for case in catalog.cases.values() if isinstance(case.expect, WritesAs)]
+    written = [case for case in catalog.cases.values() if isinstance(case.expect, ExpectEquivalentBytes)]
     found = [case for case in written if case.type == "MESSAGE_SET"]
     assert {(case.request["magic"], case.request["compression"]) for case in found} >= {
         *((0, "gzip"), (0, "snappy"), (1, "gzip"), (1, "lz4"))
@@ -468,7 +468,7 @@ def test_a_batch_of_ones_own_is_asked_for_where_the_same_batch_as_a_vector_is(tm
         own = ad_hoc_case("encode", codec.wire("RECORD_BATCH"), asked, catalog)
         assert (own.expect, own.request) == (found["t/one:encode"].expect, found["t/one:encode"].request)
     else:
-        with pytest.raises(NotAsked, match="may leave these records uncompressed"):
+        with pytest.raises(NotTestable, match="may leave these records uncompressed"):
             ad_hoc_case("encode", codec.wire("RECORD_BATCH"), asked, catalog)
 
 
@@ -550,13 +550,13 @@ def test_every_case_is_well_formed(catalog):
         assert case.requirement in catalog.requirements
         assert case.source
         assert case.request["op"] == case.op
-        if isinstance(case.expect, Refuses):
+        if isinstance(case.expect, ExpectRejection):
             assert case.expect.said in ERRORS
         assert catalog.requirements[case.requirement].testable
 
 
 def test_what_has_a_value_is_read_by_the_reference_without_a_remark(catalog):
-    for case in decodes(catalog, Reads):
+    for case in decodes(catalog, ExpectValue):
         read = codec.decode(case.wire, case.data)
         assert (read.ok, read.remarks) == (True, ()), case.id
         assert read.consumed == case.expect.consumed, case.id
@@ -564,7 +564,7 @@ def test_what_has_a_value_is_read_by_the_reference_without_a_remark(catalog):
 
 
 def test_what_must_be_refused_is_refused_by_the_reference_for_certain_and_by_its_class(catalog):
-    for case in decodes(catalog, Refuses):
+    for case in decodes(catalog, ExpectRejection):
         read = codec.decode(case.wire, case.data)
         assert any(not violation.open for violation in read.violations), case.id
         assert not any(violation.open for violation in read.violations[:1]), case.id
@@ -586,7 +586,7 @@ UNSEEN = {
 
 def test_what_is_open_is_open_to_the_reference_too(catalog):
     unseen = set()
-    for case in decodes(catalog, AnyOf):
+    for case in decodes(catalog, ExpectAnyOf):
         read = codec.decode(case.wire, case.data)
         if not read.remarks and not any(violation.open for violation in read.violations):
             unseen.add(case.id)
@@ -594,13 +594,13 @@ def test_what_is_open_is_open_to_the_reference_too(catalog):
 
 
 def test_of_the_readings_of_an_open_place_the_references_own_is_one(catalog):
-    for case in decodes(catalog, AnyOf):
+    for case in decodes(catalog, ExpectAnyOf):
         readings = case.expect.readings
         if not readings:
             continue
         answer = reference.answer(case.request)
         if not answer["ok"]:
-            assert any(isinstance(reading, Refuses) for reading in readings), case.id
+            assert any(isinstance(reading, ExpectRejection) for reading in readings), case.id
             continue
         outcome = Accepted({"value": answer["value"], "consumed": answer["consumed"]})
         assert str(judge(case, outcome).kind) == "either", case.id
@@ -612,18 +612,22 @@ def test_what_is_encoded_is_what_the_reference_writes(catalog):
             continue
         answer = reference.answer(case.request)
         match case.expect:
-            case Refuses():
+            case ExpectRejection():
                 assert answer["error"] == "invalid-value", case.id
-            case Writes(data, (start, stop)):
+            case ExpectBytes(data, (start, stop)):
                 written = bytes.fromhex(answer["hex"])
                 assert (written[:start], written[stop:]) == (data[:start], data[stop:]), case.id
-            case Measures(size):
+            case ExpectSize(size):
                 assert answer["size"] == size, case.id
 
 
 def test_a_batch_asked_for_is_told_in_full(catalog):
     for case in catalog.cases.values():
-        if case.op == "encode" and case.type == "RECORD_BATCH" and isinstance(case.expect, Writes | WritesAs):
+        if (
+            case.op == "encode"
+            and case.type == "RECORD_BATCH"
+            and isinstance(case.expect, ExpectBytes | ExpectEquivalentBytes)
+        ):
             parsed = codec.wire("RECORD_BATCH").notation.parse(case.request["value"])
             again = codec.decode("RECORD_BATCH", codec.encode("RECORD_BATCH", parsed)).value
             assert batch_to_encode(again) == case.request["value"], case.id

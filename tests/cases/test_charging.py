@@ -9,7 +9,7 @@ import yaml
 
 from conformance import codec
 from conformance.cases.attribution import WRITING_OPS, binds_writers, layout_rule, of_writer
-from conformance.cases.model import LEVELS, Accepted, Broke, Converts
+from conformance.cases.model import LEVELS, Accepted, ExpectConvertedRecords, NoAnswer
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
@@ -120,7 +120,7 @@ def test_a_log_converted_with_a_wrong_checksum_is_charged_to_what_the_checksum_i
     case = next(
         case
         for case in catalog.cases.values()
-        if isinstance(case.expect, Converts) and case.request["magic"] == 2 and case.expect.records
+        if isinstance(case.expect, ExpectConvertedRecords) and case.request["magic"] == 2 and case.expect.records
     )
     written = bytearray.fromhex(honest(case.request)["hex"])
     written[17] ^= 1
@@ -137,7 +137,7 @@ def test_a_reader_that_takes_a_wrong_checksum_is_still_charged_with_that(catalog
 
 
 def test_memory_out_of_proportion_is_charged_to_a_writer_as_what_holds_for_every_operation(catalog):
-    case, outcome = catalog.cases["array/empty:encode"], Broke("memory", "took 4 GiB")
+    case, outcome = catalog.cases["array/empty:encode"], NoAnswer("memory", "took 4 GiB")
     result = FailurePolicy().result("t", case, outcome, judge(case, outcome), catalog.requirements)
     assert (result.requirement, result.level) == ("robustness.answers", "should")
 

@@ -40,7 +40,7 @@ def kept(cache):
 
 
 def test_what_was_kept_equals_what_was_made(catalog):
-    catalog_builder.store(catalog_builder.Bundled(catalog.requirements, catalog.cases, ()))
+    catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, catalog.cases, ()))
     loaded = catalog_builder.stored()
     assert loaded.requirements == catalog.requirements
     assert list(loaded.cases) == list(catalog.cases)
@@ -54,7 +54,7 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
     own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageWire)]
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
-    catalog_builder.store(catalog_builder.Bundled(catalog.requirements, catalog_builder.Cases(own), ()))
+    catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, catalog_builder.Cases(own), ()))
     kept = catalog_builder.stored().cases
     for case in own:
         again = kept[case.id]

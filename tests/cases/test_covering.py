@@ -6,9 +6,9 @@ from itertools import combinations, product
 import pytest
 
 from conformance import codec
-from conformance.cases.model import AnyOf, Delivers
+from conformance.cases.model import ExpectAnyOf, ExpectConsumerView
 from conformance.catalog.pairwise import families, messages, producer_sequences, record_batches
-from conformance.catalog.pairwise.algorithm import Constraint, Table, rows
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, rows
 from conformance.codec import compression_formats
 from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError
@@ -88,15 +88,15 @@ SMALL = {"a": ("1", "2"), "b": ("1", "2", "3"), "c": ("1", "2")}
 
 
 def test_a_level_that_is_added_adds_rows_at_the_end():
-    before = rows(Table(SMALL))
-    after = rows(Table({**SMALL, "c": ("1", "2", "3")}), before)
+    before = rows(FactorTable(SMALL))
+    after = rows(FactorTable({**SMALL, "c": ("1", "2", "3")}), before)
     assert after[: len(before)] == before
     assert {row["c"] for row in after[len(before) :]} == {"3"}
-    assert rows(Table(SMALL), before) == before
+    assert rows(FactorTable(SMALL), before) == before
 
 
 def test_a_pair_that_only_a_third_factor_keeps_apart_has_both_reasons():
-    table = Table(
+    table = FactorTable(
         SMALL,
         (
             Constraint(("a", "1"), {"c": ("1",)}, "one is even"),
@@ -141,8 +141,10 @@ def test_the_documents_settle_what_comes_of_a_row_of_levels_that_hide_nothing(na
         row = numbered[int(case.id.partition(":")[0].rpartition("/")[2]) - 1]
         if any(map(table.masks, row.items())) or case.id in UNSETTLED:
             continue
-        assert not isinstance(case.expect, AnyOf), case.id
-        assert not (isinstance(case.expect, Delivers) and (case.expect.open or case.expect.view.damage)), case.id
+        assert not isinstance(case.expect, ExpectAnyOf), case.id
+        assert not (isinstance(case.expect, ExpectConsumerView) and (case.expect.open or case.expect.view.damage)), (
+            case.id
+        )
 
 
 UNSETTLED = {}
@@ -154,7 +156,7 @@ def test_every_kind_of_field_has_each_of_its_shapes_with_and_without_flexible_ve
     for row in families.numbered_rows("message"):
         message = messages.messages()[row["message"].removesuffix(" flexible")]
         version = int(row["version"])
-        value = messages.Shaped(message, version).structure(message.name, int(row["turn"]))
+        value = messages.RotatingFieldValues(message, version).structure(message.name, int(row["turn"]))
         for member in message.structures[message.name]:
             if version in member.versions and member.is_array:
                 given = value[member.name]

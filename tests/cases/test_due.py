@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conformance.cases.model import ERRORS, PASSED, Accepted, Kind, Refused
+from conformance.cases.model import ERRORS, PASSED, Accepted, Rejected, VerdictKind
 from conformance.cases.packed_cases import PLAIN_OPS, answer_due, digest_of_answer, due_digest, refusal_due
 from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
@@ -33,13 +33,13 @@ def test_the_refusal_that_is_due_passes_and_another_class_does_not_where_one_is_
     due = [(case, refusal) for case in cases if (refusal := refusal_due(case)) is not None]
     assert {refusal for _, refusal in due} >= {"", "corrupt"}
     for case, refusal in due:
-        passing = [error for error in ERRORS if judge(case, Refused(error)).kind is Kind.PASS]
+        passing = [error for error in ERRORS if judge(case, Rejected(error)).kind is VerdictKind.PASS]
         assert passing == [error for error in ERRORS if refusal in ("", error)], case.id
 
 
 def test_whether_a_refusal_passes_is_known_of_every_case_that_is_refused(cases):
     asked = [case for case in cases if case.op in PLAIN_OPS]
-    unknown = [case.id for case in asked if refusal_due(case) is None and judge(case, Refused("other")) == PASSED]
+    unknown = [case.id for case in asked if refusal_due(case) is None and judge(case, Rejected("other")) == PASSED]
     assert unknown == []
 
 

@@ -8,7 +8,17 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
 from conformance.cases.log_requests import convert_question, delivery_as_stated, read_question
-from conformance.cases.model import Accepted, AnyOf, Converts, Delivers, Kind, NotAsked, Refused, Refuses, Sequences
+from conformance.cases.model import (
+    Accepted,
+    ExpectAnyOf,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectRejection,
+    ExpectSequenceResults,
+    NotTestable,
+    Rejected,
+    VerdictKind,
+)
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import read_vectors
 from conformance.codec.record_batch import sealed
@@ -148,7 +158,7 @@ def test_a_read_is_asked_for_in_full(tmp_path, catalog):
     assert (case.id, case.op, case.type, case.level) == ("t/one", "read", "LOG", "must")
     assert (case.note, case.found_in, case.source, case.data.hex()) == ("why", "x", "derived", PLAIN)
     assert (case.codecs, case.magics) == ({"none"}, {2})
-    assert isinstance(case.expect, Delivers)
+    assert isinstance(case.expect, ExpectConsumerView)
     assert not case.expect.open
 
 
@@ -168,8 +178,8 @@ def test_a_read_is_asked_for_as_the_vector_says(tmp_path, catalog):
 def test_where_the_bytes_are_open_refusing_is_right_too_or_anything(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: [reject, {{value: {{nextOffset: "1"}}}}]')
     assert case.expect.open
-    assert one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: any').expect == AnyOf()
-    assert one(tmp_path, catalog, f'op: read, hex: "{SKEWED}", either: any').expect == AnyOf()
+    assert one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: any').expect == ExpectAnyOf()
+    assert one(tmp_path, catalog, f'op: read, hex: "{SKEWED}", either: any').expect == ExpectAnyOf()
 
 
 def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
@@ -187,10 +197,12 @@ def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
         "value": "76",
         "headers": [],
     }
-    assert judge_read(expect, {"records": [shown], "nextOffset": "1"}).kind is Kind.EITHER
-    assert judge_read(expect, {"records": [], "error": "malformed", "nextOffset": "0"}).kind is Kind.EITHER
+    assert judge_read(expect, {"records": [shown], "nextOffset": "1"}).kind is VerdictKind.EITHER
+    assert judge_read(expect, {"records": [], "error": "malformed", "nextOffset": "0"}).kind is VerdictKind.EITHER
     kept = judge_read(expect, {"records": [{**shown, "offset": str(1 << 31)}], "nextOffset": "1"})
-    assert (kept.kind, kept.requirement) == (Kind.FAIL, "varint.fifth-byte-excess-bits"), "as in a decode, at may"
+    assert (kept.kind, kept.requirement) == (VerdictKind.FAIL, "varint.fifth-byte-excess-bits"), (
+        "as in a decode, at may"
+    )
 
 
 def test_a_checksum_is_what_a_reader_should_look_at(tmp_path, catalog):
@@ -208,13 +220,13 @@ def test_every_vector_of_a_log_is_read_besides(tmp_path, catalog):
     _, read = cases(tmp_path, catalog, f'hex: "{STRANGE}", either: [reject, {{value: {{partial: 0}}}}]')
     assert read.expect.open
     _, read = cases(tmp_path, catalog, f'hex: "{STRANGE}", either: any')
-    assert read.expect == AnyOf()
+    assert read.expect == ExpectAnyOf()
 
 
 def test_a_conversion_is_asked_for_and_judged_by_its_records(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: convert, hex: "{PLAIN}", magic: 1, value: [{{offset: "0"}}, {{}}]')
     assert case.request == {"op": "convert", "hex": PLAIN, "magic": 1}
-    assert isinstance(case.expect, Converts)
+    assert isinstance(case.expect, ExpectConvertedRecords)
     assert [record["offset"] for record in case.expect.records] == [0, 1]
     old = wrapper(3, 9).hex()
     case = one(
@@ -223,18 +235,18 @@ def test_a_conversion_is_asked_for_and_judged_by_its_records(tmp_path, catalog):
     assert case.request["baseOffset"] == "5"
     assert (case.codecs, case.magics) == ({"gzip"}, {1})
     case = one(tmp_path, catalog, f'op: convert, hex: "{marker(0, COMMIT).hex()}", magic: 0, value: []')
-    assert case.expect == Converts(())
+    assert case.expect == ExpectConvertedRecords(())
 
 
 def test_there_may_be_no_conversion_or_any(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: convert, hex: "{ZSTD}", magic: 0, reject: invalid-value')
-    assert case.expect == Refuses(None, "invalid-value")
+    assert case.expect == ExpectRejection(None, "invalid-value")
     for keys in (
         f'hex: "{PLAIN}00", magic: 1',
         f'hex: "{BAD}", magic: 1',
         f'hex: "{PLAIN}", magic: 2, baseOffset: "5"',
     ):
-        assert one(tmp_path, catalog, f"op: convert, {keys}, either: any").expect == AnyOf()
+        assert one(tmp_path, catalog, f"op: convert, {keys}, either: any").expect == ExpectAnyOf()
 
 
 def test_up_what_a_producer_sends_at_once_is_asked_for_and_nothing_else():
@@ -243,9 +255,9 @@ def test_up_what_a_producer_sends_at_once_is_asked_for_and_nothing_else():
     other += [message(0, timestamp=-1, timestampType=1), message(0)[:-1]]
     other += [message(0, timestamp=-1) + message(1, timestamp=(1 << 63) - 1)]
     for log in one:
-        assert isinstance(convert_question(log, 2, 5)[1], Converts)
+        assert isinstance(convert_question(log, 2, 5)[1], ExpectConvertedRecords)
     for log in other:
-        with pytest.raises(NotAsked):
+        with pytest.raises(NotTestable):
             convert_question(log, 2, 5)
 
 
@@ -254,7 +266,7 @@ def test_sequences_are_asked_for_without_bytes(tmp_path, catalog):
     keys = f"op: sequence, batches: [{ONE}, {ONE}, {overlap}], value: [accept, duplicate, either]"
     case = one(tmp_path, catalog, keys)
     assert (case.op, case.data, len(case.request["batches"])) == ("sequence", None, 3)
-    assert isinstance(case.expect, Sequences)
+    assert isinstance(case.expect, ExpectSequenceResults)
     assert [len(right) for right in case.expect.answers] == [1, 1, 4]
 
 
@@ -301,9 +313,9 @@ def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(
         delivered(records, nextOffset=stop),
         delivered([], error="malformed"),
         delivered(records[:-1], error="malformed"),
-        Refused("malformed"),
+        Rejected("malformed"),
     ):
-        assert judge(case, right).kind is Kind.EITHER
+        assert judge(case, right).kind is VerdictKind.EITHER
     for wrong in (
         [*records[:-1], {**records[-1], "value": "28b52ffd"}],
         [{**one, "offset": str(int(one["offset"]) + 1)} for one in records],
@@ -311,7 +323,7 @@ def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(
         [*records, {**records[-1], "offset": stop}],
     ):
         verdict = judge(case, delivered(wrong, nextOffset=stop))
-        assert (verdict.kind, verdict.requirement or case.requirement) == (Kind.FAIL, case.requirement)
+        assert (verdict.kind, verdict.requirement or case.requirement) == (VerdictKind.FAIL, case.requirement)
 
 
 @pytest.mark.parametrize(
@@ -329,9 +341,9 @@ def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(
     ],
 )
 def test_anything_may_be_delivered_where_offsets_do_not_follow_or_do_not_rise(catalog, name):
-    assert catalog.cases[name].expect == AnyOf()
+    assert catalog.cases[name].expect == ExpectAnyOf()
 
 
 @pytest.mark.parametrize("data", [batch(0, [0, 2]), batch(0, [0, 1])[:40]], ids=["a gap", "a cut header"])
 def test_anything_may_be_delivered_where_the_header_does_not_tell_the_offsets(data):
-    assert delivery_as_stated(data, {"records": ({"key": b"k"}, {"key": b"k"})}, "codec.gzip", 0) == AnyOf()
+    assert delivery_as_stated(data, {"records": ({"key": b"k"}, {"key": b"k"})}, "codec.gzip", 0) == ExpectAnyOf()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Delivers, Kind, Refused
+from conformance.cases.model import Accepted, ExpectConsumerView, Rejected, VerdictKind
 from conformance.cases.operations import parts_of
 from conformance.catalog.case_builder import decode_case, log_case
 from conformance.codec.compare import by_name
@@ -15,7 +15,7 @@ from conformance.judging.judge import judge
 from conformance.semantics.consumer_view import VIEW
 from conformance.targets.probes import plain_log
 
-REFUSED = Refused("malformed")
+REFUSED = Rejected("malformed")
 THREE = {"records": [{"key": "6b", "value": "76"}] * 3}
 ZSTD_0 = [{"offset": "5", "key": "6b", "value": "61"}]
 ZSTD_1 = [{"offset": "5", "timestamp": "1000", "key": "6b", "value": "61"}]
@@ -64,12 +64,12 @@ TWICE = [{"Key": 1, "Value": 1}, {"Key": 1, "Value": 2}]
     ],
 )
 def test_each_answer_that_somebody_rightly_gives_is_right_and_no_other(catalog, identity, outcome, kind):
-    assert judge(catalog.cases[identity], outcome).kind == Kind(kind)
+    assert judge(catalog.cases[identity], outcome).kind == VerdictKind(kind)
 
 
 def test_a_reader_that_does_not_check_checksums_fails_at_should_even_where_records_are_out_of_order(catalog):
     case = catalog.cases["crc/records-swapped:read"]
-    assert isinstance(case.expect, Delivers)
+    assert isinstance(case.expect, ExpectConsumerView)
     assert (case.level, case.expect.open) == ("should", False)
 
 
@@ -138,14 +138,14 @@ def test_tags_that_an_older_definition_does_not_know_are_right_among_the_unknown
     epoch = {"tag": 1, "data": "8000000000000000"}
     older = {name: shown for name, shown in right.items() if name != "FinalizedFeaturesEpoch"}
     older["_unknownTaggedFields"] = [epoch, *right["_unknownTaggedFields"]]
-    assert judge(case, Accepted({"value": older, "consumed": case.expect.consumed})).kind is Kind.PASS
+    assert judge(case, Accepted({"value": older, "consumed": case.expect.consumed})).kind is VerdictKind.PASS
     for tag, data in ((1, "8000000000000001"), (1, "80"), (1, "800000000000000000"), (5, "")):
         shown = {**older, "_unknownTaggedFields": [{"tag": tag, "data": data}, *right["_unknownTaggedFields"]]}
-        assert judge(case, Accepted({"value": shown, "consumed": case.expect.consumed})).kind is Kind.FAIL
+        assert judge(case, Accepted({"value": shown, "consumed": case.expect.consumed})).kind is VerdictKind.FAIL
         parsed = case.wire.notation.parse(shown)
         assert (by_name(case.wire, parsed) == parsed) == (data != "8000000000000001"), "only sound data is named"
     twice = {**older, "FinalizedFeaturesEpoch": "1"}
-    assert judge(case, Accepted({"value": twice, "consumed": case.expect.consumed})).kind is Kind.FAIL
+    assert judge(case, Accepted({"value": twice, "consumed": case.expect.consumed})).kind is VerdictKind.FAIL
 
 
 def test_tags_of_a_structure_inside_a_message_are_known_there_too(catalog):
@@ -179,17 +179,23 @@ def test_a_producer_of_plain_messages_may_give_them_any_offsets_and_is_still_jud
     case = catalog.cases["message-set/v0-null-key-null-value:encode"]
     minus_one = b"\xff" * 8 + case.data[8:]
     verdict = judge(case, Accepted({"hex": minus_one.hex()}))
-    assert (verdict.kind, verdict.level, verdict.requirement) == (Kind.FAIL, "may", "legacy.uncompressed-offsets-free")
+    assert (verdict.kind, verdict.level, verdict.requirement) == (
+        VerdictKind.FAIL,
+        "may",
+        "legacy.uncompressed-offsets-free",
+    )
     keyed = codec.encode("MESSAGE_SET", [{"offset": -1, "key": b"k", "value": None}], magic=0)
     verdict = judge(case, Accepted({"hex": keyed.hex()}))
-    assert (verdict.kind, verdict.level, verdict.path) == (Kind.FAIL, "", "[0].key")
+    assert (verdict.kind, verdict.level, verdict.path) == (VerdictKind.FAIL, "", "[0].key")
 
 
 FETCHED = "0000000000000001 0000 00000001 00000000 0000 0000000000000000 {size} {records}"
 """FetchResponse 3 of one topic without a name and one partition: its records."""
 
 
-@pytest.mark.parametrize(("records", "kind"), [("112f25932b", Kind.EITHER), (plain_log(2).hex(), Kind.FAIL)])
+@pytest.mark.parametrize(
+    ("records", "kind"), [("112f25932b", VerdictKind.EITHER), (plain_log(2).hex(), VerdictKind.FAIL)]
+)
 def test_a_reader_of_messages_that_looks_into_their_records_may_refuse_what_is_no_batch(records, kind, catalog):
     size = f"{len(records) // 2:08x}"
     data = bytes.fromhex(FETCHED.format(size=size, records=records))
@@ -211,12 +217,12 @@ def test_a_reader_may_verify_checksums_that_it_need_not_verify(number, catalog):
     start = int(case.request["fetchOffset"])
     before = [record for record in case.expect.view.records if record["offset"] < wrong.first_offset]
     stopped = {**VIEW.render({"records": before, "nextOffset": max(start, wrong.first_offset)}), "error": "corrupt"}
-    for outcome in (REFUSED, Refused("corrupt"), Accepted({"value": stopped})):
-        assert judge(case, outcome).kind is Kind.EITHER
+    for outcome in (REFUSED, Rejected("corrupt"), Accepted({"value": stopped})):
+        assert judge(case, outcome).kind is VerdictKind.EITHER
     read = VIEW.render({"records": case.expect.view.records, "nextOffset": case.expect.view.next_offset})
-    assert judge(case, Accepted({"value": read})).kind is Kind.EITHER
+    assert judge(case, Accepted({"value": read})).kind is VerdictKind.EITHER
     invented = {**read, "records": [*read["records"], {"offset": str(wrong.first_offset), "key": None, "value": "00"}]}
-    assert judge(case, Accepted({"value": invented})).kind is Kind.FAIL
+    assert judge(case, Accepted({"value": invented})).kind is VerdictKind.FAIL
 
 
 def test_no_read_without_checksum_verification_fails_a_reader_that_verifies(catalog):
@@ -226,4 +232,4 @@ def test_no_read_without_checksum_verification_fails_a_reader_that_verifies(cata
         case for case in unchecked if any(one.violations for one in codec.entries(bytes.fromhex(case.request["hex"])))
     ]
     assert len(damaged) > 40
-    assert {str(judge(case, Refused("corrupt")).kind) for case in damaged} <= {"either", "pass"}
+    assert {str(judge(case, Rejected("corrupt")).kind) for case in damaged} <= {"either", "pass"}

@@ -9,8 +9,8 @@ import lz4.block
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Case, Reads
-from conformance.cases.packed_cases import PackedCases, chosen, packed
+from conformance.cases.model import Case, ExpectValue
+from conformance.cases.packed_cases import SerializedCases, chosen, packed
 from conformance.catalog.catalog import of_bases
 from conformance.codec.json_notation import UNSHOWN
 from conformance.definitions.loader import types_with
@@ -43,7 +43,7 @@ def test_what_cases_are_chosen_counted_and_listed_by_is_that_of_the_case(catalog
 
 
 def test_a_value_that_is_left_out_is_still_known_as_such(catalog):
-    case = replace(catalog.cases["varint/zero"], expect=Reads(UNSHOWN, 1))
+    case = replace(catalog.cases["varint/zero"], expect=ExpectValue(UNSHOWN, 1))
     assert packed(case).unpacked().expect.value is UNSHOWN
 
 
@@ -60,7 +60,7 @@ def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
 
 def test_packed_cases_are_read_as_a_list_of_them(catalog):
     every = list(catalog.cases.values())[:200]
-    several = PackedCases(every)
+    several = SerializedCases(every)
     assert len(several) == 200
     assert list(several) == every
     assert [several[0], several[0], several[-1]] == [every[0], every[0], every[-1]]
@@ -74,8 +74,8 @@ def test_packed_cases_are_read_as_a_list_of_them(catalog):
 
 def test_cases_chosen_by_their_basis_stay_packed(catalog):
     every = list(catalog.cases.values())[:300]
-    wanted = of_bases(PackedCases(every), ("implied",), catalog.requirements)
-    assert isinstance(wanted, PackedCases)
+    wanted = of_bases(SerializedCases(every), ("implied",), catalog.requirements)
+    assert isinstance(wanted, SerializedCases)
     assert list(wanted) == of_bases(every, ("implied",), catalog.requirements) != []
 
 
@@ -84,7 +84,7 @@ def test_a_case_of_much_data_holds_it_once():
     case = Case(
         *("big", "decode", codec.wire("BYTES"), "bytes.encoding", "must"),
         {"op": "decode", "type": "BYTES", "hex": data.hex()},
-        Reads(data, len(data)),
+        ExpectValue(data, len(data)),
         data,
     )
     assert case.request["hex"] == packed(case).unpacked().request["hex"]
@@ -100,7 +100,7 @@ def with_damaged_expectation(case):
 
 def test_the_request_of_a_packed_case_is_unpacked_without_its_expectation(catalog):
     every = [case for case in catalog.cases.values() if "limit-headers" in case.id or case.op == "encode"]
-    several = PackedCases(map(with_damaged_expectation, every))
+    several = SerializedCases(map(with_damaged_expectation, every))
     assert len(every) > 100
     assert {packed(case).is_compressed for case in every} == {False, True}
     assert [several.label_at(at).request for at in range(len(every))] == [case.request for case in every]
@@ -112,7 +112,7 @@ def test_a_packed_case_takes_little_memory(generated):
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        several = PackedCases(case for case in generated if case.size < 4096)
+        several = SerializedCases(case for case in generated if case.size < 4096)
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

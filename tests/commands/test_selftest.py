@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from conformance import cli
-from conformance.cases.model import Kind, Verdict
+from conformance.cases.model import Verdict, VerdictKind
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.selftest import DEFECTS, codec_mutators, mutators
 from conformance.selftest import runner as running
@@ -56,7 +56,7 @@ def test_defects_of_an_area_are_caught_in_processes_and_each_is_named_with_its_c
 
 @pytest.mark.parametrize(("charged_to", "is_caught"), [("", True), ("varint.non-minimal", False)])
 def test_a_failure_counts_at_the_level_of_the_requirement_that_a_run_charges_it_to(charged_to, is_caught, monkeypatch):
-    monkeypatch.setattr(running, "judge", lambda *_: Verdict(Kind.FAIL, requirement=charged_to))
+    monkeypatch.setattr(running, "judge", lambda *_: Verdict(VerdictKind.FAIL, requirement=charged_to))
     assert read_catalog().requirements["varint.non-minimal"].level == "may"
     asked = running._answered("sequence/older-epoch")
     assert running._shows(DEFECTS["violates/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught

@@ -4,7 +4,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.append import append_question
-from conformance.cases.model import AnyOf, Appends, Case, Kind, NotAsked, Refuses
+from conformance.cases.model import Case, ExpectAnyOf, ExpectAppend, ExpectRejection, NotTestable, VerdictKind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
@@ -53,7 +53,7 @@ def served(answer, change):
 @pytest.mark.parametrize("name", CODEC_NAMES)
 @pytest.mark.parametrize("settings", [{}, {"compressionType": "zstd"}, {"timestampType": "LogAppendTime"}])
 def test_what_the_reference_serves_passes(name, settings):
-    assert verdict(batch(codec_name=name), **settings).kind is Kind.PASS
+    assert verdict(batch(codec_name=name), **settings).kind is VerdictKind.PASS
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_the_reference_serves_passes(name, settings):
 )
 def test_what_is_served_otherwise_fails_at_its_place(change, path, requirement):
     found = verdict(batch(), told=lambda answer: served(answer, change))
-    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, path, requirement)
+    assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, path, requirement)
 
 
 def shifted(batch, by):
@@ -83,18 +83,18 @@ def test_the_codec_is_judged_only_where_the_topic_names_one():
     def otherwise(answer):
         return served(answer, lambda _: {"compression": 1})
 
-    assert verdict(batch(), told=otherwise).kind is Kind.PASS
+    assert verdict(batch(), told=otherwise).kind is VerdictKind.PASS
     assert verdict(batch(), told=otherwise, compressionType="producer").path == "[0].compression"
 
 
 def test_an_offset_told_must_be_the_end_of_the_log():
     found = verdict(batch(), told=lambda _: {"value": {"logEnd": "1", "baseOffset": "0"}})
-    assert (found.kind, found.requirement) == (Kind.FAIL, "offset.broker-assigns-base")
+    assert (found.kind, found.requirement) == (VerdictKind.FAIL, "offset.broker-assigns-base")
 
 
 def test_a_stale_checksum_is_told_as_what_cannot_be_read():
     stale = verdict(batch(), told=lambda answer: {"hex": answer["hex"][:42] + "0008" + answer["hex"][46:]})
-    assert (stale.kind, stale.path, stale.requirement) == (Kind.FAIL, "hex", "crc.mismatch-corrupt")
+    assert (stale.kind, stale.path, stale.requirement) == (VerdictKind.FAIL, "hex", "crc.mismatch-corrupt")
 
 
 def test_what_an_append_time_topic_serves_has_the_type_and_a_time():
@@ -123,9 +123,9 @@ def test_what_an_append_time_topic_serves_has_the_type_and_a_time():
 def test_the_time_that_a_broker_tells_is_that_which_its_consumers_see(settings, told, says):
     found = verdict(batch(), told=lambda one: {"value": {**one["value"], "appendTime": told}}, **settings)
     untold = {"logEnd": "1", "baseOffset": "1"}
-    assert verdict(batch(), told=lambda _: {"value": untold}, **settings).kind is not Kind.FAIL
+    assert verdict(batch(), told=lambda _: {"value": untold}, **settings).kind is not VerdictKind.FAIL
     if not says:
-        assert found.kind is not Kind.FAIL
+        assert found.kind is not VerdictKind.FAIL
         return
     assert says in found.detail
     assert (found.path, found.requirement, found.level) == ("appendTime", "broker.tells-append-time", "should")
@@ -142,10 +142,10 @@ def test_a_refusal_that_is_due_is_charged_to_what_binds_a_broker(catalog):
 def test_damaged_bytes_are_refused_and_taking_them_fails(at):
     data = bytearray(batch())
     data[at] ^= 1
-    assert isinstance(asked(bytes(data)).expect, Refuses)
-    assert verdict(bytes(data)).kind is Kind.PASS
+    assert isinstance(asked(bytes(data)).expect, ExpectRejection)
+    assert verdict(bytes(data)).kind is VerdictKind.PASS
     taken = {"ok": True, "hex": bytes(data).hex(), "value": {"logEnd": "1", "baseOffset": "1"}}
-    assert verdict(bytes(data), taken).kind is Kind.FAIL
+    assert verdict(bytes(data), taken).kind is VerdictKind.FAIL
 
 
 @pytest.mark.parametrize(
@@ -161,24 +161,24 @@ def test_what_a_broker_may_refuse_it_serves_as_it_was_where_it_takes_it(fields):
     if fields.get("baseOffset"):
         fields = {**fields, "records": shifted(codec.decode("RECORD_BATCH", batch()).value, 7)}
     data = batch(**fields)
-    assert verdict(data).kind is Kind.EITHER
-    assert verdict(data, {"ok": False, "error": "other"}).kind is Kind.EITHER
+    assert verdict(data).kind is VerdictKind.EITHER
+    assert verdict(data, {"ok": False, "error": "other"}).kind is VerdictKind.EITHER
     lost = verdict(data, told=lambda answer: served(answer, lambda one: {"records": one["records"][:-1]}))
-    assert lost.kind is Kind.FAIL
+    assert lost.kind is VerdictKind.FAIL
 
 
 def test_bytes_behind_the_batch_and_gaps_are_open():
-    assert asked(batch() + b"\0").expect == AnyOf()
+    assert asked(batch() + b"\0").expect == ExpectAnyOf()
     gap = bytearray(batch())
     gap[23:27] = (5).to_bytes(4, "big")
-    assert asked(sealed(bytes(gap))).expect == AnyOf()
-    assert isinstance(asked(batch()).expect, Appends)
+    assert asked(sealed(bytes(gap))).expect == ExpectAnyOf()
+    assert isinstance(asked(batch()).expect, ExpectAppend)
 
 
 def test_a_batch_without_records_is_open():
     empty = bytearray(batch(1))[:61]
     empty[57:61] = bytes(4)
-    assert asked(sealed(bytes(empty))).expect == AnyOf()
+    assert asked(sealed(bytes(empty))).expect == ExpectAnyOf()
 
 
 # --- old formats --------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_a_batch_without_records_is_open():
 @pytest.mark.parametrize("name", CODEC_NAMES[:4])
 @pytest.mark.parametrize("version", [1, 3, 4])
 def test_what_the_reference_makes_of_messages_passes(magic, name, version):
-    assert verdict(messages(magic, name), produceVersion=2, fetchVersion=version).kind is Kind.PASS
+    assert verdict(messages(magic, name), produceVersion=2, fetchVersion=version).kind is VerdictKind.PASS
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -197,7 +197,7 @@ def test_a_broker_may_keep_messages_as_they_came(magic):
     placed = (1).to_bytes(8, "big") + kept[8 : len(kept) // 2] + (2).to_bytes(8, "big") + kept[len(kept) // 2 + 8 :]
     for version in (3, 4):
         found = verdict(kept, told=lambda _: {"hex": placed.hex()}, produceVersion=2, fetchVersion=version)
-        assert found.kind is Kind.PASS
+        assert found.kind is VerdictKind.PASS
 
 
 def test_a_magic_that_the_fetch_does_not_carry_is_charged_to_the_conversion():
@@ -205,7 +205,7 @@ def test_a_magic_that_the_fetch_does_not_carry_is_charged_to_the_conversion():
     for sent, version in ((messages(1), 3), (messages(0), 1), (data, 3), (data, 0)):
         stored = reference.answer({"op": "append", "hex": sent.hex()})["hex"]
         found = verdict(sent, told=lambda _, stored=stored: {"hex": stored}, fetchVersion=version)
-        assert (found.kind, found.path, found.level) == (Kind.FAIL, "[0].magic", "should")
+        assert (found.kind, found.path, found.level) == (VerdictKind.FAIL, "[0].magic", "should")
         assert found.requirement == "convert.down-for-old-consumers"
 
 
@@ -215,25 +215,25 @@ def test_a_record_that_is_lost_on_the_way_down_is_missed():
     )
     lost = codec.encode("RECORD_BATCH", {**stored.value, "records": stored.value["records"][:-1]})
     found = verdict(batch(), told=lambda _: {"hex": convert(lost, 1).hex()}, fetchVersion=3)
-    assert (found.kind, found.path) == (Kind.FAIL, "[2]")
+    assert (found.kind, found.path) == (VerdictKind.FAIL, "[2]")
 
 
 def test_zstd_is_refused_to_consumers_that_do_not_know_it():
     data = batch(codec_name="zstd")
-    assert verdict(data, fetchVersion=3).kind is Kind.PASS
+    assert verdict(data, fetchVersion=3).kind is VerdictKind.PASS
     taken = {"ok": True, "hex": "", "value": {"logEnd": "1", "baseOffset": "1"}}
-    assert verdict(data, taken, fetchVersion=3).kind is Kind.FAIL
+    assert verdict(data, taken, fetchVersion=3).kind is VerdictKind.FAIL
 
 
 def test_a_format_in_a_version_of_another_may_be_refused():
     for data, version in ((messages(1), 3), (batch(), 2)):
-        assert verdict(data, {"ok": False, "error": "other"}, produceVersion=version).kind is Kind.EITHER
-        assert verdict(data, produceVersion=version).kind is Kind.EITHER
+        assert verdict(data, {"ok": False, "error": "other"}, produceVersion=version).kind is VerdictKind.EITHER
+        assert verdict(data, produceVersion=version).kind is VerdictKind.EITHER
 
 
 def test_message_sets_that_producers_do_not_send_are_open():
     for data in (messages(1) + messages(0), messages(1, "gzip") * 2, messages(1) + messages(1, "gzip")):
-        assert asked(data, produceVersion=2).expect == AnyOf()
+        assert asked(data, produceVersion=2).expect == ExpectAnyOf()
 
 
 # --- requests -----------------------------------------------------------------------------------------
@@ -241,22 +241,22 @@ def test_message_sets_that_producers_do_not_send_are_open():
 
 def test_several_batches_are_refused_or_follow_each_other():
     data = batch() + batch(2)
-    assert verdict(data, {"ok": False, "error": "malformed"}).kind is Kind.EITHER
+    assert verdict(data, {"ok": False, "error": "malformed"}).kind is VerdictKind.EITHER
     first, second = (reference.answer({"op": "append", "hex": one.hex()})["hex"] for one in (batch(), batch(2)))
     moved = (4).to_bytes(8, "big").hex() + second[16:]
     taken = {"ok": True, "hex": first + moved, "value": {"logEnd": "1", "baseOffset": "1"}}
-    assert verdict(data, taken).kind is Kind.EITHER
+    assert verdict(data, taken).kind is VerdictKind.EITHER
     found = verdict(data, {**taken, "hex": first + second})
-    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, "[3].offset", "offset.broker-assigns-base")
+    assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, "[3].offset", "offset.broker-assigns-base")
 
 
 def test_the_limit_of_a_topic_counts_the_bytes_of_the_batch():
     data = batch(codec_name="gzip")
-    assert verdict(data, maxMessageBytes=len(data)).kind is Kind.PASS
-    assert verdict(data, maxMessageBytes=len(data) - 1).kind is Kind.PASS
-    assert isinstance(asked(data, maxMessageBytes=len(data) - 1).expect, Refuses)
+    assert verdict(data, maxMessageBytes=len(data)).kind is VerdictKind.PASS
+    assert verdict(data, maxMessageBytes=len(data) - 1).kind is VerdictKind.PASS
+    assert isinstance(asked(data, maxMessageBytes=len(data) - 1).expect, ExpectRejection)
     taken = reference.answer({"op": "append", "hex": data.hex()})
-    assert verdict(data, taken, maxMessageBytes=len(data) - 1).kind is Kind.FAIL
+    assert verdict(data, taken, maxMessageBytes=len(data) - 1).kind is VerdictKind.FAIL
 
 
 def test_what_stands_beside_the_case_is_refused_on_its_own():
@@ -267,18 +267,18 @@ def test_what_stands_beside_the_case_is_refused_on_its_own():
     def with_beside(*rows):
         return verdict(batch(), told=lambda one: {"value": {**one["value"], "beside": list(rows)}}, beside=bytes(wrong))
 
-    assert verdict(batch(), beside=bytes(wrong)).kind is Kind.PASS
-    assert with_beside(refused, refused).kind is Kind.PASS
+    assert verdict(batch(), beside=bytes(wrong)).kind is VerdictKind.PASS
+    assert with_beside(refused, refused).kind is VerdictKind.PASS
     for taken in ({"baseOffset": "1", "hex": ""}, {"baseOffset": "-1", "hex": wrong.hex()}):
         for rows, path in (((taken, refused), "beside[0]"), ((refused, taken), "beside[1]")):
             found = with_beside(*rows)
-            assert (found.kind, found.path) == (Kind.FAIL, path)
+            assert (found.kind, found.path) == (VerdictKind.FAIL, path)
     for rows in ((), (refused,), (refused, {"hex": ""})):
-        assert with_beside(*rows).kind is Kind.PROTOCOL
+        assert with_beside(*rows).kind is VerdictKind.PROTOCOL
 
 
 def test_nothing_is_asked_with_sound_data_beside_the_case():
-    with pytest.raises(NotAsked):
+    with pytest.raises(NotTestable):
         asked(batch(), beside=batch())
 
 
@@ -293,12 +293,12 @@ def test_a_broker_that_keeps_a_max_timestamp_of_no_record_fails_at_should():
         return {"hex": late(bytes.fromhex(answer["hex"])).hex()}
 
     found = verdict(late(batch()), told=kept)
-    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "broker.writes-max-timestamp", "should")
+    assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "broker.writes-max-timestamp", "should")
     assert found.detail == "maxTimestamp 9999 is served, and the largest of the records is 1002"
-    assert verdict(late(batch())).kind is Kind.PASS  # the reference writes it anew
+    assert verdict(late(batch())).kind is VerdictKind.PASS  # the reference writes it anew
     told = {"value": {"logEnd": "1", "baseOffset": "1", "appendTime": "9999"}}
     own = verdict(batch(), told=lambda answer: {**kept(answer), **told}, timestampType="LogAppendTime")
-    assert own.kind is Kind.PASS
+    assert own.kind is VerdictKind.PASS
 
 
 def test_the_largest_time_is_a_brokers_own_where_a_producer_wrote_that_times_are_of_the_append():
@@ -309,7 +309,7 @@ def test_the_largest_time_is_a_brokers_own_where_a_producer_wrote_that_times_are
 
     at = BATCH_LAYOUT.offset("attributes")
     stamped = late(batch()[:at] + b"\0\x08" + batch()[at + 2 :])
-    assert verdict(stamped, told=created).kind is Kind.EITHER
+    assert verdict(stamped, told=created).kind is VerdictKind.EITHER
 
 
 def test_a_wrong_max_timestamp_hides_nothing_that_is_worse():

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Broke, Kind, Refused
+from conformance.cases.model import Accepted, NoAnswer, Rejected, VerdictKind
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.judging.failure_causes import cause_of, normalised
 from conformance.judging.judge import judge
@@ -24,7 +24,7 @@ def cause(catalog):
             case = catalog.cases[case]
         outcome = outcome(case) if callable(outcome) else outcome
         verdict = judge(case, outcome)
-        assert verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT), verdict
+        assert verdict.kind in (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT), verdict
         return cause_of(case, outcome, verdict).text
 
     return of
@@ -77,18 +77,18 @@ def test_words_tell_messages_apart_and_names_keep_their_digits():
 
 
 def test_one_refusal_is_one_cause_whatever_was_asked(cause):
-    refused = [Refused("malformed", f"year {year} is out of range") for year in (287428, -5)]
+    refused = [Rejected("malformed", f"year {year} is out of range") for year in (287428, -5)]
     assert cause("batch/all-fields-distinct", refused[0]) == cause("record/plain", refused[1])
     assert cause("record/plain", refused[0]) == "refused: year # is out of range"
-    assert cause("record/plain", Refused("malformed", "no such field")) != cause("record/plain", refused[0])
+    assert cause("record/plain", Rejected("malformed", "no such field")) != cause("record/plain", refused[0])
 
 
 def test_a_crash_is_known_by_its_text_and_by_the_codec_whose_bytes_it_met(cause):
     text = "struct.error: unpack requires a buffer of 4 bytes"
-    at_text = cause(("STRING", "0005"), Broke("crash", text))
-    assert at_text == cause(("BYTES", "0000"), Broke("crash", text.replace("4", "9")))
-    assert at_text != cause(("CONTROL_RECORD", "0000"), Broke("crash", text))
-    assert at_text != cause(("STRING", "0005"), Broke("timeout", "no answer within 5 s"))
+    at_text = cause(("STRING", "0005"), NoAnswer("crash", text))
+    assert at_text == cause(("BYTES", "0000"), NoAnswer("crash", text.replace("4", "9")))
+    assert at_text != cause(("CONTROL_RECORD", "0000"), NoAnswer("crash", text))
+    assert at_text != cause(("STRING", "0005"), NoAnswer("timeout", "no answer within 5 s"))
 
 
 def test_accepting_what_must_be_refused_is_known_by_the_rule_that_the_bytes_break(cause):
@@ -250,7 +250,7 @@ def test_a_converted_log_that_cannot_be_read_is_known_by_the_rule_that_it_breaks
 
 
 def test_every_failure_of_a_liar_has_a_cause(catalog):
-    broken = [Accepted({"ok": True, "hex": "00"}), Refused("other"), Broke("memory", "x"), Accepted({"ok": True})]
+    broken = [Accepted({"ok": True, "hex": "00"}), Rejected("other"), NoAnswer("memory", "x"), Accepted({"ok": True})]
     for case in catalog.cases.values():
         for outcome in broken:
             verdict = judge(case, outcome)

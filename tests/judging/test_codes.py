@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.model import Accepted, Broke, Due, Refused
+from conformance.cases.model import Accepted, ExpectedResponse, NoAnswer, Rejected
 from conformance.cases.raw_requests import answer_to
 from conformance.codec.error_codes import named
 from conformance.judging.raw_requests import codes_of
@@ -18,13 +18,13 @@ def test_a_code_is_told_with_its_name():
 @pytest.mark.parametrize(
     ("outcome", "codes"),
     [
-        (Refused("corrupt", "no", "2 (CORRUPT_MESSAGE)"), "2 (CORRUPT_MESSAGE)"),
-        (Refused("corrupt"), ""),
+        (Rejected("corrupt", "no", "2 (CORRUPT_MESSAGE)"), "2 (CORRUPT_MESSAGE)"),
+        (Rejected("corrupt"), ""),
         (Accepted({"value": [], "codes": "batch 1: 45"}), "batch 1: 45"),
         (Accepted({"value": []}), ""),
         (Accepted({"value": [], "codes": 45}), ""),
         (Accepted({"value": [], "codes": "4" * 5000}), ""),
-        (Broke("crash", "it closed"), ""),
+        (NoAnswer("crash", "it closed"), ""),
     ],
 )
 def test_codes_are_those_that_an_answer_tells(outcome, codes, catalog):
@@ -38,7 +38,7 @@ def test_of_an_exchange_they_stand_in_the_answers(catalog):
     assert codes_of(case, Accepted({"value": answers})) == ""
     plain = catalog.cases["exchange/metadata-9"]
     due = plain.expect.due[0]
-    refused = answer_to(Due("Heartbeat", 4, due.correlation, must_refuse=True))
+    refused = answer_to(ExpectedResponse("Heartbeat", 4, due.correlation, must_refuse=True))
     heartbeat = catalog.cases["exchange/heartbeat-4"]
     assert codes_of(heartbeat, Accepted({"value": [{"hex": refused.hex()}]})) == "frame 0: 35 (UNSUPPORTED_VERSION)"
     assert codes_of(plain, Accepted({"value": [{"hex": refused.hex()}]})) == ""

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Case, Due, Exchanges, Kind
+from conformance.cases.model import Case, ExpectedResponse, ExpectResponses, VerdictKind
 from conformance.cases.raw_requests import answer_to, due_for
 from conformance.judging.judge import judge
 from conformance.judging.raw_requests import MOST_GROWN, judge_exchanged
@@ -25,13 +25,13 @@ def rows(**changed):
 
 
 def verdict(value, frames=FRAMES, **beside):
-    expect = Exchanges(due_for(frames))
+    expect = ExpectResponses(due_for(frames))
     case = Case("x/y", "exchange", codec.wire("LOG"), "x.y", "must", {"op": "exchange", "frames": frames}, expect)
     return judge(case, outcome({"ok": True, "value": value, **beside}))
 
 
 def test_what_the_reference_answers_passes():
-    assert verdict(reference.answer({"op": "exchange", "frames": FRAMES})["value"]).kind is Kind.PASS
+    assert verdict(reference.answer({"op": "exchange", "frames": FRAMES})["value"]).kind is VerdictKind.PASS
 
 
 FLAWS = {
@@ -48,13 +48,13 @@ FLAWS = {
 @pytest.mark.parametrize(("at", "data", "detail", "requirement"), FLAWS.values(), ids=FLAWS)
 def test_a_flaw_is_named_with_the_frame_and_charged_to_the_requirement_it_breaks(at, data, detail, requirement):
     found = verdict(rows(**{f"at{at}": {"hex": data.hex()}}))
-    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, f"[{at}]", requirement)
+    assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, f"[{at}]", requirement)
     assert detail in found.detail
 
 
 def test_a_request_that_is_not_answered_is_a_failure_and_one_that_hangs_a_timeout():
     closed, silent = verdict(rows(at1=CLOSED)), verdict(rows(at1=SILENT))
-    assert (closed.kind, silent.kind, silent.level) == (Kind.FAIL, Kind.TIMEOUT, "must")
+    assert (closed.kind, silent.kind, silent.level) == (VerdictKind.FAIL, VerdictKind.TIMEOUT, "must")
     assert "without an answer to Metadata 9" in closed.detail
 
 
@@ -64,17 +64,17 @@ CUT = ({"hex": "0000006400120000000000010000"},)
 
 @pytest.mark.parametrize("frames", [NEGATIVE, CUT], ids=["negative size", "cut"])
 def test_what_cannot_be_read_may_be_refused(frames):
-    assert verdict([CLOSED], frames).kind is Kind.PASS
+    assert verdict([CLOSED], frames).kind is VerdictKind.PASS
 
 
 def test_only_a_broker_that_was_told_of_more_bytes_may_wait():
-    assert [verdict([SILENT], frames).kind for frames in (NEGATIVE, CUT)] == [Kind.TIMEOUT, Kind.PASS]
+    assert [verdict([SILENT], frames).kind for frames in (NEGATIVE, CUT)] == [VerdictKind.TIMEOUT, VerdictKind.PASS]
 
 
 def test_memory_that_grows_out_of_proportion_is_charged():
-    assert verdict(rows(), grown=MOST_GROWN).kind is Kind.PASS
+    assert verdict(rows(), grown=MOST_GROWN).kind is VerdictKind.PASS
     found = verdict(rows(), grown=MOST_GROWN + 1)
-    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "robustness.answers", "should")
+    assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_memory_that_grows_out_of_proportion_is_charged():
     ids=str,
 )  # fmt: skip
 def test_what_is_not_an_answer_is_a_fault_of_the_target(value):
-    assert verdict(value).kind is Kind.PROTOCOL
+    assert verdict(value).kind is VerdictKind.PROTOCOL
 
 
 @pytest.mark.parametrize(("must_answer", "level"), [(True, "must"), (False, "should")])
 def test_silence_is_charged_at_must_only_where_an_answer_is_due(must_answer, level):
-    due = Due("ApiVersions", 0, 1, must_answer=must_answer)
-    found = judge_exchanged(Exchanges((due,)), {"value": [{"hex": None, "end": "silent"}]})
-    assert (found.kind, found.level) == (Kind.TIMEOUT, level)
+    due = ExpectedResponse("ApiVersions", 0, 1, must_answer=must_answer)
+    found = judge_exchanged(ExpectResponses((due,)), {"value": [{"hex": None, "end": "silent"}]})
+    assert (found.kind, found.level) == (VerdictKind.TIMEOUT, level)

@@ -10,17 +10,17 @@ import pytest
 from conformance import codec
 from conformance.cases.model import (
     Accepted,
-    AnyOf,
-    Broke,
     Case,
-    Kind,
-    Measures,
-    Reads,
-    Refused,
-    Refuses,
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectSize,
+    ExpectValue,
+    NoAnswer,
+    Rejected,
     Unsupported,
-    Writes,
-    WritesAs,
+    VerdictKind,
 )
 from conformance.codec.checksums import CRC32C
 from conformance.codec.json_notation import UNSHOWN
@@ -40,7 +40,9 @@ FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
 
 def case(expect, *, type="VARINT", op=None, level="must", about=(), requirement="varint.examples", data=b"\x7e"):
     if op is None:
-        op = {Writes: "encode", WritesAs: "encode", Measures: "size"}.get(expect.__class__, "decode")
+        op = {ExpectBytes: "encode", ExpectEquivalentBytes: "encode", ExpectSize: "size"}.get(
+            expect.__class__, "decode"
+        )
     return Case("x/y", op, codec.wire(type), requirement, level, {"op": op, "type": type}, expect, data, about=about)
 
 
@@ -49,15 +51,15 @@ def told(verdict):
     return str(verdict.kind), verdict.level, verdict.requirement
 
 
-READS = Reads(63, 1)
-REFUSES = Refuses()
-CORRUPT = Refuses("corrupt", "corrupt")
-ANY = AnyOf()
-OPEN = AnyOf((Refuses(), Reads(0, 2)))
-VALUES = AnyOf((Reads(0, 2), Reads(5, 2)))
-WRITES = Writes(b"\x7e")
-SIZE = Measures(1)
-AS = WritesAs({name: value for name, value in BATCH.items() if name not in FREE})
+READS = ExpectValue(63, 1)
+REFUSES = ExpectRejection()
+CORRUPT = ExpectRejection("corrupt", "corrupt")
+ANY = ExpectAnyOf()
+OPEN = ExpectAnyOf((ExpectRejection(), ExpectValue(0, 2)))
+VALUES = ExpectAnyOf((ExpectValue(0, 2), ExpectValue(5, 2)))
+WRITES = ExpectBytes(b"\x7e")
+SIZE = ExpectSize(1)
+AS = ExpectEquivalentBytes({name: value for name, value in BATCH.items() if name not in FREE})
 
 TABLE = [
     # what is expected, what was done, the verdict
@@ -68,19 +70,19 @@ TABLE = [
     (READS, Accepted({"consumed": 1}), ("skip", "", "")),
     (READS, Accepted({"consumed": 2}), ("fail", "", "")),
     (READS, Accepted({}), ("skip", "", "")),
-    (READS, Refused("malformed"), ("fail", "", "")),
-    (READS, Refused("other", "why"), ("fail", "", "")),
-    (REFUSES, Refused("malformed"), ("pass", "", "")),
-    (REFUSES, Refused("other"), ("pass", "", "")),
+    (READS, Rejected("malformed"), ("fail", "", "")),
+    (READS, Rejected("other", "why"), ("fail", "", "")),
+    (REFUSES, Rejected("malformed"), ("pass", "", "")),
+    (REFUSES, Rejected("other"), ("pass", "", "")),
     (REFUSES, Accepted({"value": 63}), ("fail", "", "")),
     (REFUSES, Accepted({}), ("fail", "", "")),
-    (CORRUPT, Refused("corrupt"), ("pass", "", "")),
-    (CORRUPT, Refused("malformed"), ("fail", "should", "")),
+    (CORRUPT, Rejected("corrupt"), ("pass", "", "")),
+    (CORRUPT, Rejected("malformed"), ("fail", "should", "")),
     (CORRUPT, Accepted({"value": 63}), ("fail", "", "")),
-    (ANY, Refused("other"), ("either", "", "")),
+    (ANY, Rejected("other"), ("either", "", "")),
     (ANY, Accepted({"value": 63, "consumed": 1}), ("either", "", "")),
     (ANY, Accepted({}), ("either", "", "")),
-    (OPEN, Refused("malformed"), ("either", "", "")),
+    (OPEN, Rejected("malformed"), ("either", "", "")),
     (OPEN, Accepted({"value": 0, "consumed": 2}), ("either", "", "")),
     (OPEN, Accepted({"value": 0}), ("either", "", "")),
     (OPEN, Accepted({"value": 0, "consumed": 1}), ("fail", "", "")),
@@ -88,18 +90,18 @@ TABLE = [
     (OPEN, Accepted({"consumed": 2}), ("skip", "", "")),
     (OPEN, Accepted({"consumed": 1}), ("fail", "", "")),
     (VALUES, Accepted({"value": 5, "consumed": 2}), ("either", "", "")),
-    (VALUES, Refused("malformed"), ("fail", "", "")),
-    (AnyOf((Reads(UNSHOWN, 2),)), Accepted({"value": 9, "consumed": 2}), ("either", "", "")),
-    (AnyOf((Reads(UNSHOWN, 2),)), Accepted({"value": 9, "consumed": 3}), ("fail", "", "")),
+    (VALUES, Rejected("malformed"), ("fail", "", "")),
+    (ExpectAnyOf((ExpectValue(UNSHOWN, 2),)), Accepted({"value": 9, "consumed": 2}), ("either", "", "")),
+    (ExpectAnyOf((ExpectValue(UNSHOWN, 2),)), Accepted({"value": 9, "consumed": 3}), ("fail", "", "")),
     (WRITES, Accepted({"hex": "7e"}), ("pass", "", "")),
     (WRITES, Accepted({"hex": "7E"}), ("pass", "", "")),
     (WRITES, Accepted({"hex": "fe00"}), ("fail", "", "")),
     (WRITES, Accepted({"hex": ""}), ("fail", "", "")),
-    (WRITES, Refused("invalid-value"), ("fail", "", "")),
+    (WRITES, Rejected("invalid-value"), ("fail", "", "")),
     (SIZE, Accepted({"size": 1}), ("pass", "", "")),
     (SIZE, Accepted({"size": 2}), ("fail", "", "")),
     (SIZE, Accepted({"size": -1}), ("fail", "", "")),
-    (SIZE, Refused("invalid-value"), ("fail", "", "")),
+    (SIZE, Rejected("invalid-value"), ("fail", "", "")),
 ]
 SHAPES = [
     (READS, {"value": "63"}),
@@ -137,7 +139,7 @@ def test_a_value_at_an_open_place_that_has_one_reading_is_told_by_what_differs_f
 @pytest.mark.parametrize("level", ["should", "may", "informative"])
 def test_the_level_of_a_verdict_is_the_requirements_unless_the_class_alone_is_wrong(level):
     assert told(judge(case(READS, level=level), Accepted({"value": 1}))) == ("fail", "", "")
-    assert told(judge(case(CORRUPT, level=level), Refused("other"))) == ("fail", "should", "")
+    assert told(judge(case(CORRUPT, level=level), Rejected("other"))) == ("fail", "should", "")
 
 
 @pytest.mark.parametrize(("expect", "answer"), SHAPES)
@@ -157,13 +159,13 @@ def test_unsupported_is_always_a_skip_with_its_reason(expect):
 @pytest.mark.parametrize("expect", ALL)
 @pytest.mark.parametrize("how", ["crash", "timeout"])
 def test_a_crash_or_timeout_counts_as_must_whatever_was_expected(expect, how):
-    verdict = judge(case(expect, level="may"), Broke(how, "gone", flaky=True))
+    verdict = judge(case(expect, level="may"), NoAnswer(how, "gone", flaky=True))
     assert told(verdict) == (how, "must", "")
     assert (verdict.detail, verdict.flaky) == ("gone", True)
 
 
 def test_a_fault_of_the_protocol_keeps_the_level_of_the_case():
-    assert told(judge(case(READS, level="should"), Broke("protocol", "no JSON"))) == ("protocol", "should", "")
+    assert told(judge(case(READS, level="should"), NoAnswer("protocol", "no JSON"))) == ("protocol", "should", "")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_a_fault_of_the_protocol_keeps_the_level_of_the_case():
     ],
 )
 def test_memory_out_of_proportion_fails_the_memory_considerations_at_should(type, requirement, rule, catalog):
-    verdict = judge(case(READS, type=type, requirement=requirement), Broke("memory", "2 GiB"))
+    verdict = judge(case(READS, type=type, requirement=requirement), NoAnswer("memory", "2 GiB"))
     assert told(verdict) == ("fail", "should", rule)
     assert catalog.requirements[rule].level == "should"
 
@@ -186,28 +188,28 @@ def test_memory_out_of_proportion_to_a_batch_is_disputed_only_where_apache_kafka
         "robustness/batch-zstd-frame-of-2-gib": False,
         "snappy/xerial-block-length-max": True,
     }.items():
-        verdict = judge(catalog.cases[name], Broke("memory", "2 GiB"))
+        verdict = judge(catalog.cases[name], NoAnswer("memory", "2 GiB"))
         assert ("fail" in catalog.requirements[verdict.requirement].disputed("decode")) == disputed, name
 
 
-CUT = case(Refuses(), type="STRING", requirement="string.truncated-rejected", level="must")
+CUT = case(ExpectRejection(), type="STRING", requirement="string.truncated-rejected", level="must")
 
 
 @pytest.mark.parametrize("how", ["memory", "slow"])
 def test_an_answer_that_fails_at_must_weighs_more_than_what_it_cost(how):
     accepted = Accepted({"ok": True, "value": "", "consumed": 2})
-    dear = Broke(how, "2 GiB", answered=accepted)
+    dear = NoAnswer(how, "2 GiB", answered=accepted)
     assert weightier(CUT, dear) is accepted
     for lenient in (replace(CUT, level="should"), replace(CUT, disputed=frozenset({"fail"}))):
         assert weightier(lenient, dear) is dear
-    right = replace(dear, answered=Refused("malformed"))
+    right = replace(dear, answered=Rejected("malformed"))
     assert weightier(CUT, right) is right
     no_text = replace(dear, answered=Accepted({"ok": True, "value": 5, "consumed": 2}))
     assert weightier(replace(CUT, expect=READS), no_text) is no_text.answered
 
 
 def test_memory_used_up_over_a_small_request_fails_robustness_at_must(catalog):
-    hog = Broke("memory", "1024 MiB", unprovoked=True)
+    hog = NoAnswer("memory", "1024 MiB", unprovoked=True)
     for requirement in ("batch.crc", "memory.array-count-bounded"):
         verdict = judge(case(READS, type="RECORD_BATCH", requirement=requirement, level="should"), hog)
         assert told(verdict) == ("fail", "must", "robustness.answers")
@@ -217,7 +219,7 @@ def test_memory_used_up_over_a_small_request_fails_robustness_at_must(catalog):
 def test_memory_used_up_where_apache_kafka_runs_out_of_it_stays_disputed(catalog):
     hard = catalog.cases["compression/gzip-record-length-max"]
     assert "crash" in hard.disputed
-    verdict = judge(hard, Broke("memory", "1024 MiB", unprovoked=True))
+    verdict = judge(hard, NoAnswer("memory", "1024 MiB", unprovoked=True))
     assert told(verdict) == ("fail", "should", "memory.message-size-limit")
 
 
@@ -225,7 +227,7 @@ def test_memory_used_up_where_apache_kafka_runs_out_of_it_stays_disputed(catalog
 
 
 def batch_case(*about, expect=None, level="must"):
-    expect = expect or Reads(BATCH, len(PLAIN))
+    expect = expect or ExpectValue(BATCH, len(PLAIN))
     return case(expect, type="RECORD_BATCH", about=about, data=PLAIN, requirement="batch.crc", level=level)
 
 
@@ -248,7 +250,7 @@ def test_fields_left_out_are_unobserved_and_the_shown_ones_judged():
     assert told(verdict) == ("pass", "", "")
     assert verdict.unobserved == ("baseSequence", "records")
     verdict = judge(batch_case("crc"), Accepted({"value": shown(magic=3), "consumed": 88}))
-    assert verdict.kind is Kind.FAIL
+    assert verdict.kind is VerdictKind.FAIL
 
 
 KEYLESS = [{name: value for name, value in record.items() if name != "key"} for record in SHOWN["records"]]
@@ -276,7 +278,7 @@ def test_a_wrong_value_fails_even_where_the_case_is_about_something_unshown():
     assert told(verdict) == ("fail", "", "batch.magic")
 
 
-@pytest.mark.parametrize("expect", [READS, ANY, OPEN, AnyOf((Reads(0, None),)), Reads(0, None)])
+@pytest.mark.parametrize("expect", [READS, ANY, OPEN, ExpectAnyOf((ExpectValue(0, None),)), ExpectValue(0, None)])
 @pytest.mark.parametrize("consumed", [-1, -2147483644, 5])
 def test_a_number_of_bytes_consumed_that_makes_no_sense_is_a_failure_of_the_target(expect, consumed):
     verdict = judge(case(expect), Accepted({"value": 63 if expect is READS else 0, "consumed": consumed}))
@@ -298,7 +300,7 @@ def test_a_case_about_consumed_needs_it():
 
 def test_an_empty_object_shows_nothing_and_passes_nothing():
     for empty in ({}, {"records": [{}, {}, {}]}):
-        assert judge(batch_case(), Accepted({"value": empty, "consumed": 88})).kind is Kind.SKIP
+        assert judge(batch_case(), Accepted({"value": empty, "consumed": 88})).kind is VerdictKind.SKIP
 
 
 @pytest.mark.parametrize(
@@ -334,11 +336,11 @@ def test_of_several_differences_the_one_that_the_case_is_about_is_reported():
 
 def test_a_field_of_the_wrong_shape_is_a_protocol_fault():
     for wrong in ({"records": None}, {"records": [5]}, {"crc": "5"}, {"compression": "lzma"}, {"producerId": 1.5}):
-        assert judge(batch_case("magic"), Accepted({"value": shown(**wrong)})).kind is Kind.PROTOCOL
+        assert judge(batch_case("magic"), Accepted({"value": shown(**wrong)})).kind is VerdictKind.PROTOCOL
 
 
 def test_names_that_the_notation_does_not_know_are_passed_over():
-    assert judge(batch_case("magic"), Accepted({"value": shown(extra=5), "consumed": 88})).kind is Kind.PASS
+    assert judge(batch_case("magic"), Accepted({"value": shown(extra=5), "consumed": 88})).kind is VerdictKind.PASS
 
 
 # --- what was written ---------------------------------------------------------------------------------
@@ -354,15 +356,15 @@ def written(data, expect=AS):
 
 def test_bytes_outside_the_judged_ones_may_differ():
     other = PLAIN[:12] + b"\0\0\0\x4d" + PLAIN[16:]
-    assert written(other, Writes(PLAIN, (12, 16))).kind is Kind.PASS
-    assert written(other, Writes(PLAIN)).kind is Kind.FAIL
-    assert written(PLAIN[:12] + PLAIN[16:], Writes(PLAIN, (12, 16))).kind is Kind.FAIL
+    assert written(other, ExpectBytes(PLAIN, (12, 16))).kind is VerdictKind.PASS
+    assert written(other, ExpectBytes(PLAIN)).kind is VerdictKind.FAIL
+    assert written(PLAIN[:12] + PLAIN[16:], ExpectBytes(PLAIN, (12, 16))).kind is VerdictKind.FAIL
 
 
 def test_a_compressed_batch_is_judged_by_what_it_decodes_to():
     packed = codec.encode("RECORD_BATCH", {**BATCH, "compression": 1})
-    expect = WritesAs({**AS.value, "compression": 1})
-    assert written(packed, expect).kind is Kind.PASS
+    expect = ExpectEquivalentBytes({**AS.value, "compression": 1})
+    assert written(packed, expect).kind is VerdictKind.PASS
     verdict = written(codec.encode("RECORD_BATCH", {**BATCH, "compression": 1, "producerId": 7}), expect)
     assert told(verdict) == ("fail", "", "batch.producer-id")
     assert written(packed, AS).requirement == "attributes.compression-bits"
@@ -371,28 +373,28 @@ def test_a_compressed_batch_is_judged_by_what_it_decodes_to():
 def test_a_message_set_written_otherwise_is_held_against_the_messages_it_should_hold():
     message = {"offset": 0, "magic": 0, "key": b"k", "value": b"v"}
     data, other = (codec.encode("MESSAGE_SET", ({**message, "value": value},)) for value in (b"v", b"w"))
-    asked = case(Writes(data), type="MESSAGE_SET", op="encode", data=data)
-    assert judge(asked, Accepted({"hex": data.hex()})).kind is Kind.PASS
+    asked = case(ExpectBytes(data), type="MESSAGE_SET", op="encode", data=data)
+    assert judge(asked, Accepted({"hex": data.hex()})).kind is VerdictKind.PASS
     verdict = judge(asked, Accepted({"hex": other.hex()}))
-    assert (verdict.kind, verdict.path) == (Kind.FAIL, "[0].value")
+    assert (verdict.kind, verdict.path) == (VerdictKind.FAIL, "[0].value")
 
 
 def test_written_bytes_that_cannot_be_read_fail_by_what_they_break():
-    for expect in (AS, Writes(PLAIN)):
+    for expect in (AS, ExpectBytes(PLAIN)):
         assert told(written(PLAIN[:17] + bytes(4) + PLAIN[21:], expect)) == ("fail", "", "crc.mismatch-corrupt")
         assert told(written(sealed(PLAIN + b"\0"), expect))[0] == "fail"
         assert told(written(b"", expect))[0] == "fail"
 
 
 def test_bytes_after_what_was_written_fail():
-    assert written(PLAIN + b"\0", AS).kind is Kind.FAIL
-    assert written(PLAIN + b"\0", Writes(PLAIN)).kind is Kind.FAIL
+    assert written(PLAIN + b"\0", AS).kind is VerdictKind.FAIL
+    assert written(PLAIN + b"\0", ExpectBytes(PLAIN)).kind is VerdictKind.FAIL
 
 
 def test_differing_bytes_of_a_plain_type_name_the_first_that_differs():
-    verdict = judge(case(Writes(b"\x80\x01"), data=b"\x80\x01"), Accepted({"hex": "8002"}))
-    assert (verdict.kind, verdict.path) == (Kind.FAIL, "@1")
-    assert "cannot be read" in judge(case(Writes(b"\x80\x01")), Accepted({"hex": "80"})).detail
+    verdict = judge(case(ExpectBytes(b"\x80\x01"), data=b"\x80\x01"), Accepted({"hex": "8002"}))
+    assert (verdict.kind, verdict.path) == (VerdictKind.FAIL, "@1")
+    assert "cannot be read" in judge(case(ExpectBytes(b"\x80\x01")), Accepted({"hex": "80"})).detail
 
 
 # --- message sets that were written -------------------------------------------------------------------
@@ -400,7 +402,7 @@ def test_differing_bytes_of_a_plain_type_name_the_first_that_differs():
 MESSAGES = tuple({"offset": at, "timestamp": 1000 + at, "key": None, "value": b"v" * 400} for at in range(3))
 PLAIN_SET = codec.encode("MESSAGE_SET", MESSAGES, magic=1)
 WRAPPED = codec.encode("MESSAGE_SET", MESSAGES, magic=1, compression=1)
-AS_LOG = WritesAs(codec.decode("LOG", WRAPPED).value, "LOG")
+AS_LOG = ExpectEquivalentBytes(codec.decode("LOG", WRAPPED).value, "LOG")
 
 
 def judged_set(expect, data):
@@ -413,19 +415,19 @@ def changed(magic, **fields):
 
 
 def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
-    assert judged_set(Writes(PLAIN_SET), PLAIN_SET).kind is Kind.PASS
+    assert judged_set(ExpectBytes(PLAIN_SET), PLAIN_SET).kind is VerdictKind.PASS
     other = codec.encode("MESSAGE_SET", ({**MESSAGES[0], "key": b"k"}, *MESSAGES[1:]), magic=1)
-    verdict = judged_set(Writes(PLAIN_SET), other)
-    assert (verdict.kind, verdict.path) == (Kind.FAIL, "[0].key")
-    assert judged_set(Writes(PLAIN_SET), WRAPPED).kind is Kind.FAIL
-    assert judged_set(Writes(PLAIN_SET), b"\0" * 30).kind is Kind.FAIL
+    verdict = judged_set(ExpectBytes(PLAIN_SET), other)
+    assert (verdict.kind, verdict.path) == (VerdictKind.FAIL, "[0].key")
+    assert judged_set(ExpectBytes(PLAIN_SET), WRAPPED).kind is VerdictKind.FAIL
+    assert judged_set(ExpectBytes(PLAIN_SET), b"\0" * 30).kind is VerdictKind.FAIL
 
 
 def test_a_wrapped_set_is_judged_by_what_a_reader_gets_of_it():
-    assert judged_set(AS_LOG, WRAPPED).kind is Kind.PASS
+    assert judged_set(AS_LOG, WRAPPED).kind is VerdictKind.PASS
     for other in (PLAIN_SET, WRAPPED + WRAPPED, changed(0), WRAPPED[:-3]):
         verdict = judged_set(AS_LOG, other)
-        assert (verdict.kind, verdict.level) == (Kind.FAIL, ""), other.hex()
+        assert (verdict.kind, verdict.level) == (VerdictKind.FAIL, ""), other.hex()
 
 
 def test_what_only_a_writer_owes_a_wrapper_is_judged_at_should():

@@ -10,7 +10,7 @@ from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapp
 
 from conformance import codec
 from conformance.cases.log_requests import conversion_of, first_seen, read_question, sequence_question
-from conformance.cases.model import Accepted, Case, Delivers, Kind, Refused
+from conformance.cases.model import Accepted, Case, ExpectConsumerView, Rejected, VerdictKind
 from conformance.catalog.log_vector_cases import question_of
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
@@ -127,7 +127,7 @@ def test_a_fetch_that_does_not_move_on_is_named_as_such():
 
 
 def test_a_refusal_of_a_sound_log_fails():
-    assert str(judge(CASE, Refused("malformed")).kind) == "fail"
+    assert str(judge(CASE, Rejected("malformed")).kind) == "fail"
 
 
 def test_what_lies_before_the_fetch_is_not_handed_out():
@@ -158,7 +158,7 @@ def test_damage_in_records_that_are_not_to_be_seen_need_not_be_noticed():
         case = asked(log, **COMMITTED)
         over, stopped = shown([*TWO, seen(5)], "6"), shown(TWO, "2", error="malformed")
         assert [told(case, value)[0] for value in (over, stopped)] == ["either", "either"]
-        assert judge(case, Refused("malformed")).kind is Kind.EITHER
+        assert judge(case, Rejected("malformed")).kind is VerdictKind.EITHER
 
 
 def wrapped(offset, plain, magic=1):
@@ -205,7 +205,7 @@ def test_damage_in_a_message_behind_one_of_no_lower_offset_need_not_be_noticed(l
 @pytest.mark.parametrize("log", [batch(3), message(3, 0), message(3, 1)], ids=["batch", "magic 0", "magic 1"])
 def test_zeros_behind_an_entry_keep_a_consumer_from_going_on_though_it_has_passed_the_offset_in_them(log):
     case = asked(log + bytes(80), fetch_offset=3)
-    assert judge(case, Refused("corrupt")).kind is Kind.PASS
+    assert judge(case, Rejected("corrupt")).kind is VerdictKind.PASS
     assert told(case, shown([], "9"))[0] == "fail"
 
 
@@ -284,8 +284,8 @@ def test_who_shows_no_record_is_not_judged():
     ],
 )
 def test_an_answer_of_another_shape_is_a_protocol_fault(value):
-    assert judge(CASE, Accepted({"value": value})).kind is Kind.PROTOCOL
-    assert judge(CASE, Accepted({})).kind is Kind.PROTOCOL
+    assert judge(CASE, Accepted({"value": value})).kind is VerdictKind.PROTOCOL
+    assert judge(CASE, Accepted({})).kind is VerdictKind.PROTOCOL
 
 
 # --- damage -------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ DAMAGE = "batch.length-wrong-rejected"
 )
 def test_records_before_damage_come_out_and_it_is_told_of(value, verdict):
     assert told(asked(BROKEN), value) == verdict
-    assert judge(asked(BROKEN), Refused("corrupt")).kind is Kind.PASS
+    assert judge(asked(BROKEN), Rejected("corrupt")).kind is VerdictKind.PASS
 
 
 def test_damage_at_the_start_is_told_of():
@@ -366,7 +366,7 @@ def test_who_does_not_check_a_checksum_fails_at_should_and_who_loses_the_batch_o
     unchecked = asked(corrupt(batch(0)), check_crcs=False)
     assert unchecked.request["checkCrcs"] is False
     assert told(unchecked, shown([seen(0)], "1"))[0] == "either"
-    assert judge(unchecked, Refused("corrupt")).kind is Kind.EITHER
+    assert judge(unchecked, Rejected("corrupt")).kind is VerdictKind.EITHER
     # Behind damage of another kind, a wrong checksum is not reached.
     damaged = bytearray(batch(0))
     damaged[16] = 9  # magic
@@ -379,11 +379,11 @@ def test_who_does_not_check_a_checksum_fails_at_should_and_who_loses_the_batch_o
 def test_at_an_open_place_refusing_is_right_and_so_is_an_error_after_the_records_before_it():
     strange = batch(0) + marker(1, bytes((0, 0, 0, 9))) + batch(2)
     case = asked(strange)
-    assert isinstance(case.expect, Delivers)
+    assert isinstance(case.expect, ExpectConsumerView)
     assert case.expect.open
     either = [shown([seen(0), seen(2)], "3"), shown([seen(0)], "1", error="other"), shown([], "0", error="other")]
     assert [told(case, value)[0] for value in either] == ["either"] * 3
-    assert judge(case, Refused("malformed")).kind is Kind.EITHER
+    assert judge(case, Rejected("malformed")).kind is VerdictKind.EITHER
     wrong = [
         shown([seen(0), seen(1), seen(2)], "3"),
         shown([seen(0), seen(1, key="00000009")], "2", error="other"),
@@ -398,7 +398,7 @@ def test_where_any_outcome_will_do_any_outcome_does():
     case = asked(batch(5) + batch(0), fetch_offset=0)
     for value in (shown([], "0"), shown([seen(5), seen(0)], "1"), shown([seen(5)], "6"), {}):
         assert told(case, value)[0] == "either"
-    assert judge(case, Refused("other")).kind is Kind.EITHER
+    assert judge(case, Rejected("other")).kind is VerdictKind.EITHER
 
 
 def test_of_a_cut_entry_alone_an_error_may_be_told():
@@ -468,8 +468,8 @@ def test_what_was_written_is_judged_by_the_records_in_it(case, written, kind):
 
 def test_an_answer_to_convert_without_bytes_is_a_protocol_fault():
     for answer in ({}, {"hex": None}, {"hex": "0"}, {"value": []}):
-        assert judge(conversion(OLD, 2), Accepted(answer)).kind is Kind.PROTOCOL
-    assert judge(conversion(OLD, 2), Refused("other")).kind is Kind.FAIL
+        assert judge(conversion(OLD, 2), Accepted(answer)).kind is VerdictKind.PROTOCOL
+    assert judge(conversion(OLD, 2), Rejected("other")).kind is VerdictKind.FAIL
 
 
 # --- sequences ----------------------------------------------------------------------------------------
@@ -498,11 +498,11 @@ def test_each_answer_is_judged(at):
     "value", [None, ANSWER, [*ANSWER, "accept", "accept"], [*ANSWER, "yes"], [*ANSWER, None], [*ANSWER, 1], "accept"]
 )
 def test_an_answer_of_another_length_or_with_other_words_is_a_protocol_fault(value):
-    assert judge(FATE, Accepted({"value": value})).kind is Kind.PROTOCOL
+    assert judge(FATE, Accepted({"value": value})).kind is VerdictKind.PROTOCOL
 
 
 def test_only_right_answers_pass_and_a_refusal_does_not():
     case = Case("x/y", "sequence", codec.wire("LOG"), "x.y", "must", {}, sequence_question(ROWS[:2])[1])
-    assert judge(case, Accepted({"value": ["accept", "accept"]})).kind is Kind.PASS
-    assert judge(case, Refused("other")).kind is Kind.FAIL
+    assert judge(case, Accepted({"value": ["accept", "accept"]})).kind is VerdictKind.PASS
+    assert judge(case, Rejected("other")).kind is VerdictKind.FAIL
     assert question_of({"op": "sequence", "batches": ROWS[:1], "value": ["accept"]}, None)[1].answers

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Kind
+from conformance.cases.model import Accepted, VerdictKind
 from conformance.catalog.case_builder import ad_hoc_case, log_case
 from conformance.catalog.vector_formatter import recomputed
 from conformance.codec.message_spec import type_name
@@ -41,7 +41,7 @@ def judged(case, change):
     """Verdict and cause of the reference's answer, changed."""
     outcome = Accepted(change(reference.answer(case.request)))
     verdict = judge(case, outcome)
-    assert verdict.kind is Kind.FAIL
+    assert verdict.kind is VerdictKind.FAIL
     return verdict.requirement or case.requirement, cause_of(case, outcome, verdict).text
 
 

@@ -12,17 +12,17 @@ from conformance import codec
 from conformance.cases.model import (
     FAILURES,
     Accepted,
-    AnyOf,
-    Broke,
     Case,
-    Kind,
-    Measures,
-    Reads,
-    Refused,
-    Refuses,
-    Sequences,
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectRejection,
+    ExpectSequenceResults,
+    ExpectSize,
+    ExpectValue,
+    NoAnswer,
+    Rejected,
     Verdict,
-    Writes,
+    VerdictKind,
 )
 from conformance.judging.judge import judge
 from conformance.judging.target_comparison import Act, Reading, alike, reading_of
@@ -46,21 +46,21 @@ def says(value, consumed=1):
 @pytest.mark.parametrize(
     ("expect", "outcome", "act"),
     [
-        (Reads(63, 1), says(63), Act.ACCEPTS),
-        (Reads(63, 1), says(62), Act.OTHER_VALUE),
-        (Reads(63, 1), says(63, 2), Act.OTHER_LENGTH),
-        (Reads(63, 1), Refused("malformed"), Act.REFUSES),
-        (Reads(63, 1), Broke("crash", "KeyError"), Act.CRASHES),
-        (Reads(63, 1), Broke("timeout", "5 s"), Act.TIMES_OUT),
-        (Reads(63, 1), Broke("memory", "2 GiB"), Act.MEMORY),
-        (Reads(63, 1), Broke("slow", "9 s"), Act.SLOW),
-        (Refuses(), Refused("other"), Act.REFUSES),
-        (Refuses(), says(63), Act.ACCEPTS),
-        (Refuses("corrupt"), Refused("other"), Act.OTHER_CLASS),
-        (AnyOf((Reads(63, 1), Refuses())), says(63), Act.ACCEPTS),
-        (AnyOf((Reads(63, 1), Refuses())), Refused("other"), Act.REFUSES),
-        (AnyOf((Reads(63, 1), Refuses())), says(62), Act.OTHER_VALUE),
-        (AnyOf(), says(62), Act.ACCEPTS),
+        (ExpectValue(63, 1), says(63), Act.ACCEPTS),
+        (ExpectValue(63, 1), says(62), Act.OTHER_VALUE),
+        (ExpectValue(63, 1), says(63, 2), Act.OTHER_LENGTH),
+        (ExpectValue(63, 1), Rejected("malformed"), Act.REFUSES),
+        (ExpectValue(63, 1), NoAnswer("crash", "KeyError"), Act.CRASHES),
+        (ExpectValue(63, 1), NoAnswer("timeout", "5 s"), Act.TIMES_OUT),
+        (ExpectValue(63, 1), NoAnswer("memory", "2 GiB"), Act.MEMORY),
+        (ExpectValue(63, 1), NoAnswer("slow", "9 s"), Act.SLOW),
+        (ExpectRejection(), Rejected("other"), Act.REFUSES),
+        (ExpectRejection(), says(63), Act.ACCEPTS),
+        (ExpectRejection("corrupt"), Rejected("other"), Act.OTHER_CLASS),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(63), Act.ACCEPTS),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), Rejected("other"), Act.REFUSES),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(62), Act.OTHER_VALUE),
+        (ExpectAnyOf(), says(62), Act.ACCEPTS),
     ],
 )
 def test_what_a_decoder_did_has_a_name(expect, outcome, act):
@@ -73,12 +73,12 @@ def test_what_a_decoder_did_has_a_name(expect, outcome, act):
 @pytest.mark.parametrize(
     ("expect", "op", "answer", "act"),
     [
-        (Writes(b"\x7e"), "encode", {"hex": "7e"}, Act.WRITES),
-        (Writes(b"\x7e"), "encode", {"hex": "7f"}, Act.OTHER_BYTES),
-        (Refuses(), "encode", {"hex": "7f"}, Act.WRITES),
-        (AnyOf((Writes(b"\x7e"), Refuses())), "encode", {"hex": "7e"}, Act.WRITES),
-        (Measures(1), "size", {"size": 1}, Act.ACCEPTS),
-        (Measures(1), "size", {"size": 2}, Act.OTHER_VALUE),
+        (ExpectBytes(b"\x7e"), "encode", {"hex": "7e"}, Act.WRITES),
+        (ExpectBytes(b"\x7e"), "encode", {"hex": "7f"}, Act.OTHER_BYTES),
+        (ExpectRejection(), "encode", {"hex": "7f"}, Act.WRITES),
+        (ExpectAnyOf((ExpectBytes(b"\x7e"), ExpectRejection())), "encode", {"hex": "7e"}, Act.WRITES),
+        (ExpectSize(1), "size", {"size": 1}, Act.ACCEPTS),
+        (ExpectSize(1), "size", {"size": 2}, Act.OTHER_VALUE),
     ],
 )
 def test_what_an_encoder_did_has_a_name(expect, op, answer, act):
@@ -89,28 +89,28 @@ def numbers(expect, *outcomes, **rest):
     return alike([reading(expect, outcome, **rest) for outcome in outcomes])
 
 
-NULL_OR_EMPTY = AnyOf((Reads(None, 4), Reads((), 4), Refuses()))
+NULL_OR_EMPTY = ExpectAnyOf((ExpectValue(None, 4), ExpectValue((), 4), ExpectRejection()))
 
 
 def test_at_an_open_place_the_readings_of_the_documents_are_told_apart():
-    told = [says(None, 4), says([], 4), Refused("malformed"), says([], 4), Refused("other", "no")]
+    told = [says(None, 4), says([], 4), Rejected("malformed"), says([], 4), Rejected("other", "no")]
     assert numbers(NULL_OR_EMPTY, *told, type=ARRAY, data=bytes(4)) == (0, 1, 2, 1, 2)
 
 
 def test_where_no_reading_is_listed_null_is_not_empty_and_a_list_is_not_a_longer_one():
     told = [says(None), says([]), says([1]), says([1, 2]), says([1])]
-    assert numbers(AnyOf(), *told, type=ARRAY) == (0, 1, 2, 3, 2)
+    assert numbers(ExpectAnyOf(), *told, type=ARRAY) == (0, 1, 2, 3, 2)
 
 
 def test_one_value_in_two_spellings_is_one_reading():
-    assert numbers(AnyOf(), says("5"), says(5), type="INT64", data=bytes(8)) == (0, 0)
+    assert numbers(ExpectAnyOf(), says("5"), says(5), type="INT64", data=bytes(8)) == (0, 0)
 
 
 def test_nobody_differs_by_what_he_does_not_show():
     batch = {"baseOffset": "0", "magic": 2}
     told = [says(batch), says({"magic": 2}), says({**batch, "producerId": "9"})]
-    assert numbers(AnyOf(), *told, type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0)
-    assert numbers(AnyOf(), *told, says({"magic": 1}), type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0, 1)
+    assert numbers(ExpectAnyOf(), *told, type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0)
+    assert numbers(ExpectAnyOf(), *told, says({"magic": 1}), type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0, 1)
     assert numbers(NULL_OR_EMPTY, Accepted({"consumed": 4}), says([], 4), type=ARRAY, data=bytes(4))[1] == 0
 
 
@@ -121,25 +121,29 @@ def test_who_may_stand_with_either_of_two_makes_them_not_one(order):
 
 
 def test_two_that_are_wrong_may_be_wrong_in_the_same_way():
-    assert numbers(Reads(63, 1), says(62), says(62), says(61), says(63, 9), says(63, 9)) == (0, 0, 1, 2, 2)
+    assert numbers(ExpectValue(63, 1), says(62), says(62), says(61), says(63, 9), says(63, 9)) == (0, 0, 1, 2, 2)
 
 
 def test_a_wrong_answer_is_never_one_with_a_right_one():
-    assert numbers(Refuses("corrupt"), Refused("corrupt"), Refused("other"), Refused("malformed")) == (0, 1, 2)
+    assert numbers(ExpectRejection("corrupt"), Rejected("corrupt"), Rejected("other"), Rejected("malformed")) == (
+        0,
+        1,
+        2,
+    )
 
 
 def test_a_fetch_that_ends_with_an_error_refuses():
     wrong = {"records": [], "nextOffset": "0", "error": "corrupt"}
-    found = reading(AnyOf(), Accepted({"value": wrong}), op="read", type="LOG")
+    found = reading(ExpectAnyOf(), Accepted({"value": wrong}), op="read", type="LOG")
     assert (found.act, found.is_right) == (Act.REFUSES, True)
 
 
 def test_a_batch_refused_without_the_name_of_the_error_met_the_refusal_that_is_due():
-    expect = Sequences((frozenset({"accept", "out-of-order"}), frozenset({"fenced"})))
+    expect = ExpectSequenceResults((frozenset({"accept", "out-of-order"}), frozenset({"fenced"})))
     told = [["out-of-order", "fenced"], ["refused", "refused"], ["accept", "fenced"]]
     one = case(expect, op="sequence", type="LOG", data=None)
     outcomes = [Accepted({"value": fates}) for fates in told]
-    assert all(judge(one, outcome).kind is Kind.EITHER for outcome in outcomes)
+    assert all(judge(one, outcome).kind is VerdictKind.EITHER for outcome in outcomes)
     assert alike([reading_of(one, outcome, judge(one, outcome)) for outcome in outcomes]) == (0, 0, 1)
 
 
@@ -147,12 +151,12 @@ json = st.recursive(
     st.none() | st.integers(0, 1),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
 )
-leaves = json.map(lambda value: shown_of(Refuses(), says(value)).said)
+leaves = json.map(lambda value: shown_of(ExpectRejection(), says(value)).said)
 
 
 def shown_of(expect, outcome):
     """What a target showed that should have refused, whatever it is."""
-    return reading_of(case(expect), outcome, Verdict(Kind.FAIL))
+    return reading_of(case(expect), outcome, Verdict(VerdictKind.FAIL))
 
 
 readings = st.one_of(

@@ -8,7 +8,7 @@ import pytest
 from conformance import codec
 from conformance.cases.client_requests import TOGETHER, written_for
 from conformance.cases.client_scenarios import CHECKS, METRIC
-from conformance.cases.model import Case, Kind, Sends
+from conformance.cases.model import Case, ExpectClientRequests, VerdictKind
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire
@@ -34,7 +34,9 @@ def row(data, *, in_flight=(), offered=(0, 99)):
 
 
 def verdict(check, *rows, isolation="read_uncommitted", of=""):
-    case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends(check, isolation, of))
+    case = Case(
+        "x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, ExpectClientRequests(check, isolation, of)
+    )
     return judge(case, outcome({"ok": True, "value": SENT.render(rows)}))
 
 
@@ -42,7 +44,7 @@ def verdict(check, *rows, isolation="read_uncommitted", of=""):
 @pytest.mark.parametrize("version", [1, 9, 13])
 def test_a_sound_request_stands_every_check(check, version):
     data = frame("Metadata", version, METADATA)
-    assert verdict(check, row(data)).kind is Kind.PASS
+    assert verdict(check, row(data)).kind is VerdictKind.PASS
     assert list(flaws_of(row(data))) == []
 
 
@@ -58,7 +60,7 @@ def test_a_sound_request_stands_every_check(check, version):
 )
 def test_a_size_that_is_not_that_of_what_follows_is_found(change, detail):
     found = verdict("framed", row(change(frame("Metadata", 1, METADATA))))
-    assert (found.kind, found.requirement, found.path) == (Kind.FAIL, "request.size", "[0].Size")
+    assert (found.kind, found.requirement, found.path) == (VerdictKind.FAIL, "request.size", "[0].Size")
     assert found.detail == detail
 
 
@@ -78,7 +80,7 @@ def resized(data):
 )
 def test_a_body_or_header_that_breaks_its_definition_is_found(data, rule):
     found = verdict("well-formed", row(data))
-    assert found.kind is Kind.FAIL
+    assert found.kind is VerdictKind.FAIL
     assert rule in ("", found.requirement)
     assert "well-formed" in flaws_of(row(data))
 
@@ -87,7 +89,7 @@ def test_what_can_be_read_in_more_than_one_way_should_not_be_sent():
     data = frame("Metadata", 9, {})
     padded = resized(data[:-5] + b"\x81\x00" + data[-4:])  # the count of no topics, in two bytes
     found = verdict("well-formed", row(padded))
-    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "uvarint.non-minimal", "should")
+    assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "uvarint.non-minimal", "should")
 
 
 def offsets(version, level, *times, offered=(0, 99)):
@@ -100,13 +102,13 @@ def offsets(version, level, *times, offered=(0, 99)):
 @pytest.mark.parametrize(
     ("request_", "kind"),
     [
-        (offsets(2, 1, -1), Kind.PASS),
-        (offsets(2, 0, -1), Kind.FAIL),
-        (offsets(7, 0, -2, -1), Kind.FAIL),
-        (offsets(7, 0, -2), Kind.SKIP),
-        (offsets(1, None, -1), Kind.FAIL),
-        (offsets(1, None, -1, offered=(0, 1)), Kind.SKIP),
-        (offsets(1, None, -1, offered=None), Kind.SKIP),
+        (offsets(2, 1, -1), VerdictKind.PASS),
+        (offsets(2, 0, -1), VerdictKind.FAIL),
+        (offsets(7, 0, -2, -1), VerdictKind.FAIL),
+        (offsets(7, 0, -2), VerdictKind.SKIP),
+        (offsets(1, None, -1), VerdictKind.FAIL),
+        (offsets(1, None, -1, offered=(0, 1)), VerdictKind.SKIP),
+        (offsets(1, None, -1, offered=None), VerdictKind.SKIP),
     ],
     ids=["at it", "not at it", "one of two", "the first", "too old", "no newer one offered", "none offered"],
 )
@@ -122,17 +124,17 @@ def committed_of(version, **fields):
 @pytest.mark.parametrize(
     ("request_", "isolation", "kind"),
     [
-        (committed_of(7, RequireStable=True), "read_committed", Kind.PASS),
-        (committed_of(7, RequireStable=False), "read_committed", Kind.FAIL),
-        (committed_of(9, RequireStable=False), "read_committed", Kind.FAIL),
-        (committed_of(6), "read_committed", Kind.SKIP),
-        (committed_of(9, RequireStable=False), "read_uncommitted", Kind.SKIP),
+        (committed_of(7, RequireStable=True), "read_committed", VerdictKind.PASS),
+        (committed_of(7, RequireStable=False), "read_committed", VerdictKind.FAIL),
+        (committed_of(9, RequireStable=False), "read_committed", VerdictKind.FAIL),
+        (committed_of(6), "read_committed", VerdictKind.SKIP),
+        (committed_of(9, RequireStable=False), "read_uncommitted", VerdictKind.SKIP),
     ],
     ids=["stable", "any", "any of several groups", "too old", "of all records"],
 )
 def test_who_reads_committed_records_asks_for_stable_offsets(request_, isolation, kind):
     found = verdict("isolated", request_, isolation=isolation, of="OffsetFetch")
-    assert (found.kind, found.path) == (kind, "[0].Body.RequireStable" if kind is Kind.FAIL else "")
+    assert (found.kind, found.path) == (kind, "[0].Body.RequireStable" if kind is VerdictKind.FAIL else "")
 
 
 SUBSCRIPTIONS = {  # of topic t: what Apache Kafka 4.4.0's ConsumerProtocol said of each
@@ -156,12 +158,12 @@ def test_what_a_consumer_says_of_itself_when_it_joins_is_of_the_version_in_front
     protocols = ({"Name": "range", "Metadata": bytes.fromhex(data)},)
     asked = {"GroupId": "g", "SessionTimeoutMs": 1, "MemberId": "", "Protocols": protocols}
     found = verdict("well-formed", row(frame("JoinGroup", version, {**asked, "ProtocolType": "consumer"})))
-    assert (found.kind, found.requirement) == ((Kind.FAIL, rule) if rule else (Kind.PASS, ""))
+    assert (found.kind, found.requirement) == ((VerdictKind.FAIL, rule) if rule else (VerdictKind.PASS, ""))
     if rule:
         assert found.path == "[0].Body.Protocols[0].Metadata"
         assert "ConsumerProtocolSubscription" in found.detail
     other = verdict("well-formed", row(frame("JoinGroup", version, {**asked, "ProtocolType": "connect"})))
-    assert other.kind is Kind.PASS
+    assert other.kind is VerdictKind.PASS
 
 
 @pytest.mark.parametrize(("data", "rule"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
@@ -170,13 +172,13 @@ def test_what_a_leader_assigns_is_of_the_version_in_front_of_it(data, rule, vers
     assigned = ({"MemberId": "m", "Assignment": bytes.fromhex(data)},)
     body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": assigned}
     found = verdict("well-formed", row(frame("SyncGroup", version, body)))
-    assert (found.kind, found.requirement) == ((Kind.FAIL, rule) if rule else (Kind.PASS, ""))
+    assert (found.kind, found.requirement) == ((VerdictKind.FAIL, rule) if rule else (VerdictKind.PASS, ""))
 
 
 def test_a_version_that_was_not_offered_is_found():
     data = frame("Metadata", 1, METADATA)
     found = verdict("offered", row(data, offered=(4, 4)))
-    assert (found.kind, found.path) == (Kind.FAIL, "[0].Header.RequestApiVersion")
+    assert (found.kind, found.path) == (VerdictKind.FAIL, "[0].Header.RequestApiVersion")
     assert found.detail == "Metadata 1, where 4 to 4 is offered"
     assert verdict("offered", row(data, offered=None)).detail == "Metadata 1, which is not offered"
 
@@ -184,26 +186,26 @@ def test_a_version_that_was_not_offered_is_found():
 def test_a_request_without_a_definition_is_judged_by_the_offer_alone():
     data = struct.pack(">ihhih", 10, 999, 0, 7, -1)
     assert (api_of(data), frame_wire(data)) == ("", None)
-    assert verdict("well-formed", row(data)).kind is Kind.SKIP
+    assert verdict("well-formed", row(data)).kind is VerdictKind.SKIP
     assert verdict("offered", row(data, offered=None)).detail == "API 999 0, which is not offered"
     unknown_version = frame("Fetch", 4, {})[:6] + b"\0\x63" + frame("Fetch", 4, {})[8:]
-    assert verdict("well-formed", row(unknown_version)).kind is Kind.SKIP
+    assert verdict("well-formed", row(unknown_version)).kind is VerdictKind.SKIP
     assert verdict("offered", row(unknown_version, offered=(4, 4))).detail == "Fetch 99, where 4 to 4 is offered"
 
 
 def test_apiversions_may_come_in_a_version_that_nobody_offered():
-    assert verdict("offered", row(frame("ApiVersions", 3, {}), offered=(0, 0))).kind is Kind.SKIP
+    assert verdict("offered", row(frame("ApiVersions", 3, {}), offered=(0, 0))).kind is VerdictKind.SKIP
 
 
 def test_a_correlation_id_that_still_waits_for_its_answer_is_found():
     data = frame("Metadata", 1, METADATA, correlation=7)
     assert verdict("distinct", row(data, in_flight=(5, 7))).path == "[0].Header.CorrelationId"
-    assert verdict("distinct", row(data, in_flight=(5, 6))).kind is Kind.PASS
+    assert verdict("distinct", row(data, in_flight=(5, 6))).kind is VerdictKind.PASS
 
 
 def test_the_isolation_level_of_a_fetch_is_the_one_that_was_told():
     data = frame("Fetch", 4, {"IsolationLevel": 1})
-    assert verdict("isolated", row(data), isolation="read_committed").kind is Kind.PASS
+    assert verdict("isolated", row(data), isolation="read_committed").kind is VerdictKind.PASS
     found = verdict("isolated", row(data))
     assert found.detail == "isolation level 1 is asked for, not read_uncommitted"
 
@@ -211,10 +213,10 @@ def test_the_isolation_level_of_a_fetch_is_the_one_that_was_told():
 def test_only_the_requests_that_are_asked_about_are_judged():
     bad = resized(frame("Metadata", 1, METADATA) + b"\0")
     good = frame("Fetch", 4, {})
-    assert verdict("well-formed", row(bad), row(good), of="Fetch").kind is Kind.PASS
+    assert verdict("well-formed", row(bad), row(good), of="Fetch").kind is VerdictKind.PASS
     assert verdict("well-formed", row(good), row(bad)).path.startswith("[1]")
     missing = verdict("well-formed", row(good), of="Heartbeat")
-    assert (missing.kind, missing.detail) == (Kind.SKIP, "unobserved: no Heartbeat request was sent")
+    assert (missing.kind, missing.detail) == (VerdictKind.SKIP, "unobserved: no Heartbeat request was sent")
 
 
 @pytest.mark.parametrize(
@@ -226,8 +228,16 @@ def test_only_the_requests_that_are_asked_about_are_judged():
     ],
 )
 def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
-    case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends("framed", "read_committed"))
-    assert judge(case, outcome({"ok": True, "value": value})).kind is Kind.PROTOCOL
+    case = Case(
+        "x/y",
+        "send",
+        codec.wire("LOG"),
+        "x.y",
+        "must",
+        {"op": "send"},
+        ExpectClientRequests("framed", "read_committed"),
+    )
+    assert judge(case, outcome({"ok": True, "value": value})).kind is VerdictKind.PROTOCOL
 
 
 def test_the_reference_sends_every_request_that_there_is_a_definition_of():
@@ -252,10 +262,10 @@ def sequenced(batch, start):
 
 def test_what_was_refused_comes_again_as_it_was():
     first, second, third = written_for("produce")
-    assert verdict("repeated", *produced(first, first, second, third)).kind is Kind.PASS
+    assert verdict("repeated", *produced(first, first, second, third)).kind is VerdictKind.PASS
     moved = {**first, "partitionLeaderEpoch": 9}
-    assert verdict("repeated", *produced(first, moved, second)).kind is Kind.PASS
-    assert verdict("repeated", *produced(first)).kind is Kind.SKIP
+    assert verdict("repeated", *produced(first, moved, second)).kind is VerdictKind.PASS
+    assert verdict("repeated", *produced(first)).kind is VerdictKind.SKIP
 
 
 @pytest.mark.parametrize(
@@ -271,12 +281,17 @@ def test_what_was_refused_comes_again_as_it_was():
 def test_a_batch_that_comes_again_otherwise_is_found(change):
     first, *_ = written_for("produce")
     found = verdict("repeated", *produced(first, {**first, **change}))
-    assert (found.kind, found.path) == (Kind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
+    assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
 
 
 @pytest.mark.parametrize(
     ("starts", "kind"),
-    [((0, 2, 3), Kind.PASS), ((0, 0, 2, 3), Kind.PASS), ((0, 1, 2), Kind.FAIL), ((1, 3, 4), Kind.FAIL)],
+    [
+        ((0, 2, 3), VerdictKind.PASS),
+        ((0, 0, 2, 3), VerdictKind.PASS),
+        ((0, 1, 2), VerdictKind.FAIL),
+        ((1, 3, 4), VerdictKind.FAIL),
+    ],
     ids=["one-after-another", "one-again", "by-batch", "from-1"],
 )
 def test_sequences_begin_at_0_and_rise_by_the_records(starts, kind):
@@ -302,20 +317,20 @@ def fetch(offset, session=0, epoch=-1, version=12):
 @pytest.mark.parametrize(
     ("fetches", "kind"),
     [
-        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 2)], Kind.PASS),
-        ([fetch(0, 0, 0), fetch(1, 9, 1), fetch(0, 0, 0), fetch(1, 10, 1)], Kind.PASS),
-        ([fetch(0, 0, 0), fetch(1, 9, 1), fetch(None, 9, -1)], Kind.PASS),
-        ([fetch(None, 9, 41), fetch(1, 9, 42)], Kind.PASS),
-        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 1)], Kind.FAIL),
-        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 3)], Kind.FAIL),
-        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(None, 9, 2)], Kind.FAIL),
-        ([fetch(0, 0, 0), fetch(0, 0, 0)], Kind.FAIL),
-        ([fetch(0, 0, 0), fetch(0, 0, 0), fetch(1, 0, 0)], Kind.FAIL),
-        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(0, 9, 0), fetch(1, 10, 1)], Kind.PASS),
-        ([fetch(0, 0, 0), fetch(1)], Kind.SKIP),
-        ([fetch(0), fetch(1)], Kind.SKIP),
-        ([fetch(0, version=4), fetch(1, version=4)], Kind.SKIP),
-        ([], Kind.SKIP),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 2)], VerdictKind.PASS),
+        ([fetch(0, 0, 0), fetch(1, 9, 1), fetch(0, 0, 0), fetch(1, 10, 1)], VerdictKind.PASS),
+        ([fetch(0, 0, 0), fetch(1, 9, 1), fetch(None, 9, -1)], VerdictKind.PASS),
+        ([fetch(None, 9, 41), fetch(1, 9, 42)], VerdictKind.PASS),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 1)], VerdictKind.FAIL),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 3)], VerdictKind.FAIL),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(None, 9, 2)], VerdictKind.FAIL),
+        ([fetch(0, 0, 0), fetch(0, 0, 0)], VerdictKind.FAIL),
+        ([fetch(0, 0, 0), fetch(0, 0, 0), fetch(1, 0, 0)], VerdictKind.FAIL),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(0, 9, 0), fetch(1, 10, 1)], VerdictKind.PASS),
+        ([fetch(0, 0, 0), fetch(1)], VerdictKind.SKIP),
+        ([fetch(0), fetch(1)], VerdictKind.SKIP),
+        ([fetch(0, version=4), fetch(1, version=4)], VerdictKind.SKIP),
+        ([], VerdictKind.SKIP),
     ],
     ids=[
         *("went on", "opened twice", "closed", "its beginning is not kept"),
@@ -326,7 +341,7 @@ def fetch(offset, session=0, epoch=-1, version=12):
 def test_a_client_goes_on_in_the_fetch_session_that_it_opened(fetches, kind):
     found = verdict("in-session", *reversed(fetches))  # the last ones come first
     assert found.kind is kind
-    assert (found.path.partition(".")[2] == "Body.SessionEpoch") == (kind is Kind.FAIL)
+    assert (found.path.partition(".")[2] == "Body.SessionEpoch") == (kind is VerdictKind.FAIL)
 
 
 def again(batch, **change):
@@ -340,16 +355,16 @@ OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumera
 @pytest.mark.parametrize(
     ("batches", "kind", "told"),
     [
-        ([FIRST, FIRST, *REST], Kind.PASS, ""),
-        ([FIRST, *REST, FIRST, *REST], Kind.PASS, ""),
-        ([FIRST, *REST, FIRST, REST[0], REST[0], *REST[1:]], Kind.PASS, ""),
-        ([FIRST, *REST, *OTHER, FIRST], Kind.PASS, ""),
-        ([FIRST, FIRST, again(REST[0], baseSequence=0)], Kind.FAIL, "sequence 0 is given to two batches"),
-        ([FIRST, FIRST, *REST[:2], REST[3]], Kind.FAIL, "sequence 3 never comes, and what is behind it does"),
-        ([FIRST, *REST], Kind.FAIL, "sequence 0 never comes"),
-        ([FIRST, FIRST], Kind.SKIP, ""),
-        ([FIRST], Kind.SKIP, ""),
-        ([], Kind.SKIP, ""),
+        ([FIRST, FIRST, *REST], VerdictKind.PASS, ""),
+        ([FIRST, *REST, FIRST, *REST], VerdictKind.PASS, ""),
+        ([FIRST, *REST, FIRST, REST[0], REST[0], *REST[1:]], VerdictKind.PASS, ""),
+        ([FIRST, *REST, *OTHER, FIRST], VerdictKind.PASS, ""),
+        ([FIRST, FIRST, again(REST[0], baseSequence=0)], VerdictKind.FAIL, "sequence 0 is given to two batches"),
+        ([FIRST, FIRST, *REST[:2], REST[3]], VerdictKind.FAIL, "sequence 3 never comes, and what is behind it does"),
+        ([FIRST, *REST], VerdictKind.FAIL, "sequence 0 never comes"),
+        ([FIRST, FIRST], VerdictKind.SKIP, ""),
+        ([FIRST], VerdictKind.SKIP, ""),
+        ([], VerdictKind.SKIP, ""),
     ],
     ids=[
         *("waits", "all once more", "twice what was taken", "as another producer"),
@@ -371,20 +386,20 @@ def test_batches_that_are_written_together_fill_a_batch_each():
 
 def test_what_is_refused_for_the_moment_is_not_given_up():
     first, second, _ = written_for("produce")
-    assert verdict("again", *produced(first, first, second)).kind is Kind.PASS
+    assert verdict("again", *produced(first, first, second)).kind is VerdictKind.PASS
     found = verdict("again", *produced(first))
-    assert (found.kind, found.detail) == (Kind.FAIL, "what was refused by error 56 is not written again")
-    assert verdict("again").kind is Kind.SKIP
+    assert (found.kind, found.detail) == (VerdictKind.FAIL, "what was refused by error 56 is not written again")
+    assert verdict("again").kind is VerdictKind.SKIP
 
 
 def test_all_records_that_the_application_gave_are_written():
     batches = written_for("produce")
-    assert verdict("writes", *produced(*batches)).kind is Kind.PASS
-    assert verdict("writes", *produced(batches[0], *batches[1:], batches[0])).kind is Kind.PASS
+    assert verdict("writes", *produced(*batches)).kind is VerdictKind.PASS
+    assert verdict("writes", *produced(batches[0], *batches[1:], batches[0])).kind is VerdictKind.PASS
     found = verdict("writes", *produced(batches[0], batches[0], batches[2], batches[2]))
-    assert (found.kind, found.detail) == (Kind.FAIL, "5 of 6 records are written")
+    assert (found.kind, found.detail) == (VerdictKind.FAIL, "5 of 6 records are written")
     assert verdict("writes", row(frame("Metadata", 1, METADATA))).detail == "0 of 6 records are written"
-    assert verdict("writes").kind is Kind.SKIP
+    assert verdict("writes").kind is VerdictKind.SKIP
 
 
 def pushed(metrics, codec_id=0):
@@ -395,15 +410,15 @@ def pushed(metrics, codec_id=0):
 @pytest.mark.parametrize(
     ("pushes", "kind", "told"),
     [
-        ([(METRIC.encode(), 0)], Kind.PASS, ""),
-        ([(b"", 0), (b"a" + METRIC.encode() + b"b", 0)], Kind.PASS, ""),
-        ([(gzip.compress(METRIC.encode()), 1)], Kind.PASS, ""),
-        ([(b"", 0), (METRIC[:-1].encode(), 0)], Kind.FAIL, f"none of 2 pushes has {METRIC}, which is wanted"),
-        ([(METRIC.encode(), 1)], Kind.FAIL, "the metrics cannot be read in their codec, 1: "),
-        ([(gzip.compress(METRIC.encode()), 0)], Kind.FAIL, "none of 1 pushes"),
-        ([(METRIC.encode(), 9)], Kind.FAIL, "the metrics cannot be read in their codec, 9: "),
-        ([(METRIC.encode(), -1)], Kind.FAIL, "the metrics cannot be read in their codec, -1: "),
-        ([], Kind.SKIP, "unobserved: it tells nothing of its metrics"),
+        ([(METRIC.encode(), 0)], VerdictKind.PASS, ""),
+        ([(b"", 0), (b"a" + METRIC.encode() + b"b", 0)], VerdictKind.PASS, ""),
+        ([(gzip.compress(METRIC.encode()), 1)], VerdictKind.PASS, ""),
+        ([(b"", 0), (METRIC[:-1].encode(), 0)], VerdictKind.FAIL, f"none of 2 pushes has {METRIC}, which is wanted"),
+        ([(METRIC.encode(), 1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 1: "),
+        ([(gzip.compress(METRIC.encode()), 0)], VerdictKind.FAIL, "none of 1 pushes"),
+        ([(METRIC.encode(), 9)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 9: "),
+        ([(METRIC.encode(), -1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, -1: "),
+        ([], VerdictKind.SKIP, "unobserved: it tells nothing of its metrics"),
     ],
 )
 def test_the_metric_that_is_wanted_is_pushed_in_the_codec_that_is_named(pushes, kind, told):
@@ -427,17 +442,19 @@ TRANSACTION = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
 def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missing):
     rows = [row(frame("Metadata", 1, METADATA)), *(row(named(name)) for name in TRANSACTION if name != missing)]
     found = verdict("ended", *rows)
-    assert found.kind is (Kind.FAIL if missing else Kind.PASS)
+    assert found.kind is (VerdictKind.FAIL if missing else VerdictKind.PASS)
     assert found.detail == (f"no {missing} came, though what it was told passes" if missing else "")
-    assert verdict("ended").kind is Kind.SKIP
+    assert verdict("ended").kind is VerdictKind.SKIP
 
 
-@pytest.mark.parametrize(("ends", "kind"), [([True], Kind.PASS), ([False, True], Kind.PASS), ([False], Kind.FAIL)])
+@pytest.mark.parametrize(
+    ("ends", "kind"), [([True], VerdictKind.PASS), ([False, True], VerdictKind.PASS), ([False], VerdictKind.FAIL)]
+)
 def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
     of = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0}
     rows = [row(named(name)) for name in TRANSACTION[:-1]]
     found = verdict("ended", *rows, *(row(frame("EndTxn", 1, {**of, "Committed": commits})) for commits in ends))
-    assert (found.kind, found.path) == (kind, "[3].Body.Committed" if kind is Kind.FAIL else "")
+    assert (found.kind, found.path) == (kind, "[3].Body.Committed" if kind is VerdictKind.FAIL else "")
 
 
 @pytest.mark.parametrize(
@@ -453,9 +470,9 @@ def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
 )
 def test_no_version_of_other_transactions_is_taken_than_the_broker_tells_of(versions, told):
     found = verdict("by-feature", *(row(named(name, versions.get(name, 3))) for name in TRANSACTION))
-    assert found.kind is (Kind.FAIL if told else Kind.PASS)
+    assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS)
     assert told in found.detail
-    assert verdict("by-feature", row(named("InitProducerId"))).kind is Kind.SKIP
+    assert verdict("by-feature", row(named("InitProducerId"))).kind is VerdictKind.SKIP
 
 
 def in_transactions(*turns):
@@ -522,32 +539,32 @@ ANEW = NEWER | {"producerEpoch": 4, "baseSequence": 0}
 )
 def test_each_transaction_is_one_by_itself(turns, told):
     found = verdict("in-turn", *in_transactions(*turns))
-    assert found.kind is (Kind.FAIL if told else Kind.PASS), found
+    assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS), found
     assert told in found.detail
-    assert verdict("in-turn", row(named("InitProducerId"))).kind is Kind.SKIP
+    assert verdict("in-turn", row(named("InitProducerId"))).kind is VerdictKind.SKIP
 
 
 @pytest.mark.parametrize(
     ("behind", "kind"),
     [
-        ({}, Kind.FAIL),
-        ({"baseSequence": 2}, Kind.PASS),
-        ({"baseSequence": 0}, Kind.FAIL),
-        ({"baseSequence": 0, "producerEpoch": 4}, Kind.PASS),
-        ({"baseSequence": 1, "producerEpoch": 4}, Kind.FAIL),
+        ({}, VerdictKind.FAIL),
+        ({"baseSequence": 2}, VerdictKind.PASS),
+        ({"baseSequence": 0}, VerdictKind.FAIL),
+        ({"baseSequence": 0, "producerEpoch": 4}, VerdictKind.PASS),
+        ({"baseSequence": 1, "producerEpoch": 4}, VerdictKind.FAIL),
     ],
 )
 def test_what_was_refused_leaves_no_gap(behind, kind):
     rows = in_transactions(turn(0, "commit"), turn(1, "abort"), turn(2, "commit", **behind))
     assert verdict("behind-refused", *rows).kind is kind
-    assert verdict("behind-refused", *rows[:-3]).kind is Kind.SKIP
+    assert verdict("behind-refused", *rows[:-3]).kind is VerdictKind.SKIP
 
 
 def test_a_transaction_that_has_not_begun_is_not_ended():
-    assert verdict("unbegun", row(named("InitProducerId"))).kind is Kind.PASS
+    assert verdict("unbegun", row(named("InitProducerId"))).kind is VerdictKind.PASS
     found = verdict("unbegun", row(named("InitProducerId")), row(named("EndTxn")))
-    assert (found.kind, found.path) == (Kind.FAIL, "[1].Header.RequestApiKey")
-    assert verdict("unbegun").kind is Kind.SKIP
+    assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Header.RequestApiKey")
+    assert verdict("unbegun").kind is VerdictKind.SKIP
 
 
 def named(name, version=3):
@@ -557,11 +574,11 @@ def named(name, version=3):
 @pytest.mark.parametrize(
     ("offsets", "kind", "told"),
     [
-        ((0, 0, 0, 1), Kind.PASS, ""),
-        ((0, 0, 1), Kind.FAIL, "2 fetches of the first offset brought nothing, and the next one passes over"),
-        ((0, 1, 0, 1), Kind.FAIL, "2 fetches of the first offset"),
-        ((0, 0, 0, 0), Kind.FAIL, "no fetch goes on behind the first offset"),
-        ((), Kind.SKIP, ""),
+        ((0, 0, 0, 1), VerdictKind.PASS, ""),
+        ((0, 0, 1), VerdictKind.FAIL, "2 fetches of the first offset brought nothing, and the next one passes over"),
+        ((0, 1, 0, 1), VerdictKind.FAIL, "2 fetches of the first offset"),
+        ((0, 0, 0, 0), VerdictKind.FAIL, "no fetch goes on behind the first offset"),
+        ((), VerdictKind.SKIP, ""),
     ],
     ids=["waits", "passes over", "passes over twice", "stays", "nothing"],
 )
@@ -574,13 +591,13 @@ def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets,
 @pytest.mark.parametrize(
     ("offsets", "kind", "told"),
     [
-        ((0, 1, 1, 2, 3), Kind.PASS, ""),
-        ((0, 0, 1, 1, 1, 2), Kind.PASS, ""),
-        ((0, 1, 0, 1, 2), Kind.PASS, ""),
-        ((0, 1, 1, 3), Kind.FAIL, "the fetch behind the move begins at 3, where 1 is due"),
-        ((0, 1, 2, 3), Kind.FAIL, "the fetch behind the move begins at 2, where 1 is due"),
-        ((0, 1, 0, 1), Kind.FAIL, "no fetch goes on behind offset 1"),
-        ((), Kind.SKIP, "nothing was sent"),
+        ((0, 1, 1, 2, 3), VerdictKind.PASS, ""),
+        ((0, 0, 1, 1, 1, 2), VerdictKind.PASS, ""),
+        ((0, 1, 0, 1, 2), VerdictKind.PASS, ""),
+        ((0, 1, 1, 3), VerdictKind.FAIL, "the fetch behind the move begins at 3, where 1 is due"),
+        ((0, 1, 2, 3), VerdictKind.FAIL, "the fetch behind the move begins at 2, where 1 is due"),
+        ((0, 1, 0, 1), VerdictKind.FAIL, "no fetch goes on behind offset 1"),
+        ((), VerdictKind.SKIP, "nothing was sent"),
     ],
     ids=["goes on", "asks again", "begins anew", "at the end", "passes over", "stays", "nothing"],
 )
@@ -593,12 +610,16 @@ def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
 @pytest.mark.parametrize(
     ("offsets", "kind", "told"),
     [
-        ((0, 1, 1, 10, 11), Kind.PASS, ""),
-        ((0, 1, 0, 12, 13), Kind.PASS, ""),
-        ((0, 1, 11, 12), Kind.FAIL, "the log begins at offset 10 now, and the first fetch there is of offset 11"),
-        ((0, 1, 13), Kind.FAIL, "the first fetch there is of offset 13"),
-        ((0, 1, 1, 9), Kind.FAIL, "no fetch goes on behind offset 1, though the log begins at 10 now"),
-        ((), Kind.SKIP, "nothing was sent"),
+        ((0, 1, 1, 10, 11), VerdictKind.PASS, ""),
+        ((0, 1, 0, 12, 13), VerdictKind.PASS, ""),
+        (
+            (0, 1, 11, 12),
+            VerdictKind.FAIL,
+            "the log begins at offset 10 now, and the first fetch there is of offset 11",
+        ),
+        ((0, 1, 13), VerdictKind.FAIL, "the first fetch there is of offset 13"),
+        ((0, 1, 1, 9), VerdictKind.FAIL, "no fetch goes on behind offset 1, though the log begins at 10 now"),
+        ((), VerdictKind.SKIP, "nothing was sent"),
     ],
     ids=["where it begins", "where it ends", "passes over", "beyond its end", "before it", "nothing"],
 )
@@ -614,7 +635,7 @@ def test_of_a_client_that_was_met_twice_the_last_time_tells_whether_it_kept_its_
         return [{**one, "hex": one["hex"].replace(b"\0\1t\0", b"\0\1" + name + b"\0")} for one in rows]
 
     kept, lost = (0, 1, 1, 2), (0, 1, 3)
-    for first, last, kind in ((lost, kept, Kind.PASS), (kept, lost, Kind.FAIL)):
+    for first, last, kind in ((lost, kept, VerdictKind.PASS), (kept, lost, VerdictKind.FAIL)):
         assert verdict("keeps", *reversed([*of_topic(b"a", *first), *of_topic(b"b", *last)])).kind is kind
 
 
@@ -645,15 +666,17 @@ def commit(offset, epoch=-1, kept=None):
 )
 def test_what_is_committed_is_the_offset_behind_what_was_handed_out(commits, told):
     found = verdict("commits", *commits)
-    assert found.kind is (Kind.PASS if told is None else Kind.FAIL if commits else Kind.SKIP)
+    assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if commits else VerdictKind.SKIP)
     assert (told or "") in found.detail
 
 
-@pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (2, Kind.FAIL), (3, Kind.PASS)])
+@pytest.mark.parametrize(
+    ("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (2, VerdictKind.FAIL), (3, VerdictKind.PASS)]
+)
 def test_a_commit_comes_again_until_it_is_not_refused_any_more(times, kind):
     found = verdict("commits-again", row(named("Heartbeat")), *[commit(1)] * times)
     assert found.kind is kind
-    assert kind is not Kind.FAIL or found.path.startswith(f"[{times}]")
+    assert kind is not VerdictKind.FAIL or found.path.startswith(f"[{times}]")
 
 
 def synced(generation, *partitions, topic=b"t", members=("m", "another-member")):
@@ -690,7 +713,7 @@ JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", 
 )
 def test_a_leader_gives_the_only_partition_to_one_of_two_members(requests, told):
     found = verdict("shares", *requests)
-    assert found.kind is (Kind.PASS if told is None else Kind.FAIL if requests else Kind.SKIP)
+    assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
     assert (told or "") in found.detail
 
 
@@ -726,16 +749,16 @@ ITS, OTHER = ({"Topic": name, "Partitions": (0,)} for name in ("t", "t-other"))
 )
 def test_a_leader_gives_each_member_the_topic_that_it_wants(requests, told):
     found = verdict("shares-apart", *requests)
-    assert found.kind is (Kind.PASS if told is None else Kind.FAIL if requests else Kind.SKIP)
+    assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
     assert (told or "") in found.detail
 
 
-@pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (2, Kind.PASS)])
+@pytest.mark.parametrize(("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (2, VerdictKind.PASS)])
 def test_the_end_of_a_transaction_that_is_put_off_is_asked_for_again(times, kind):
     assert verdict("ended-again", row(named("Produce")), *[row(named("EndTxn"))] * times).kind is kind
 
 
-@pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (3, Kind.FAIL)])
+@pytest.mark.parametrize(("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (3, VerdictKind.FAIL)])
 def test_a_refusal_of_which_the_application_does_not_hear_is_told_with_the_last_request(times, kind):
     found = verdict("tells", *[row(named("Produce"))] * (times - 1), *[row(named("EndTxn"))] * bool(times))
     assert found.kind is kind
@@ -744,8 +767,8 @@ def test_a_refusal_of_which_the_application_does_not_hear_is_told_with_the_last_
 
 
 def test_an_error_that_the_application_hears_of_is_due_where_what_it_writes_is_refused_and_nowhere_else():
-    for check, kind in (("tells", Kind.PASS), ("again", Kind.FAIL)):
-        case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends(check, ""))
+    for check, kind in (("tells", VerdictKind.PASS), ("again", VerdictKind.FAIL)):
+        case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, ExpectClientRequests(check, ""))
         assert judge(case, outcome({"ok": False, "error": "other", "message": "refused"})).kind is kind
 
 
@@ -757,10 +780,10 @@ def racked(offset, rack):
 @pytest.mark.parametrize(
     ("fetches", "kind"),
     [
-        ([(0, "r"), (1, "r")], Kind.PASS),
-        ([(0, "r"), (0, "r")], Kind.FAIL),
-        ([(0, ""), (1, "")], Kind.SKIP),
-        ([], Kind.SKIP),
+        ([(0, "r"), (1, "r")], VerdictKind.PASS),
+        ([(0, "r"), (0, "r")], VerdictKind.FAIL),
+        ([(0, ""), (1, "")], VerdictKind.SKIP),
+        ([], VerdictKind.SKIP),
     ],
 )
 def test_who_names_a_rack_goes_on_at_another_replica(fetches, kind):

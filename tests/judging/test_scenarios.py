@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Kind, Plays
+from conformance.cases.model import Accepted, ExpectScenario, VerdictKind
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
 from conformance.judging.broker_scenario import judge_scenario
@@ -24,15 +24,15 @@ def told(*steps):
 
 
 def verdict(steps, value):
-    return judge_scenario(Plays(parsed_steps(steps), ()), value)
+    return judge_scenario(ExpectScenario(parsed_steps(steps), ()), value)
 
 
 def changed(steps, value, step, change, says, requirement):
     """What passes fails once one thing that is told of a step is another."""
-    assert verdict(steps, value).kind is Kind.PASS
+    assert verdict(steps, value).kind is VerdictKind.PASS
     value[step] |= change
     found = verdict(steps, value)
-    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, f"[{step}]", requirement)
+    assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, f"[{step}]", requirement)
     assert says in found.detail
 
 
@@ -40,7 +40,7 @@ def test_the_reference_passes_every_scenario(catalog):
     cases = [case for case in catalog.cases.values() if case.op == "scenario"]
     kinds = {case.id: judge(case, Accepted(answer(case.request))).kind for case in cases}
     assert len(kinds) > 15
-    assert set(kinds.values()) <= {Kind.PASS, Kind.EITHER}
+    assert set(kinds.values()) <= {VerdictKind.PASS, VerdictKind.EITHER}
 
 
 def test_an_identity_of_one_producer_is_given_to_no_other_not_even_to_one_that_is_known():
@@ -113,14 +113,14 @@ def test_a_refused_batch_is_not_due_in_a_fetch():
         *({"do": "end", "producer": "b", "commit": True}, {"do": "write", "producer": "a"}, {"do": "fetch"}),
     )
     assert value[4]["refused"]
-    assert verdict(steps, value).kind is Kind.PASS
+    assert verdict(steps, value).kind is VerdictKind.PASS
 
 
 def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
     steps, value = told({"do": "write"}, {"do": "write"}, {"do": "fetch"})
     fewer = [step for step in steps if step is not steps[1]]
     surplus = verdict(fewer, [value[0], value[2]])
-    assert (surplus.kind, surplus.path) == (Kind.FAIL, "[1]")
+    assert (surplus.kind, surplus.path) == (VerdictKind.FAIL, "[1]")
     assert "shown record '1.0' at offset 1" in surplus.detail
 
 
@@ -140,26 +140,26 @@ def test_each_part_of_a_fetch_is_looked_at(change, says):
         *({"do": "end", "producer": "a", "commit": False}, {"do": "write"}),
         {"do": "fetch", "isolation": "read_committed"},
     )
-    assert verdict(steps, value).kind is Kind.PASS
+    assert verdict(steps, value).kind is VerdictKind.PASS
     changed = copy.deepcopy(value)
     changed[4] |= change
     found = verdict(steps, changed)
-    assert found.kind is Kind.FAIL
+    assert found.kind is VerdictKind.FAIL
     assert says in found.detail
 
 
 def test_bytes_that_nobody_understands_leave_the_log_open():
     steps, value = told({"do": "send", "hex": "00"}, {"do": "write"}, {"do": "fetch"})
-    assert verdict(steps, value).kind is Kind.EITHER
+    assert verdict(steps, value).kind is VerdictKind.EITHER
     value[0], value[2]["hex"] = {"offset": "0"}, "00" * 70
-    assert verdict(steps, value).kind is Kind.EITHER
+    assert verdict(steps, value).kind is VerdictKind.EITHER
 
 
 def test_a_batch_that_is_taken_of_an_older_instance_is_charged_at_its_step():
     steps, value = told({"do": "begin", **A}, {"do": "begin", **B}, {"do": "write", "producer": "a"})
     assert value[2]["refused"]
     found = verdict(steps, [*value[:2], {"offset": "0"}])
-    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, "[2]", "producer-epoch.fences")
+    assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, "[2]", "producer-epoch.fences")
 
 
 DELETED = ({"do": "write", "records": 3}, {"do": "write", "records": 3}, {"do": "delete", "before": "1.1"})
@@ -186,11 +186,11 @@ def test_where_a_log_begins_and_ends_is_looked_at(step, change, says):
 
 def test_what_a_producer_wants_no_answer_to_is_stored_and_not_answered():
     steps, value = told({"do": "write", "acks": 0}, {"do": "write"}, {"do": "fetch"})
-    assert verdict(steps, value).kind is Kind.PASS
+    assert verdict(steps, value).kind is VerdictKind.PASS
     found = verdict(steps, [{**value[0], "answered": True}, *value[1:]])
     assert (found.path, found.requirement) == ("[0]", "broker.leaves-acks-0-unanswered")
     assert verdict(steps, [value[0], {"offset": "0"}, value[2]]).requirement == "broker.monotonic-offsets"
-    assert verdict(steps, [{"refused": "the connection ended"}, *value[1:]]).kind is Kind.FAIL
+    assert verdict(steps, [{"refused": "the connection ended"}, *value[1:]]).kind is VerdictKind.FAIL
 
 
 TIMED = (
@@ -218,7 +218,7 @@ def test_a_time_leads_to_the_first_record_from_it_on_whichever_follow(step, chan
 def test_a_time_leads_to_no_record_before_the_log_begins():
     steps, value = told(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "find", "time": 0})
     assert value[3] == {"offset": "2", "time": str(EARLIER + 200)}
-    assert verdict(steps, value).kind is Kind.PASS
+    assert verdict(steps, value).kind is VerdictKind.PASS
     value[3] = {"offset": "1", "time": str(EARLIER + 300)}
     assert verdict(steps, value).requirement == "broker.finds-by-time"
 
@@ -228,26 +228,26 @@ def test_where_a_broker_stamps_records_or_marks_transactions_no_time_is_looked_f
     batches = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
     stamped = b"".join(codec.encode("RECORD_BATCH", {**one, "timestampType": 1}) for one in batches)
     value[3]["offset"] = "0"
-    assert verdict(steps, value).kind is Kind.FAIL
-    assert verdict(steps, [*value[:2], {**value[2], "hex": stamped.hex()}, value[3]]).kind is Kind.EITHER
+    assert verdict(steps, value).kind is VerdictKind.FAIL
+    assert verdict(steps, [*value[:2], {**value[2], "hex": stamped.hex()}, value[3]]).kind is VerdictKind.EITHER
     marked, value = told(
         {"do": "begin", **A}, {"do": "write", "producer": "a", "times": [100]},
         {"do": "end", "producer": "a", "commit": True}, {"do": "write", "times": [300]}, {"do": "find", "time": 150},
     )  # fmt: skip
-    assert verdict(marked, [*value[:4], {**value[4], "offset": "1"}]).kind is Kind.EITHER
+    assert verdict(marked, [*value[:4], {**value[4], "offset": "1"}]).kind is VerdictKind.EITHER
 
 
 def test_the_end_of_what_is_deleted_may_lie_behind_a_marker():
     steps, value = told({"do": "write"}, {"do": "delete", "before": "end"})
     value[1]["lowWatermark"] = "2"
-    assert verdict(steps, value).kind is Kind.PASS
+    assert verdict(steps, value).kind is VerdictKind.PASS
 
 
 def test_a_broker_may_ask_for_sequence_0_first_and_then_nothing_is_charged():
     steps, value = told(
         {"do": "begin", "producer": "a", "sequence": 5}, {"do": "write", "producer": "a"}, {"do": "repeat", "step": 1},
     )  # fmt: skip
-    assert verdict(steps, [value[0], {"refused": "45"}, {"refused": "45"}]).kind is Kind.EITHER
+    assert verdict(steps, [value[0], {"refused": "45"}, {"refused": "45"}]).kind is VerdictKind.EITHER
     assert verdict(steps, [*value[:2], {"refused": "45"}]).requirement == "sequence.duplicate-deduplicated"
     assert verdict(steps, [*value[:2], {"offset": "1"}]).requirement == "sequence.duplicate-deduplicated"
 
@@ -262,7 +262,7 @@ def test_a_record_that_an_old_consumer_is_shown_twice_is_named():
 
 def test_tombstones_that_the_topic_does_not_keep_may_go():
     write = {"do": "write", "keys": ["a"], "tombstones": True}
-    for tombstones, due in ((False, Kind.FAIL), (True, Kind.PASS)):
+    for tombstones, due in ((False, VerdictKind.FAIL), (True, VerdictKind.PASS)):
         steps, value = told(write, {"do": "compact", "tombstones": tombstones}, {"do": "fetch"})
         value[2]["hex"] = ""
         assert verdict(steps, value).kind is due
@@ -277,5 +277,5 @@ def test_a_record_that_compaction_moves_within_its_batch_is_named():
     records = ({**moved, "offset": 0, "offsetDelta": 0}, last)
     value[2]["hex"] = codec.encode("RECORD_BATCH", {**batch, "records": records}).hex()
     found = verdict(steps, value)
-    assert (found.kind, found.requirement) == (Kind.FAIL, "compaction.offsets-preserved")
+    assert (found.kind, found.requirement) == (VerdictKind.FAIL, "compaction.offsets-preserved")
     assert "after compaction, record '0.1' at offset 0" in found.detail

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from conformance.cases.model import FAILURES, Kind
+from conformance.cases.model import FAILURES, VerdictKind
 from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, explain
 from conformance.runner.policy import FailurePolicy
@@ -67,8 +67,8 @@ def test_a_damaged_answer_is_judged_and_can_be_told(catalog, op):
         verdict = judge(case, found)
         seen.add(verdict.kind)
         result = policy.result("a target", case, found, verdict, catalog.requirements)
-        if verdict.kind in {*FAILURES, Kind.PROTOCOL}:
+        if verdict.kind in {*FAILURES, VerdictKind.PROTOCOL}:
             told = explain(result)
             assert told.expected or told.actual
             json.dumps(actual_json(result))
-    assert {Kind.FAIL, Kind.PROTOCOL} <= seen
+    assert {VerdictKind.FAIL, VerdictKind.PROTOCOL} <= seen

@@ -22,15 +22,15 @@ from conformance import codec
 from conformance.cases.model import (
     FAILURES,
     Accepted,
-    AnyOf,
-    Broke,
     Case,
-    CaseKind,
-    Kind,
-    Reads,
-    Refused,
-    Refuses,
+    CaseOrigin,
+    ExpectAnyOf,
+    ExpectRejection,
+    ExpectValue,
+    NoAnswer,
+    Rejected,
     Unsupported,
+    VerdictKind,
 )
 from conformance.cli import main
 from conformance.judging.judge import judge
@@ -42,21 +42,21 @@ from conformance.reports.screen import texts
 from conformance.reports.target_differences import Differences, disagreements
 from conformance.runner.results import Result, Shrunk, TargetRun, tally
 
-OPEN = AnyOf((Reads(0, 1), Reads(1, 1), Refuses()))
-EXPECTED = {"plain": Reads(0, 1), "bad": Refuses(), "open": OPEN, "any": AnyOf()}
+OPEN = ExpectAnyOf((ExpectValue(0, 1), ExpectValue(1, 1), ExpectRejection()))
+EXPECTED = {"plain": ExpectValue(0, 1), "bad": ExpectRejection(), "open": OPEN, "any": ExpectAnyOf()}
 OUTCOMES = [
     Accepted({"value": 0, "consumed": 1}),
     Accepted({"value": 1, "consumed": 1}),
     Accepted({"value": 0, "consumed": 2}),
     Accepted({"consumed": 1}),
-    Refused("malformed", "too long"),
-    Refused("other", "no"),
-    Broke("crash", "KeyError: 1"),
+    Rejected("malformed", "too long"),
+    Rejected("other", "no"),
+    NoAnswer("crash", "KeyError: 1"),
     Unsupported("no"),
 ]
 
 
-def case(id, expect, *, kind=CaseKind.VECTOR, data=b"\x00", requirement="varint.examples"):
+def case(id, expect, *, kind=CaseOrigin.VECTOR, data=b"\x00", requirement="varint.examples"):
     request = {"op": "decode", "type": "VARINT", "hex": data.hex()}
     return Case(id, "decode", codec.wire("VARINT"), requirement, "must", request, expect, data, kind=kind)
 
@@ -119,7 +119,7 @@ def test_a_case_that_one_passes_and_another_fails_is_in_one_row_and_no_row_lacks
         for one in run.results:
             kinds.setdefault(one.label.id, set()).add(one.verdict.kind)
     for name, found in kinds.items():
-        if found & {*FAILURES} and found & {Kind.PASS, Kind.EITHER}:
+        if found & {*FAILURES} and found & {VerdictKind.PASS, VerdictKind.EITHER}:
             assert name in places
     for row in rows:
         assert len(row.stands) > 1
@@ -147,7 +147,9 @@ RIGHT, OTHER, REFUSED, CRASH = OUTCOMES[0], OUTCOMES[1], OUTCOMES[4], OUTCOMES[6
 
 
 def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_else_was_judged():
-    cases = [case(f"varint/{n}", Reads(0, 1), requirement=f"varint.r{n % 2}", data=bytes(9 - n)) for n in range(5)]
+    cases = [
+        case(f"varint/{n}", ExpectValue(0, 1), requirement=f"varint.r{n % 2}", data=bytes(9 - n)) for n in range(5)
+    ]
     table = {"a": [CRASH] * 5, "b": [RIGHT] * 5, "c": [RIGHT, None, RIGHT, RIGHT, None]}
     (row,) = disagreements(runs(table, cases))
     assert (row.requirements, row.count, row.level) == (("varint.r0", "varint.r1"), 5, "must")
@@ -161,7 +163,7 @@ def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_
 
 
 def test_of_equal_cases_that_others_were_judged_on_the_same_is_shown_whatever_the_order():
-    cases = [case("varint/1", Reads(0, 1)), case("varint/2", Reads(0, 1))]
+    cases = [case("varint/1", ExpectValue(0, 1)), case("varint/2", ExpectValue(0, 1))]
     table = {"a": [RIGHT, None], "b": [None, RIGHT], "c": [CRASH, CRASH]}
     for names in itertools.permutations(table):
         (row,) = disagreements(runs({name: table[name] for name in names}, cases))
@@ -169,7 +171,11 @@ def test_of_equal_cases_that_others_were_judged_on_the_same_is_shown_whatever_th
 
 
 def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_is_open():
-    cases = [case("varint/open", OPEN), case("varint/crash", Reads(0, 1)), case("varint/value", Reads(0, 1))]
+    cases = [
+        case("varint/open", OPEN),
+        case("varint/crash", ExpectValue(0, 1)),
+        case("varint/value", ExpectValue(0, 1)),
+    ]
     table = {"a": [REFUSED, CRASH, OTHER], "b": [RIGHT, RIGHT, RIGHT]}
     rows = disagreements(runs(table, cases))
     assert [row.is_open for row in rows] == [False, False, True]
@@ -178,16 +184,16 @@ def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_
 
 
 def test_what_only_apache_kafka_breaks_is_called_disputed():
-    told = runs({"a": [REFUSED], "b": [RIGHT]}, [case("varint/one", Reads(0, 1))])
+    told = runs({"a": [REFUSED], "b": [RIGHT]}, [case("varint/one", ExpectValue(0, 1))])
     told[0].results[0] = structs.replace(told[0].results[0], disputed=True)
     (row,) = disagreements(told)
     assert (row.is_disputed, row.kind) == (True, "disputed must")
 
 
 def test_a_generated_example_names_the_case_that_it_was_shrunk_to():
-    one = case("gen/2/VARINT/0/1", Reads(0, 1), kind=CaseKind.GENERATED, data=bytes(8))
+    one = case("gen/2/VARINT/0/1", ExpectValue(0, 1), kind=CaseOrigin.GENERATED, data=bytes(8))
     told = runs({"a": [CRASH], "b": [RIGHT]}, [one])
-    small = result("a", case("bytes/VARINT/1", Reads(0, 1), kind=CaseKind.SHRUNK, data=b"\x01"), CRASH)
+    small = result("a", case("bytes/VARINT/1", ExpectValue(0, 1), kind=CaseOrigin.SHRUNK, data=b"\x01"), CRASH)
     told[0].shrunk.append(Shrunk(small, 1, one.id))
     (row,) = disagreements(told)
     assert (row.example, row.shrunk) == (one.id, "conformance run a b --case VARINT:01")
@@ -195,7 +201,7 @@ def test_a_generated_example_names_the_case_that_it_was_shrunk_to():
 
 
 def test_a_campaign_which_keeps_only_failures_says_nothing():
-    told = runs({"a": [CRASH], "b": [RIGHT]}, [case("varint/one", Reads(0, 1))])
+    told = runs({"a": [CRASH], "b": [RIGHT]}, [case("varint/one", ExpectValue(0, 1))])
     told[1].counted = tally(told[1].results)
     assert disagreements(told) == ()
 
@@ -208,8 +214,11 @@ EVIL = "<script>a</script> | `x` [a](http://h) [bold]b[/bold] \x1b[31m\x07 ${x} 
 @pytest.fixture(scope="module")
 def hostile():
     """The report of targets that say evil things, in their names too."""
-    cases = [case(f"varint/n-{n}", expect) for n, expect in enumerate((Reads(0, 1), OPEN, Refuses()))]
-    table = {EVIL: [Broke("crash", EVIL), Refused("other", EVIL), Accepted({"value": 3})], "b": [RIGHT, RIGHT, REFUSED]}
+    cases = [case(f"varint/n-{n}", expect) for n, expect in enumerate((ExpectValue(0, 1), OPEN, ExpectRejection()))]
+    table = {
+        EVIL: [NoAnswer("crash", EVIL), Rejected("other", EVIL), Accepted({"value": 3})],
+        "b": [RIGHT, RIGHT, REFUSED],
+    }
     return Report(runs(table, cases), 0)
 
 
@@ -273,15 +282,15 @@ def test_the_json_file_holds_every_row_and_holds_to_the_schema(hostile):
 
 def many(targets):
     """Many rows of both parts, with as many readings as there are targets."""
-    cases = [case(f"varint/wrong-{n}", Reads(0, 1)) for n in range(30)]
-    cases += [case(f"varint/open-{n}", AnyOf(), requirement=f"varint.r{n}") for n in range(30)]
+    cases = [case(f"varint/wrong-{n}", ExpectValue(0, 1)) for n in range(30)]
+    cases += [case(f"varint/open-{n}", ExpectAnyOf(), requirement=f"varint.r{n}") for n in range(30)]
     table = {
-        f"target-{at}": [Broke("crash", f"Error{'abcdefghij'[at % 10]}{n % 10} " + "x" * 300) for n in range(30)]
+        f"target-{at}": [NoAnswer("crash", f"Error{'abcdefghij'[at % 10]}{n % 10} " + "x" * 300) for n in range(30)]
         + [Accepted({"value": at, "consumed": 1}) for _ in range(30)]
         for at in range(targets)
     }
     words = itertools.cycle(["one", "two", "six", "ten", "red", "sun", "sea", "sky", "oak", "elm", "ash"])
-    table["target-0"][:30] = [Refused("other", next(words) * (n + 1)) for n in range(30)]
+    table["target-0"][:30] = [Rejected("other", next(words) * (n + 1)) for n in range(30)]
     return Report(runs(table, cases), 0)
 
 

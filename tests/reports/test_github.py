@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from conformance import codec
-from conformance.cases.model import Accepted, Broke, Case, Kind, Reads, Refused
+from conformance.cases.model import Accepted, Case, ExpectValue, NoAnswer, Rejected, VerdictKind
 from conformance.judging.judge import judge
 from conformance.reports.formats import Report
 from conformance.reports.github import MOST, render, step_of_job
@@ -27,9 +27,9 @@ ANNOTATION = re.compile(r"::error (?:file=([^:,\r\n]*),)?title=([^:,\r\n]*)::([^
 
 def result(number, outcome, *, level="must"):
     wire, request = codec.wire("VARINT"), {"op": "decode", "type": "VARINT", "hex": "7e"}
-    case = Case(f"varint/n-{number}", "decode", wire, "varint.examples", level, request, Reads(63, 1), b"\x7e")
+    case = Case(f"varint/n-{number}", "decode", wire, "varint.examples", level, request, ExpectValue(63, 1), b"\x7e")
     verdict = judge(case, outcome)
-    bad = verdict.kind in (Kind.FAIL, Kind.CRASH)
+    bad = verdict.kind in (VerdictKind.FAIL, VerdictKind.CRASH)
     return Result("t", case, outcome, verdict, level, "stated", counts=bad and level == "must")
 
 
@@ -39,8 +39,8 @@ def run(*results, name="module:./a.py", calls_itself="mine", problem=""):
 
 
 RIGHT = result(0, Accepted({"value": 63, "consumed": 1}))
-WRONG = [result(number, Refused("other", f"kind {chr(97 + number)}")) for number in range(25)]
-FAULT = result(30, Broke("protocol", "no JSON"))
+WRONG = [result(number, Rejected("other", f"kind {chr(97 + number)}")) for number in range(25)]
+FAULT = result(30, NoAnswer("protocol", "no JSON"))
 
 
 def annotations(*runs, stale=()):
@@ -75,7 +75,7 @@ def test_a_cause_is_an_annotation_with_its_smallest_example_and_the_command_that
 
 
 def test_what_does_not_fail_the_run_is_no_annotation():
-    known, may = replace(WRONG[0], known=True), result(1, Refused("other", "may"), level="may")
+    known, may = replace(WRONG[0], known=True), result(1, Rejected("other", "may"), level="may")
     assert annotations(run(RIGHT, known, may)) == ""
 
 
@@ -103,7 +103,7 @@ def test_there_are_as_many_annotations_as_are_shown_and_the_last_says_how_many_m
 
 @given(st.text() | st.sampled_from([EVIL]), st.text() | st.sampled_from([EVIL]))
 def test_nothing_that_a_target_says_ends_an_annotation_or_begins_another(name, message):
-    told = annotations(run(result(0, Refused("other", message)), calls_itself=name, name=f"module:{EVIL}.py"))
+    told = annotations(run(result(0, Rejected("other", message)), calls_itself=name, name=f"module:{EVIL}.py"))
     assert len(told.splitlines()) == 1
     assert len(read(told)) == 1
 

@@ -5,22 +5,32 @@ from dataclasses import replace
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, AnyOf, Broke, Case, CaseKind, Kind, Reads, Refuses, Verdict
+from conformance.cases.model import (
+    Accepted,
+    Case,
+    CaseOrigin,
+    ExpectAnyOf,
+    ExpectRejection,
+    ExpectValue,
+    NoAnswer,
+    Verdict,
+    VerdictKind,
+)
 from conformance.reports.grouping import Section, grouped, section_of
 from conformance.reports.text import number_of_cases
 from conformance.runner.results import Result, Shrunk, TargetRun
 
 
-def result(id="a/b", kind=Kind.FAIL, *, requirement="int8.layout", level="must", generated=False, **fields):
-    origin = CaseKind.GENERATED if generated else CaseKind.VECTOR
-    case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, Reads(0, 1), b"\0", kind=origin)
+def result(id="a/b", kind=VerdictKind.FAIL, *, requirement="int8.layout", level="must", generated=False, **fields):
+    origin = CaseOrigin.GENERATED if generated else CaseOrigin.VECTOR
+    case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, ExpectValue(0, 1), b"\0", kind=origin)
     return Result("t", case, Accepted({}), Verdict(kind, "the value differs"), level, **fields)
 
 
 def crashed(id, text="IndexError: 1", *, level="must", requirement="int8.layout", size=1, generated=False, **fields):
-    origin = CaseKind.GENERATED if generated else CaseKind.VECTOR
-    case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, Reads(0, 1), bytes(size), kind=origin)
-    return Result("t", case, Broke("crash", text), Verdict(Kind.CRASH, text), level, **fields)
+    origin = CaseOrigin.GENERATED if generated else CaseOrigin.VECTOR
+    case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, ExpectValue(0, 1), bytes(size), kind=origin)
+    return Result("t", case, NoAnswer("crash", text), Verdict(VerdictKind.CRASH, text), level, **fields)
 
 
 def groups(*results, shrunk=()):
@@ -38,17 +48,17 @@ def shown(group):
 @pytest.mark.parametrize(
     ("one", "section"),
     [
-        (result(kind=Kind.PASS), None),
-        (result(kind=Kind.SKIP), None),
-        (result(kind=Kind.EITHER), None),
+        (result(kind=VerdictKind.PASS), None),
+        (result(kind=VerdictKind.SKIP), None),
+        (result(kind=VerdictKind.EITHER), None),
         (result(), Section.FAILURES),
-        (result(kind=Kind.CRASH), Section.FAILURES),
-        (result(kind=Kind.TIMEOUT), Section.FAILURES),
+        (result(kind=VerdictKind.CRASH), Section.FAILURES),
+        (result(kind=VerdictKind.TIMEOUT), Section.FAILURES),
         (result(level="may"), Section.FAILURES),
         (result(disputed=True), Section.DISPUTED),
         (result(known=True), Section.KNOWN),
         (result(known=True, disputed=True), Section.KNOWN),
-        (result(kind=Kind.PROTOCOL), Section.FAULTS),
+        (result(kind=VerdictKind.PROTOCOL), Section.FAULTS),
     ],
 )
 def test_a_failure_belongs_to_one_section_and_nothing_else_to_any(one, section):
@@ -58,7 +68,7 @@ def test_a_failure_belongs_to_one_section_and_nothing_else_to_any(one, section):
 def test_failures_of_one_cause_are_one_group_over_requirements_and_levels_in_the_order_of_the_run():
     (group,) = groups(
         crashed("a/z", level="may"),
-        result("a/passed", Kind.PASS),
+        result("a/passed", VerdictKind.PASS),
         crashed("a/b", "IndexError: 2", requirement="varint.range"),
         crashed("gen/1", "IndexError: 3", requirement="varint.range", generated=True),
     )
@@ -89,7 +99,7 @@ def test_the_smallest_case_of_the_highest_level_is_shown_and_the_others_are_kept
 
 def test_a_larger_case_is_shown_where_the_smallest_stands_at_an_open_place():
     def at_an_open_place(one):
-        case = replace(one.case, expect=AnyOf((Refuses(), Reads(0, 1))))
+        case = replace(one.case, expect=ExpectAnyOf((ExpectRejection(), ExpectValue(0, 1))))
         return Result("t", case, one.outcome, one.verdict, one.level)
 
     small, large = at_an_open_place(crashed("a/open", size=1)), crashed("a/plain", size=3)
@@ -99,7 +109,7 @@ def test_a_larger_case_is_shown_where_the_smallest_stands_at_an_open_place():
 
 
 def test_groups_stand_by_section_then_level_then_the_number_of_cases():
-    fault = result("f", Kind.PROTOCOL)
+    fault = result("f", VerdictKind.PROTOCOL)
     known, disputed = crashed("k", known=True), crashed("d", disputed=True)
     may, should = crashed("c", "C", level="may"), crashed("b", "B", level="should")
     rare, often, again = crashed("z", "A"), crashed("a", "Z"), crashed("b", "Z")
@@ -137,7 +147,8 @@ def test_known_failures_are_counted_and_none_of_them_is_shown():
 
 def test_faults_of_the_adapter_are_one_group_whatever_the_requirement():
     (group,) = groups(
-        result("a/z", Kind.PROTOCOL), result("a/b", Kind.PROTOCOL, requirement="array.layout", level="may")
+        result("a/z", VerdictKind.PROTOCOL),
+        result("a/b", VerdictKind.PROTOCOL, requirement="array.layout", level="may"),
     )
     assert (group.cause, group.level, group.requirements) == (None, "", ())
     assert shown(group) == ["a/z", "a/b"]
@@ -145,7 +156,7 @@ def test_faults_of_the_adapter_are_one_group_whatever_the_requirement():
 
 def test_a_case_that_was_given_is_not_called_a_generated_one():
     one = crashed("bytes/INT8/0")
-    case = replace(one.case, kind=CaseKind.AD_HOC)
+    case = replace(one.case, kind=CaseOrigin.AD_HOC)
     (group,) = groups(Result("t", case, one.outcome, one.verdict, one.level))
     assert number_of_cases(group) == "the case given"
     (group,) = groups(crashed("gen/4/INT8/0/1", generated=True))

@@ -11,7 +11,7 @@ from json_reports import VALIDATOR
 from rich.console import Console
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, Reads
+from conformance.cases.model import Accepted, Case, ExpectValue
 from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.badge import render as badge
@@ -29,7 +29,7 @@ NAMES = [form.name for form in FORMATS if not form.is_verdict]
 def result(value):
     request = {"op": "decode", "type": "VARINT", "hex": "7e"}
     case = Case(
-        "varint/n", "decode", codec.wire("VARINT"), "varint.examples", "must", request, Reads(63, 1), data=b"\x7e"
+        "varint/n", "decode", codec.wire("VARINT"), "varint.examples", "must", request, ExpectValue(63, 1), data=b"\x7e"
     )
     outcome = Accepted({"value": value, "consumed": 1})
     verdict = judge(case, outcome)

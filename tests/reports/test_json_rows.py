@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from click.testing import CliRunner
 
-from conformance.cases.model import Accepted, Broke, Kind, Refused, Unsupported, Verdict
+from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported, Verdict, VerdictKind
 from conformance.cli import main
 from conformance.judging.judge import judge
 from conformance.reports import json_report, junit
@@ -31,17 +31,17 @@ def results(catalog):
     """Results of every kind, the generated case that is not claimed among them: it has no row."""
     vectors = [case for case in catalog.cases.values() if case.id.startswith("varint/")][:12]
     generated = list(generated_cases(["VARINT"], 4, 0, catalog))
-    outcomes = [Accepted({"value": 0}), Refused("malformed"), Broke("crash", "line\nof text"), Unsupported("no")]
+    outcomes = [Accepted({"value": 0}), Rejected("malformed"), NoAnswer("crash", "line\nof text"), Unsupported("no")]
     policy = FailurePolicy()
     made = [
         policy.result("t", case, outcomes[at % 4], judge(case, outcomes[at % 4]), catalog.requirements)
         for at, case in enumerate(vectors)
     ]
     made += [
-        policy.result("t", case, Unsupported("no"), Verdict(Kind.SKIP, "not claimed"), catalog.requirements)
+        policy.result("t", case, Unsupported("no"), Verdict(VerdictKind.SKIP, "not claimed"), catalog.requirements)
         for case in generated
     ]
-    assert {result.verdict.kind for result in made} >= {Kind.FAIL, Kind.CRASH, Kind.SKIP}
+    assert {result.verdict.kind for result in made} >= {VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.SKIP}
     return [*made, made[0]]
 
 
@@ -75,7 +75,10 @@ def test_the_rows_are_those_that_are_made_at_the_end(results, file, tmp_path):
 
 def test_what_only_clients_and_brokers_are_asked_has_a_row_where_it_is_claimed(catalog, file):
     case = catalog.cases["batch/three-records:append"]
-    skipped = [Verdict(Kind.SKIP, "append is not claimed"), Verdict(Kind.SKIP, "unsupported: a policy of the broker")]
+    skipped = [
+        Verdict(VerdictKind.SKIP, "append is not claimed"),
+        Verdict(VerdictKind.SKIP, "unsupported: a policy of the broker"),
+    ]
     policy = FailurePolicy()
     made = [policy.result("t", case, Unsupported("no"), verdict, catalog.requirements) for verdict in skipped]
     report = json.loads(text_of(run_of(made, file), t=file))

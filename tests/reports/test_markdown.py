@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.model import Accepted, Broke, Case, Kind, Reads, Refused, Unsupported
+from conformance.cases.model import Accepted, Case, ExpectValue, NoAnswer, Rejected, Unsupported, VerdictKind
 from conformance.judging.judge import judge
 from conformance.reports.badge import render as badge
 from conformance.reports.formats import Report
@@ -24,9 +24,9 @@ EVIL = "`x` | [a](http://h) <b> @someone #1 *y* _z_ ~~s~~ ![i](u) \\ https://h.e
 
 def result(number, outcome, level="must"):
     wire, request = codec.wire("VARINT"), {"op": "decode", "type": "VARINT", "hex": "7e"}
-    case = Case(f"varint/n-{number}", "decode", wire, "varint.examples", level, request, Reads(63, 1), b"\x7e")
+    case = Case(f"varint/n-{number}", "decode", wire, "varint.examples", level, request, ExpectValue(63, 1), b"\x7e")
     verdict = judge(case, outcome)
-    bad = verdict.kind in (Kind.FAIL, Kind.CRASH)
+    bad = verdict.kind in (VerdictKind.FAIL, VerdictKind.CRASH)
     return Result("t", case, outcome, verdict, level, "stated", counts=bad and level == "must")
 
 
@@ -43,8 +43,8 @@ def run(*results, name="t", problem=""):
 
 
 RIGHT = result(0, Accepted({"value": 63, "consumed": 1}))
-WRONG = [result(number, Refused("other", f"{EVIL} kind {chr(97 + number)}")) for number in range(9)]
-CRASH = result(20, Broke("crash", f"TypeError: {EVIL}"))
+WRONG = [result(number, Rejected("other", f"{EVIL} kind {chr(97 + number)}")) for number in range(9)]
+CRASH = result(20, NoAnswer("crash", f"TypeError: {EVIL}"))
 
 
 def markdown(runs, requirements, stale=()):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.model import ROBUSTNESS, Kind, Verdict
+from conformance.cases.model import ROBUSTNESS, Verdict, VerdictKind
 from conformance.judging.failure_causes import Cause
 from conformance.reports.matrix import met
 from conformance.runner.results import NOTHING, Result, TargetRun
@@ -13,15 +13,15 @@ CASE = "varint/zero"
 @pytest.mark.parametrize(
     ("kinds", "shares"),
     [
-        ([Kind.PASS, Kind.PASS], (1, 1)),
-        ([Kind.PASS, Kind.FAIL], (0, 1)),
-        ([Kind.FAIL, Kind.PASS], (0, 1)),
-        ([Kind.EITHER], (1, 1)),
-        ([Kind.PASS, Kind.SKIP], (1, 1)),
-        ([Kind.SKIP, Kind.PASS], (1, 1)),
-        ([Kind.PROTOCOL], (0, 1)),
-        ([Kind.PASS, Kind.CRASH], (0, 2)),
-        ([Kind.SKIP], None),
+        ([VerdictKind.PASS, VerdictKind.PASS], (1, 1)),
+        ([VerdictKind.PASS, VerdictKind.FAIL], (0, 1)),
+        ([VerdictKind.FAIL, VerdictKind.PASS], (0, 1)),
+        ([VerdictKind.EITHER], (1, 1)),
+        ([VerdictKind.PASS, VerdictKind.SKIP], (1, 1)),
+        ([VerdictKind.SKIP, VerdictKind.PASS], (1, 1)),
+        ([VerdictKind.PROTOCOL], (0, 1)),
+        ([VerdictKind.PASS, VerdictKind.CRASH], (0, 2)),
+        ([VerdictKind.SKIP], None),
         ([], None),
     ],
     ids=str,

@@ -19,21 +19,21 @@ from conformance.cases.model import (
     FAILURES,
     PASSED,
     Accepted,
-    AnyOf,
-    Broke,
     Case,
-    CaseKind,
-    Converts,
-    Delivers,
-    Kind,
-    Measures,
-    Reads,
-    Refused,
-    Refuses,
+    CaseOrigin,
+    ExpectAnyOf,
+    ExpectBytes,
+    ExpectConsumerView,
+    ExpectConvertedRecords,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    ExpectSize,
+    ExpectValue,
+    NoAnswer,
+    Rejected,
     Unsupported,
     Verdict,
-    Writes,
-    WritesAs,
+    VerdictKind,
 )
 from conformance.codec.json_notation import UNSHOWN
 from conformance.files.atomic import Outputs
@@ -66,13 +66,13 @@ DESCRIBED = {
 def case(expect=None, *, id="varint/sixty-three", op="decode", type="VARINT", data=b"\x7e", **rest):
     request = {"op": op, "type": type, **({"hex": data.hex()} if op == "decode" else {"value": 63})}
     given = {"requirement": "varint.examples", "level": "must", **rest}
-    return Case(id, op, codec.wire(type), request=request, expect=expect or Reads(63, 1), data=data, **given)
+    return Case(id, op, codec.wire(type), request=request, expect=expect or ExpectValue(63, 1), data=data, **given)
 
 
 def result(one, outcome, *, target="t", known=False, counts=None, level=""):
     verdict = judge(one, outcome)
     level = level or verdict.level or one.level
-    bad = verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+    bad = verdict.kind in (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT)
     counts = bad if counts is None else counts
     disputed = verdict.kind in one.disputed
     return Result(target, one, outcome, verdict, level, known=known, counts=counts, disputed=disputed)
@@ -84,11 +84,11 @@ def run(*results, name="t", problem=""):
 
 PASS = result(case(), Accepted({"value": 63, "consumed": 1}))
 FAIL = result(case(id="varint/wrong"), Accepted({"value": 62, "consumed": 1}))
-CRASH = result(case(id="varint/crash"), Broke("crash", "TypeError: boom"))
-TIMEOUT = result(case(id="varint/slow"), Broke("timeout", "no answer in 5 s", flaky=True))
+CRASH = result(case(id="varint/crash"), NoAnswer("crash", "TypeError: boom"))
+TIMEOUT = result(case(id="varint/slow"), NoAnswer("timeout", "no answer in 5 s", flaky=True))
 SKIP = result(case(id="varint/skip"), Unsupported("no such type"))
-EITHER = result(case(AnyOf(), id="varint/open"), Refused("other"))
-FAULT = result(case(id="varint/fault"), Broke("protocol", "no JSON"))
+EITHER = result(case(ExpectAnyOf(), id="varint/open"), Rejected("other"))
+FAULT = result(case(id="varint/fault"), NoAnswer("protocol", "no JSON"))
 KNOWN = result(case(id="varint/known"), Accepted({"value": 0}), known=True)
 UNCOUNTED = result(case(id="varint/uncounted", level="may"), Accepted({"value": 0}), counts=False)
 DISPUTED = result(case(id="varint/disputed", disputed=frozenset({"fail"})), Accepted({"value": 0}), counts=False)
@@ -148,7 +148,7 @@ def test_the_json_report_has_the_shape_of_the_contract():
     assert shown["targets"][0]["target"] == "t"
     assert shown["targets"][0]["describe"]["supports"] == DESCRIBED["supports"]
     assert shown["targets"][0]["status"] == "judged"
-    verdicts = {kind: sum(str(r.verdict.kind) == kind for r in EVERY) for kind in map(str, Kind)}
+    verdicts = {kind: sum(str(r.verdict.kind) == kind for r in EVERY) for kind in map(str, VerdictKind)}
     assert shown["summary"] == {"t": {**verdicts, "disputed": 1}}
     assert [one["id"] for one in shown["results"]] == [one.case.id for one in EVERY]
     keys = {"target", "id", "kind", "op", "type", "requirement", "level", "basis", "verdict"}
@@ -177,17 +177,20 @@ def test_the_json_report_says_of_each_result_what_happened():
 @pytest.mark.parametrize(
     ("expect", "shown"),
     [
-        (Reads(63, None), {"value": 63}),
-        (Refuses("corrupt", "corrupt"), {"reject": "corrupt"}),
-        (AnyOf((Refuses(), Reads(0, 2))), {"either": [{"reject": "malformed"}, {"value": 0, "consumed": 2}]}),
-        (Writes(b"\x7e"), {"hex": "7e"}),
-        (WritesAs(63), {"decodes-to": 63}),
-        (Measures(1), {"size": 1}),
+        (ExpectValue(63, None), {"value": 63}),
+        (ExpectRejection("corrupt", "corrupt"), {"reject": "corrupt"}),
+        (
+            ExpectAnyOf((ExpectRejection(), ExpectValue(0, 2))),
+            {"either": [{"reject": "malformed"}, {"value": 0, "consumed": 2}]},
+        ),
+        (ExpectBytes(b"\x7e"), {"hex": "7e"}),
+        (ExpectEquivalentBytes(63), {"decodes-to": 63}),
+        (ExpectSize(1), {"size": 1}),
     ],
 )
 def test_every_expectation_has_a_form_in_json(expect, shown):
-    op = {Writes: "encode", WritesAs: "encode", Measures: "size"}.get(type(expect), "decode")
-    one = result(case(expect, op=op), Broke("crash", "TypeError: boom"))
+    op = {ExpectBytes: "encode", ExpectEquivalentBytes: "encode", ExpectSize: "size"}.get(type(expect), "decode")
+    one = result(case(expect, op=op), NoAnswer("crash", "TypeError: boom"))
     assert as_json(Report([run(one)], 7))["results"][0]["expected"] == shown
 
 
@@ -345,7 +348,7 @@ def test_a_wrong_field_is_shown_at_its_bytes(catalog):
     value = codec.decode("RECORD_BATCH", PLAIN).value
     answer = codec.wire("RECORD_BATCH").notation.render(value)
     answer["records"][1]["offset"] = "7"
-    one = case(Reads(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("records.offset",))
+    one = case(ExpectValue(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("records.offset",))
     shown = explain(result(one, Accepted({"value": answer, "consumed": 88})))
     assert (shown.expected, shown.actual) == ('records[1].offset = "1"', 'records[1].offset = "7"')
     assert shown.lines[shown.place].path == "records[1].offsetDelta"
@@ -364,7 +367,7 @@ def test_what_a_vector_catches_is_told_of_its_own_fault_alone(field, is_told, ca
 
 def test_a_wrong_flag_is_shown_at_the_attributes():
     value = codec.decode("RECORD_BATCH", PLAIN).value
-    one = case(Reads(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("compression",))
+    one = case(ExpectValue(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("compression",))
     shown = explain(result(one, Accepted({"value": {"compression": "gzip"}, "consumed": 88})))
     assert shown.lines[shown.place].path == "attributes"
 
@@ -390,29 +393,33 @@ CORRUPT = codec.Violation("crc.mismatch-corrupt", 17, "the checksum differs")
 )
 def test_a_part_that_is_missing_on_one_side_is_said_to_be_missing(damage, answer, path, expected, actual):
     view = View(0, (), (), {}, damage=damage)
-    one = case(Delivers(view, view), op="read", type="LOG", data=b"")
-    shown = explain(replace(result(one, Accepted({"value": answer})), verdict=Verdict(Kind.FAIL, path=path)))
+    one = case(ExpectConsumerView(view, view), op="read", type="LOG", data=b"")
+    shown = explain(replace(result(one, Accepted({"value": answer})), verdict=Verdict(VerdictKind.FAIL, path=path)))
     assert (shown.expected, shown.actual) == (expected, actual)
 
 
 EMPTY = {
-    "an encoder that wrote nothing": (case(Writes(b"\x7e"), op="encode"), Accepted({"hex": ""}), "wrote no bytes"),
-    "a writer that is due to write nothing": (case(Writes(b""), op="encode"), Accepted({"hex": "7e"}), "no bytes"),
+    "an encoder that wrote nothing": (case(ExpectBytes(b"\x7e"), op="encode"), Accepted({"hex": ""}), "wrote no bytes"),
+    "a writer that is due to write nothing": (case(ExpectBytes(b""), op="encode"), Accepted({"hex": "7e"}), "no bytes"),
     "a converter that wrote nothing": (
-        case(Converts(()), op="convert", type="LOG", data=b""),
+        case(ExpectConvertedRecords(()), op="convert", type="LOG", data=b""),
         Accepted({"hex": ""}),
         "wrote no bytes",
     ),
     "a decoder that shows no value": (case(), Accepted({"consumed": 9}), "accepted, without a value"),
-    "a value that is not looked at": (case(Reads(UNSHOWN, None)), Refused("other"), "accepted, whatever the value"),
-    "a crash without a message": (case(), Broke("crash", ""), "crash: without a message"),
-    "a refusal without a message": (case(), Refused("other", ""), "refused (other)"),
+    "a value that is not looked at": (
+        case(ExpectValue(UNSHOWN, None)),
+        Rejected("other"),
+        "accepted, whatever the value",
+    ),
+    "a crash without a message": (case(), NoAnswer("crash", ""), "crash: without a message"),
+    "a refusal without a message": (case(), Rejected("other", ""), "refused (other)"),
 }
 
 
 @pytest.mark.parametrize(("one", "outcome", "said"), EMPTY.values(), ids=EMPTY)
 def test_an_empty_outcome_is_said_in_words_in_every_report(one, outcome, said, catalog):
-    shown = replace(result(one, outcome), verdict=Verdict(Kind.FAIL, "it differs"), counts=True)
+    shown = replace(result(one, outcome), verdict=Verdict(VerdictKind.FAIL, "it differs"), counts=True)
     assert said in (explain(shown).expected, explain(shown).actual)
     told = Report([run(shown)], 7, requirements=catalog.requirements)
     files = {form.name: "".join(form.pieces(told)) for form in FORMATS if form.name in ("html", "junit", "markdown")}
@@ -425,7 +432,7 @@ def test_an_empty_outcome_is_said_in_words_in_every_report(one, outcome, said, c
 
 def test_bytes_that_must_be_refused_are_shown_at_the_violation():
     data = PLAIN[:17] + bytes(4) + PLAIN[21:]
-    shown = explain(result(case(Refuses(), type="RECORD_BATCH", data=data), Accepted({"consumed": 88})))
+    shown = explain(result(case(ExpectRejection(), type="RECORD_BATCH", data=data), Accepted({"consumed": 88})))
     assert shown.lines[shown.place].path == "crc"
     assert shown.lines[shown.place].marks
 
@@ -438,16 +445,16 @@ def test_bytes_that_must_be_refused_are_shown_at_the_violation():
     [
         (case(), "conformance run t --select varint/sixty-three"),
         (case(origin="my vectors"), "conformance run t --vectors 'my vectors' --select varint/sixty-three"),
-        (case(id="bytes/VARINT/abc", kind=CaseKind.AD_HOC), "conformance run t --case VARINT:7e"),
+        (case(id="bytes/VARINT/abc", kind=CaseOrigin.AD_HOC), "conformance run t --case VARINT:7e"),
         (
-            case(Writes(b"\x7e"), id="bytes/VARINT/abc", op="encode", kind=CaseKind.AD_HOC),
+            case(ExpectBytes(b"\x7e"), id="bytes/VARINT/abc", op="encode", kind=CaseOrigin.AD_HOC),
             "conformance run t --op encode --case VARINT:63",
         ),
         (
-            case(id="bytes/BYTES/abc", type="BYTES", data=bytes(2000), origin="big.bin", kind=CaseKind.AD_HOC),
+            case(id="bytes/BYTES/abc", type="BYTES", data=bytes(2000), origin="big.bin", kind=CaseOrigin.AD_HOC),
             "conformance run t --case BYTES:@big.bin",
         ),
-        (case(id="probe/VARINT:decode", kind=CaseKind.PROBE), "conformance doctor t"),
+        (case(id="probe/VARINT:decode", kind=CaseOrigin.PROBE), "conformance doctor t"),
     ],
 )
 def test_one_command_puts_the_question_again(one, command):
@@ -472,20 +479,20 @@ HOSTILE = {
 
 
 def hostile_results(said):
-    detail = Broke("crash", said)
+    detail = NoAnswer("crash", said)
     yield result(case(id="varint/a"), detail)
-    yield result(case(id="varint/b"), Broke("protocol", said))
-    yield result(case(id="varint/c"), Refused("other", said))
+    yield result(case(id="varint/b"), NoAnswer("protocol", said))
+    yield result(case(id="varint/c"), Rejected("other", said))
     yield result(case(id="varint/d"), Unsupported(said))
     yield result(case(id="varint/e"), Accepted({"value": said}))
-    yield result(case(Reads("a", 3), id="string/f", type="STRING", data=b"\0\1a"), Accepted({"value": said}))
-    yield result(case(AnyOf((Refuses(),)), id="varint/g"), Accepted({"value": 5, "extra": said}))
-    yield result(case(Writes(b"\x7e"), id="varint/h", op="encode"), Accepted({"hex": said}))
-    yield result(case(Writes(b"\x7e"), id="varint/i", op="encode"), Accepted({"hex": "fe00", "extra": said}))
-    yield result(case(Measures(1), id="varint/j", op="size"), Accepted({"size": 2, "extra": said}))
+    yield result(case(ExpectValue("a", 3), id="string/f", type="STRING", data=b"\0\1a"), Accepted({"value": said}))
+    yield result(case(ExpectAnyOf((ExpectRejection(),)), id="varint/g"), Accepted({"value": 5, "extra": said}))
+    yield result(case(ExpectBytes(b"\x7e"), id="varint/h", op="encode"), Accepted({"hex": said}))
+    yield result(case(ExpectBytes(b"\x7e"), id="varint/i", op="encode"), Accepted({"hex": "fe00", "extra": said}))
+    yield result(case(ExpectSize(1), id="varint/j", op="size"), Accepted({"size": 2, "extra": said}))
     value = {"records": [{"key": "00", "headers": [{"key": said, "value": None}]}], "magic": 1}
     yield result(
-        case(Reads({"magic": 2, "records": ({"headers": ({"key": "a"},)},)}, 1), id="b/k", type="RECORD_BATCH"),
+        case(ExpectValue({"magic": 2, "records": ({"headers": ({"key": "a"},)},)}, 1), id="b/k", type="RECORD_BATCH"),
         Accepted({"value": value}),
     )
 
@@ -552,4 +559,4 @@ def test_a_verdict_without_an_answer_is_told_by_its_detail(catalog):
     assert "TypeError: boom" in shown
     assert "no answer in 5 s" in shown
     assert "flaky" in shown
-    assert Verdict(Kind.PASS).detail == ""
+    assert Verdict(VerdictKind.PASS).detail == ""

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from rich.console import Console
 
-from conformance.cases.model import PASSED, Kind
+from conformance.cases.model import PASSED, VerdictKind
 from conformance.cli import main
 from conformance.reports.grouping import Section, grouped
 from conformance.reports.screen import LINES, TargetScreen, kin_in_full
@@ -114,7 +114,7 @@ def test_a_target_that_did_not_start_says_why(catalog):
 
 def test_faults_of_the_adapter_stand_before_failures(wrong, catalog):
     first = next(one for one in wrong.results if one.failed)
-    fault = replace(first, verdict=replace(first.verdict, kind=Kind.PROTOCOL, detail="no JSON"))
+    fault = replace(first, verdict=replace(first.verdict, kind=VerdictKind.PROTOCOL, detail="no JSON"))
     lines = screen(TargetRun("t", wrong.description, "", [*wrong.results, fault]), catalog)
     assert next(line for line in lines[4:] if line.startswith(("adapter: ", "crash"))).startswith("adapter: no JSON")
 

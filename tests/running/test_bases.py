@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from conformance.cases.attribution import basis_of
-from conformance.cases.model import BASES, Accepted, Kind, Verdict
+from conformance.cases.model import BASES, Accepted, Verdict, VerdictKind
 from conformance.catalog.catalog import of_bases
 from conformance.catalog.vector_files import read_requirements
 from conformance.errors import FileError
@@ -23,7 +23,7 @@ def result(catalog, policy, basis, *, charged_to=""):
     stated = replace(catalog.requirements[case.requirement], basis="stated")
     requirements = {case.requirement: stated}
     requirements[charged] = replace(catalog.requirements[charged], basis=basis, level="must")
-    verdict = Verdict(Kind.FAIL, "wrong", requirement=charged_to)
+    verdict = Verdict(VerdictKind.FAIL, "wrong", requirement=charged_to)
     return policy.result("t", case, Accepted({}), verdict, requirements)
 
 
@@ -76,7 +76,7 @@ def test_a_refusal_is_implied_unless_the_document_itself_calls_for_it(catalog, i
     case = catalog.cases[identity]
     assert basis_of(catalog.requirements[case.requirement], case) == basis
     assert [case] == of_bases([case], (basis,), catalog.requirements)
-    verdict = Verdict(Kind.FAIL, "accepted, but it must be refused")
+    verdict = Verdict(VerdictKind.FAIL, "accepted, but it must be refused")
     policy = FailurePolicy(bases=(basis,), strict=True)
     assert policy.result("t", case, Accepted({}), verdict, catalog.requirements).counts
     others = FailurePolicy(bases=tuple(other for other in BASES if other != basis), strict=True)
@@ -86,7 +86,7 @@ def test_a_refusal_is_implied_unless_the_document_itself_calls_for_it(catalog, i
 
 def test_a_wrong_value_before_damage_is_charged_on_the_basis_of_its_own_requirement(catalog):
     case = catalog.cases["batch/record-key-one-beyond:read"]
-    verdict = Verdict(Kind.FAIL, "nextOffset is wrong", requirement="offset.next-formula")
+    verdict = Verdict(VerdictKind.FAIL, "nextOffset is wrong", requirement="offset.next-formula")
     result = FailurePolicy().result("t", case, Accepted({}), verdict, catalog.requirements)
     assert result.basis == catalog.requirements["offset.next-formula"].basis == "stated"
 

@@ -1,7 +1,7 @@
 """What is known to have passed without being judged is what `judge` passes in full."""
 
-from conformance.cases.model import ERRORS, PASSED, Accepted, Refused, Unsupported
-from conformance.cases.packed_cases import AsDue
+from conformance.cases.model import ERRORS, PASSED, Accepted, Rejected, Unsupported
+from conformance.cases.packed_cases import AcceptedAsExpected
 from conformance.judging.judge import judge
 from conformance.runner.examiner import _passes
 
@@ -11,15 +11,15 @@ def test_a_refusal_passes_unjudged_only_where_the_judge_passes_it(catalog):
     for label in list(catalog.cases.labels.values())[::5]:
         case = catalog.cases[label.id]
         for error in ERRORS:
-            if _passes(label, Refused(error)):
-                assert judge(case, Refused(error)) == PASSED, (label.id, error)
+            if _passes(label, Rejected(error)):
+                assert judge(case, Rejected(error)) == PASSED, (label.id, error)
                 known.add(error)
     assert known == set(ERRORS)
 
 
 def test_an_answer_passes_unjudged_only_where_it_is_the_one_that_is_due(catalog):
     label = catalog.cases.labels["int8/zero"]
-    assert _passes(label, AsDue())
-    assert judge(catalog.cases["int8/zero"], AsDue()) == PASSED
+    assert _passes(label, AcceptedAsExpected())
+    assert judge(catalog.cases["int8/zero"], AcceptedAsExpected()) == PASSED
     assert not _passes(label, Accepted({"value": 0, "consumed": 1}))
     assert not _passes(label, Unsupported("not mine"))

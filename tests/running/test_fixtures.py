@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import pytest
 
 from conformance import __version__, codec
-from conformance.cases.model import AnyOf
-from conformance.catalog.catalog import Cases, Catalog
+from conformance.cases.model import ExpectAnyOf
+from conformance.catalog.catalog import CaseStore, Catalog
 from conformance.runner import fixtures
 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{name}{number}" for name in ("com", "lpt") for number in range(10))}
@@ -78,7 +78,7 @@ def test_every_vector_with_bytes_is_there_unless_it_is_an_open_place(manifest, c
     expected = {
         f"{fixtures.folder_name(vector.type)}/{fixtures.file_name(vector.id)}"
         for vector in vectors
-        if vector.data is not None and not isinstance(catalog.cases[vector.id].expect, AnyOf)
+        if vector.data is not None and not isinstance(catalog.cases[vector.id].expect, ExpectAnyOf)
         # Of those that a whole log is asked for, the log is what a fixture can hold.
         if "op" not in vector.row or not codec.decode("LOG", vector.data).remarks
     }
@@ -129,7 +129,7 @@ def few(monkeypatch, catalog):
 
     def choose(*ids):
         chosen = (*ids, "covering/001", "covering/002", "covering/003")
-        few = Catalog(catalog.requirements, Cases(catalog.cases[name] for name in chosen))
+        few = Catalog(catalog.requirements, CaseStore(catalog.cases[name] for name in chosen))
         monkeypatch.setattr(fixtures, "read_catalog", lambda: few)
 
     choose("varint/zero", "varint/six-bytes")

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 from command_line import Done, conformance
 
-from conformance.cases.model import PASSED, CaseKind, Unsupported
+from conformance.cases.model import PASSED, CaseOrigin, Unsupported
 from conformance.catalog.catalog import select
 from conformance.commands import run_pipeline
 from conformance.runner import executor
@@ -243,12 +243,12 @@ def passed(catalog):
 @pytest.mark.parametrize(
     ("planned", "kinds", "problem"),
     [
-        (3, [CaseKind.VECTOR] * 2, "interrupted after 2 of 3 cases"),
-        (None, [CaseKind.VECTOR] * 2, "interrupted after 2 cases"),
+        (3, [CaseOrigin.VECTOR] * 2, "interrupted after 2 of 3 cases"),
+        (None, [CaseOrigin.VECTOR] * 2, "interrupted after 2 cases"),
         (3, [], "interrupted after 0 of 3 cases"),
-        (3, [CaseKind.VECTOR] * 3, ""),
-        (3, [CaseKind.PROBE, CaseKind.VECTOR, CaseKind.GENERATED], "interrupted after 2 of 3 cases"),
-        (3, [CaseKind.PROBE, *[CaseKind.VECTOR] * 3], ""),
+        (3, [CaseOrigin.VECTOR] * 3, ""),
+        (3, [CaseOrigin.PROBE, CaseOrigin.VECTOR, CaseOrigin.GENERATED], "interrupted after 2 of 3 cases"),
+        (3, [CaseOrigin.PROBE, *[CaseOrigin.VECTOR] * 3], ""),
     ],
 )
 def test_a_target_is_interrupted_unless_it_has_a_result_for_each_case(planned, kinds, problem, passed):
@@ -258,7 +258,7 @@ def test_a_target_is_interrupted_unless_it_has_a_result_for_each_case(planned, k
 
 
 def test_a_target_that_has_a_problem_keeps_it(passed):
-    run = TargetRun("t", problem="it is gone", results=[passed(CaseKind.VECTOR)])
+    run = TargetRun("t", problem="it is gone", results=[passed(CaseOrigin.VECTOR)])
     run.interrupt(3)
     assert (run.problem, run.interrupted) == ("it is gone", False)
 
@@ -266,6 +266,6 @@ def test_a_target_that_has_a_problem_keeps_it(passed):
 def test_of_a_target_whose_results_are_only_counted_all_are_in_the_number(passed):
     counted = Tally()
     counted.verdicts["must", "pass"] = 7
-    run = TargetRun("t", results=[passed(CaseKind.PROBE)], counted=counted)
+    run = TargetRun("t", results=[passed(CaseOrigin.PROBE)], counted=counted)
     run.interrupt(None)
     assert run.problem == "interrupted after 6 cases"

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, Kind, Reads, Refused, Sends
+from conformance.cases.model import Accepted, Case, ExpectClientRequests, ExpectValue, Rejected, VerdictKind
 from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, actual_text
 from conformance.reports.formats import FORMATS, Report
@@ -25,7 +25,7 @@ DECODE = Case(
     "array.encoding",
     "must",
     {"op": "decode", "type": "ARRAY<STRING>", "hex": "00000001000161"},
-    Reads(("a",), 7),
+    ExpectValue(("a",), 7),
     bytes.fromhex("00000001000161"),
 )
 
@@ -43,7 +43,7 @@ def plain(answer, case=DECODE):
 
 def test_of_an_answer_that_passed_nothing_is_kept():
     kept = result({"ok": True, "value": ["a"], "consumed": 7, "more": LONG})
-    assert kept.verdict.kind is Kind.PASS
+    assert kept.verdict.kind is VerdictKind.PASS
     assert kept.outcome == Accepted({})
 
 
@@ -85,7 +85,7 @@ def test_a_long_text_of_a_target_is_cut_with_its_length_and_digest():
     left = f"{LONG[: protocol.LONGEST_TEXT]}… (1000000 characters, sha256 {digest})"
     assert protocol.outcome({"crash": LONG}).detail == left
     assert protocol.outcome({"unsupported": LONG}).reason == left
-    assert protocol.outcome({"ok": False, "error": "other", "message": LONG}) == Refused("other", left)
+    assert protocol.outcome({"ok": False, "error": "other", "message": LONG}) == Rejected("other", left)
     assert protocol.cut("x" * protocol.LONGEST_TEXT) == "x" * protocol.LONGEST_TEXT
 
 
@@ -150,7 +150,9 @@ def sends(*frames):
     return {"ok": True, "value": rows}
 
 
-SIZED = Case("a/b", "send", codec.wire("LOG"), "request.size", "must", {"op": "send"}, Sends("framed", ""))
+SIZED = Case(
+    "a/b", "send", codec.wire("LOG"), "request.size", "must", {"op": "send"}, ExpectClientRequests("framed", "")
+)
 LIES_OF_ITS_SIZE = bytes(4) + b"\0\x03\0\1" + bytes(300)
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, CaseKind, Kind, Reads, Refused, Verdict
+from conformance.cases.model import Accepted, Case, CaseOrigin, ExpectValue, Rejected, Verdict, VerdictKind
 from conformance.errors import FileError
 from conformance.runner.known_failures import Known, known_text, read_known, stale, unseen, update_lines, updated
 from conformance.runner.results import Result
@@ -14,11 +14,11 @@ from conformance.runner.results import Result
 RULE, TOO_LONG = "int8.layout", "refused: too long"
 
 
-def result(id="a/b", kind=Kind.FAIL, *, target="t", known=False, counts=True, flaky=False, says=None, name=""):
-    made = CaseKind.GENERATED if id.startswith("gen/") else CaseKind.VECTOR
-    case = Case(id, "decode", codec.wire("INT8"), RULE, "must", {}, Reads(0, 1), b"\0", kind=made)
+def result(id="a/b", kind=VerdictKind.FAIL, *, target="t", known=False, counts=True, flaky=False, says=None, name=""):
+    made = CaseOrigin.GENERATED if id.startswith("gen/") else CaseOrigin.VECTOR
+    case = Case(id, "decode", codec.wire("INT8"), RULE, "must", {}, ExpectValue(0, 1), b"\0", kind=made)
     verdict = Verdict(kind, "the value differs", flaky=flaky)
-    outcome = Accepted({}) if says is None else Refused("malformed", says)
+    outcome = Accepted({}) if says is None else Rejected("malformed", says)
     return Result(target, case, outcome, verdict, "must", known=known, counts=counts, name=name)
 
 
@@ -119,9 +119,9 @@ def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
     assert entry(target="t").excuses(result())
     assert not entry(target="u").excuses(result())
     assert entry(verdict="fail").excuses(result())
-    assert not entry(verdict="fail").excuses(result(kind=Kind.CRASH))
-    assert not entry(verdict="crash").excuses(result(kind=Kind.TIMEOUT))
-    assert entry().excuses(result(kind=Kind.CRASH))
+    assert not entry(verdict="fail").excuses(result(kind=VerdictKind.CRASH))
+    assert not entry(verdict="crash").excuses(result(kind=VerdictKind.TIMEOUT))
+    assert entry().excuses(result(kind=VerdictKind.CRASH))
 
 
 def test_an_entry_by_requirement_and_cause_holds_whatever_the_seed():
@@ -157,53 +157,57 @@ def test_an_entry_is_stale_when_no_case_of_the_whole_catalogue_has_its_id():
 
 
 def test_an_entry_is_stale_when_all_its_cases_ran_and_passed():
-    passed = [result(name, Kind.PASS) for name in CATALOGUE]
+    passed = [result(name, VerdictKind.PASS) for name in CATALOGUE]
     assert found([entry()], passed) == [("a/b", "all its cases passed")]
     assert found([entry("a/*")], passed) == [("a/*", "all its cases passed")]
     assert found([entry("a/*")], [*passed[:2], result("a/c:encode")]) == []
 
 
 def test_entries_that_were_not_selected_or_skipped_are_not_stale():
-    assert found([entry()], [result("d/e", Kind.PASS)]) == []
-    assert found([entry("a/*")], [result("a/b", Kind.PASS)]) == []
-    assert found([entry()], [result(kind=Kind.SKIP)]) == []
-    assert found([entry("a/*")], [result("a/b", Kind.PASS), result("a/c", Kind.SKIP)]) == []
+    assert found([entry()], [result("d/e", VerdictKind.PASS)]) == []
+    assert found([entry("a/*")], [result("a/b", VerdictKind.PASS)]) == []
+    assert found([entry()], [result(kind=VerdictKind.SKIP)]) == []
+    assert found([entry("a/*")], [result("a/b", VerdictKind.PASS), result("a/c", VerdictKind.SKIP)]) == []
 
 
-@pytest.mark.parametrize("kind", [Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.EITHER, Kind.PROTOCOL])
+@pytest.mark.parametrize(
+    "kind", [VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT, VerdictKind.EITHER, VerdictKind.PROTOCOL]
+)
 def test_an_entry_whose_case_did_not_pass_is_not_stale(kind):
     assert found([entry(verdict="fail")], [result(kind=kind)]) == []
 
 
 def test_flaky_and_generated_entries_are_never_stale_for_passing():
-    assert found([entry(flaky=True)], [result(kind=Kind.PASS)]) == []
+    assert found([entry(flaky=True)], [result(kind=VerdictKind.PASS)]) == []
     for name in ("gen/4/RECORD_BATCH/0/5", "bytes/RECORD/abc", "gen/*"):
         assert found([entry(name)]) == []
 
 
 def test_an_entry_by_cause_is_stale_only_when_there_is_no_such_requirement():
-    assert found([by_cause()], [result("gen/4/INT8/0/5", Kind.PASS)]) == []
+    assert found([by_cause()], [result("gen/4/INT8/0/5", VerdictKind.PASS)]) == []
     gone = replace(by_cause(), requirement="int9.layout")
     assert found([gone]) == [(f"int9.layout, {TOO_LONG}", "no requirement has this id")]
     assert found([entry(requirement="int9.layout")], [result()]) == [("a/b", "no requirement has this id")]
 
 
 def test_an_entry_by_cause_is_unseen_when_generated_cases_of_its_requirement_ran_and_none_shows_it():
-    passed, other = result("gen/4/INT8/0/5", Kind.PASS), result("gen/4/INT8/0/6", says="too short")
+    passed, other = result("gen/4/INT8/0/5", VerdictKind.PASS), result("gen/4/INT8/0/6", says="too short")
     assert unseen([by_cause()], [passed]) == [by_cause()]
     assert unseen([by_cause(target="t")], [passed, other]) == [by_cause(target="t")]
     assert unseen([by_cause()], [passed, result("gen/4/INT8/0/7", says="too long")]) == []
     assert unseen([by_cause()], [passed, result("a/b", says="too long")]) == []
-    assert unseen([by_cause()], [result("a/b", Kind.PASS)]) == []
-    assert unseen([by_cause()], [result("gen/4/INT8/0/5", Kind.SKIP)]) == []
+    assert unseen([by_cause()], [result("a/b", VerdictKind.PASS)]) == []
+    assert unseen([by_cause()], [result("gen/4/INT8/0/5", VerdictKind.SKIP)]) == []
     assert unseen([by_cause(target="u"), by_cause(flaky=True), entry()], [passed]) == []
     assert unseen([replace(by_cause(), requirement="int16.layout")], [passed]) == []
 
 
 def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
-    assert found([entry(target="u")], [result(kind=Kind.PASS)]) == []
-    assert found([entry(target="t")], [result(kind=Kind.PASS), result(target="u")]) == [("a/b", "all its cases passed")]
-    assert found([entry()], [result(kind=Kind.PASS), result(target="u")]) == []
+    assert found([entry(target="u")], [result(kind=VerdictKind.PASS)]) == []
+    assert found([entry(target="t")], [result(kind=VerdictKind.PASS), result(target="u")]) == [
+        ("a/b", "all its cases passed")
+    ]
+    assert found([entry()], [result(kind=VerdictKind.PASS), result(target="u")]) == []
 
 
 # --- updating -----------------------------------------------------------------------------------------
@@ -211,7 +215,12 @@ def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
 
 def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_path):
     kept, gone = entry("a/c", flaky=True, target="t"), entry("z/z")
-    results = [result(), result("a/c", known=True), result("d/e", counts=False), result("d/e", Kind.PASS, counts=False)]
+    results = [
+        result(),
+        result("a/c", known=True),
+        result("d/e", counts=False),
+        result("d/e", VerdictKind.PASS, counts=False),
+    ]
     update = updated([kept, gone], results, [gone])
     new = Known("a/b", "the value differs", "fail", "t", requirement=RULE)
     assert (update.entries, update.added, update.dropped) == ((kept, new), (new,), (gone,))

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Kind, Unsupported
-from conformance.cases.packed_cases import PackedCases
+from conformance.cases.model import Unsupported, VerdictKind
+from conformance.cases.packed_cases import SerializedCases
 from conformance.definitions.parser import parse_definition
 from conformance.errors import CannotStart
 from conformance.runner import generated_cases as generating
@@ -78,8 +78,8 @@ def judged(target, catalog, cases, further, told=None, stop=None):
 @pytest.fixture(scope="module")
 def parts(catalog):
     """Vectors, and generated cases."""
-    vectors = PackedCases(label for label in catalog.cases.labels.values() if label.type in ("VARINT", "INT8"))
-    return vectors, PackedCases(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
+    vectors = SerializedCases(label for label in catalog.cases.labels.values() if label.type in ("VARINT", "INT8"))
+    return vectors, SerializedCases(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
 
 
 def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
@@ -94,7 +94,7 @@ def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
     runs = []
     do_at_once([further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))])
     assert [result.label.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
-    assert {result.verdict.kind for result in runs[0].results} <= {Kind.PASS, Kind.EITHER}
+    assert {result.verdict.kind for result in runs[0].results} <= {VerdictKind.PASS, VerdictKind.EITHER}
 
 
 def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, parts):
@@ -103,13 +103,13 @@ def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, pa
     run = judged(target, catalog, vectors, lambda: generated)
     assert target.asked.count("probe/VARINT:decode") == target.asked.count("probe/UUID:decode") == 1
     assert target.asked.index(vectors[0].id) < target.asked.index("probe/UUID:decode")
-    assert [one.label.id for one in run.results if one.verdict.kind is Kind.PROTOCOL] == [
+    assert [one.label.id for one in run.results if one.verdict.kind is VerdictKind.PROTOCOL] == [
         "probe/UUID:decode",
         "probe/UUID:encode",
     ]
     again = Asked(without="VARINT")
     run = judged(again, catalog, vectors, lambda: generated)
-    assert sum(one.verdict.kind is Kind.PROTOCOL for one in run.results) == 3
+    assert sum(one.verdict.kind is VerdictKind.PROTOCOL for one in run.results) == 3
     assert not [name for name in again.asked if "/VARINT/" in name]
 
 

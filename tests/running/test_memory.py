@@ -5,7 +5,7 @@ import sys
 
 from peak import run_alone
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.catalog.catalog import select
 from conformance.runner import examiner
 from conformance.runner.executor import judge_target
@@ -71,6 +71,6 @@ def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
     cases = selected_cases(Selection(("type:VARINT",), generated=50), catalog, [spec])
     run = TargetRun("reference")
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
-    assert {result.verdict.kind for result in run.results} <= {Kind.PASS, Kind.EITHER}
+    assert {result.verdict.kind for result in run.results} <= {VerdictKind.PASS, VerdictKind.EITHER}
     assert all(result.label is label for result, label in zip(run.results, cases.packed, strict=True))
     assert [result.case for result in run.results] == list(cases)

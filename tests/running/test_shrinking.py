@@ -15,7 +15,18 @@ from msgspec import structs
 
 from conformance import codec
 from conformance.cases.encode import batch_to_encode
-from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refused, Refuses, Verdict, Writes, WritesAs
+from conformance.cases.model import (
+    Accepted,
+    Case,
+    CaseOrigin,
+    ExpectBytes,
+    ExpectEquivalentBytes,
+    ExpectRejection,
+    NoAnswer,
+    Rejected,
+    Verdict,
+    VerdictKind,
+)
 from conformance.catalog.case_builder import ad_hoc_case, encode_case
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import read_vectors
@@ -128,7 +139,7 @@ def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_ask
     record = TargetRun("t", results=results)
     first, second, *_ = shrinking.failures_by_kin(results)
     (found,) = shrinking.shrink_all(spec, record, catalog, FailurePolicy(), wanted=lambda run: {second} & kins(run))
-    assert (shrinking.kin(found.result), found.result.case.kind) == (second, CaseKind.SHRUNK)
+    assert (shrinking.kin(found.result), found.result.case.kind) == (second, CaseOrigin.SHRUNK)
     nobody = SimpleNamespace(name="t")
     assert [*shrinking.shrink_all(nobody, record, catalog, FailurePolicy(), wanted=lambda _: frozenset())] == []
     assert first != second
@@ -177,14 +188,14 @@ def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(d
     dies = SimpleNamespace(lie=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer)
     spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
     examiner = Examiner(spec, catalog.requirements, FailurePolicy())
-    case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseKind.GENERATED)
+    case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseOrigin.GENERATED)
     (found,) = examiner.results([case])
     assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
 
 
 def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
     results, examiner = failing(catalog)
-    late = Broke("timeout", "no answer within 5 s")
+    late = NoAnswer("timeout", "no answer within 5 s")
     silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
     (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], examiner, catalog)
     assert found.result in silent
@@ -217,7 +228,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
         shown = judge(case, next(Lying(LIARS[name]).ask([case])))
-        assert shown.kind is Kind.FAIL, (path.read_text(), shown)
+        assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 
 def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
@@ -324,20 +335,21 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     shown = {**batch_to_encode(batch), "compression": "gzip"}
     shown["records"] = [{**shown["records"][0], "offset": shown["baseOffset"], "value": "00" * 2000}]
     case = encode_case("bytes/RECORD_BATCH/0", codec.wire("RECORD_BATCH"), shown, catalog)
-    assert isinstance(case.expect, WritesAs)
-    result = Result("t", case, Refused("other"), Verdict(Kind.FAIL), "must")
+    assert isinstance(case.expect, ExpectEquivalentBytes)
+    result = Result("t", case, Rejected("other"), Verdict(VerdictKind.FAIL), "must")
     assert as_vector(Shrunk(result, 1, case.id)) is None
     assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs()) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("MESSAGE<ListOffsetsRequest,11>", Writes), ("MESSAGE<FetchRequest,13>", WritesAs)]
+    ("name", "kind"),
+    [("MESSAGE<ListOffsetsRequest,11>", ExpectBytes), ("MESSAGE<FetchRequest,13>", ExpectEquivalentBytes)],
 )
 def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, kind, catalog, tmp_path):
     types = catalog.types.adding(shipped_types().messages.values())
     case = encode_case(f"bytes/{name}:encode/0", types.wire(name), {"ReplicaId": 0}, catalog)
     assert isinstance(case.expect, kind)
-    result = Result("t", case, Accepted({"hex": "00"}), Verdict(Kind.FAIL, "other bytes"), "must")
+    result = Result("t", case, Accepted({"hex": "00"}), Verdict(VerdictKind.FAIL, "other bytes"), "must")
     (path,) = save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs())
     (vector,) = read_vectors(path, types)
     asked = {made.op: made for made in make_cases(vector, catalog.requirements)}
@@ -346,9 +358,11 @@ def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, k
 
 def shrunk_failure(type, digest):
     wire = structs.replace(codec.wire("INT8"), name=type)
-    case = Case(f"bytes/{type}/{digest}", "decode", wire, "int8.layout", "must", {"hex": "00"}, Refuses(), b"\0")
-    case = replace(case, kind=CaseKind.SHRUNK)
-    return Shrunk(Result("t", case, Accepted({}), Verdict(Kind.FAIL, "accepted"), "must"), 1, "gen/4/INT8/0/1")
+    case = Case(
+        f"bytes/{type}/{digest}", "decode", wire, "int8.layout", "must", {"hex": "00"}, ExpectRejection(), b"\0"
+    )
+    case = replace(case, kind=CaseOrigin.SHRUNK)
+    return Shrunk(Result("t", case, Accepted({}), Verdict(VerdictKind.FAIL, "accepted"), "must"), 1, "gen/4/INT8/0/1")
 
 
 NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90

@@ -9,7 +9,7 @@ from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, 
 
 from conformance import codec
 from conformance.cases.append import carried
-from conformance.cases.model import Due
+from conformance.cases.model import ExpectedResponse
 from conformance.cases.raw_requests import answer_to
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
@@ -232,7 +232,7 @@ def of_unreadable(does, sends=None):
 def as_version_0(frame):
     """A plain answer of version 0 to whatever version is asked for."""
     key, _, correlation = struct.unpack_from(">hhi", frame)
-    return framed(answer_to(Due(names()[key], 0, correlation)))
+    return framed(answer_to(ExpectedResponse(names()[key], 0, correlation)))
 
 
 def counted_anew(before, batch):

@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from conformance import codec
 from conformance.cases.append import append_question, carried
-from conformance.cases.model import Appends
-from conformance.cases.raw_requests import Values
+from conformance.cases.model import ExpectAppend
+from conformance.cases.raw_requests import BoundaryValues
 from conformance.cases.reference_answers import error_class
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, stored_magic
@@ -69,7 +69,7 @@ def raised(data):
         made = convert(data, 2, 0)
     except (codec.Unencodable, Unconvertible):
         return data, 87
-    return made, 0 if isinstance(append_question({"hex": data}).expect, Appends) else 87
+    return made, 0 if isinstance(append_question({"hex": data}).expect, ExpectAppend) else 87
 
 
 def lowered(data, magic):
@@ -657,7 +657,7 @@ class ModelBroker:
 def plain_body(request):
     """An answer to a request that this broker makes nothing of."""
     message = shipped_types().messages[f"{request.name}Response"]
-    return Values(message, request.version, {}).plain()
+    return BoundaryValues(message, request.version, {}).plain()
 
 
 def framed(answer):

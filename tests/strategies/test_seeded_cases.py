@@ -14,7 +14,7 @@ import pytest
 from command_line import conformance
 
 from conformance import codec
-from conformance.cases.model import Accepted, CaseKind, Delivers, Kind, Refuses, Writes
+from conformance.cases.model import Accepted, CaseOrigin, ExpectBytes, ExpectConsumerView, ExpectRejection, VerdictKind
 from conformance.catalog.case_builder import decode_case, encode_case, expectation, log_case
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
@@ -67,7 +67,7 @@ def test_brokers_are_sent_batches_that_they_have_to_take_and_to_refuse(catalog):
     due = Counter(type(case.expect).__name__ for case in cases)
     assert min(due["Appends"], due["Refuses"]) > 75
     assert {case.request.get("compressionType") for case in cases} > {None, "gzip", "none"}
-    refused = {case.requirement for case in cases if isinstance(case.expect, Refuses)}
+    refused = {case.requirement for case in cases if isinstance(case.expect, ExpectRejection)}
     assert refused == {"broker.validates-records", "crc.broker-validates"}
     passed_over = [case for case in cases if case.disputed]
     assert passed_over
@@ -95,8 +95,8 @@ def test_a_broker_may_pass_over_the_length_of_a_compressed_record_and_not_that_i
     header = struct.pack(">HiqqqhiI", 1, 1, 0, 0, -1, -1, -1, 2)
     data = sealed(bytes(16) + b"\x02" + bytes(4) + header + gzip.compress(records, mtime=0))
     case = log_case("mine", "append", {"hex": data.hex()}, catalog)
-    assert isinstance(case.expect, Refuses) == (is_passed_over is not None)
-    assert (Kind.FAIL in case.disputed) == bool(is_passed_over)
+    assert isinstance(case.expect, ExpectRejection) == (is_passed_over is not None)
+    assert (VerdictKind.FAIL in case.disputed) == bool(is_passed_over)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_large_counts_and_lengths_lie_on_both_sides_of_each_limit():
 def test_the_reference_reads_large_values_and_passes_their_cases(name, catalog):
     for case in generated_cases([name], 100, 0, catalog):
         assert case.type == type_of(name)
-        assert judge(case, outcome(answer(case.request))).kind is Kind.PASS, case.id
+        assert judge(case, outcome(answer(case.request))).kind is VerdictKind.PASS, case.id
 
 
 @pytest.mark.parametrize("name", SURROGATES)
@@ -170,7 +170,12 @@ def test_text_with_a_lone_surrogate_is_to_be_refused_or_written_without_it(name,
     for case in cases:
         assert (case.op, case.type) == ("encode", type_of(name))
         assert case.requirement in ("utf8.encoded-valid", "header.key-surrogate-unwritable")
-        assert [type(reading) for reading in case.expect.readings] == [Refuses, Writes, Writes, Writes]
+        assert [type(reading) for reading in case.expect.readings] == [
+            ExpectRejection,
+            ExpectBytes,
+            ExpectBytes,
+            ExpectBytes,
+        ]
 
 
 def test_rare_values_stand_at_every_tenth_index(catalog):
@@ -212,7 +217,7 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
 @pytest.mark.parametrize(("name", "before"), [("MESSAGE<SuiteUntagged,1>", "00"), ("TAGGED_FIELDS", "")])
 def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(name, before, data, disputed, catalog):
     case = decode_case("own", catalog.types.wire(name), bytes.fromhex(before + data), catalog)
-    assert isinstance(case.expect, Refuses)
+    assert isinstance(case.expect, ExpectRejection)
     assert case.disputed == disputed
 
 
@@ -267,7 +272,7 @@ def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_con
     header = struct.pack(">HiqqqhiI", 0x30, count - 1, 0, 0, producer, min(producer, 0), -1, count)
     data = sealed(bytes(16) + b"\2" + bytes(4) + header + body)
     request = {"hex": data.hex(), "isolation": isolation, "fetchOffset": "0", "highWatermark": "9", "aborted": []}
-    assert (Kind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
+    assert (VerdictKind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
 
 
 def fetch_of(data, catalog, **asked):
@@ -301,7 +306,7 @@ def test_a_crash_over_a_compressed_marker_of_too_many_records_is_disputed_where_
     payload = bytes.fromhex(EMPTY_KEY)
     for stream in (gzip.compress(payload, mtime=0), b"no stream"):
         data = stated(attributes, MANY, stream if attributes & COMPRESSED else payload, producer)
-        assert (Kind.CRASH in fetch_of(data, catalog, isolation=isolation).disputed) == is_disputed
+        assert (VerdictKind.CRASH in fetch_of(data, catalog, isolation=isolation).disputed) == is_disputed
 
 
 KEY_BEYOND = bytes.fromhex("0000000000000005 0000000e 7642ce6f 00 00 10000000 00000000")
@@ -315,9 +320,9 @@ def test_a_crash_over_what_stands_behind_a_damage_that_apache_kafka_does_not_see
     packed = gzip.compress(inner, mtime=0)
     wrapper = bytes(8) + struct.pack(">iIBBii", 14 + len(packed), 0, 0, 1, -1, len(packed)) + packed
     for data, asked in ((aborted, listed), (wrapper, {})):
-        assert Kind.CRASH in fetch_of(data + KEY_BEYOND, catalog, **asked).disputed
-        assert Kind.CRASH not in fetch_of(data, catalog, **asked).disputed
-    assert Kind.CRASH not in fetch_of(aborted + KEY_BEYOND, catalog).disputed
+        assert VerdictKind.CRASH in fetch_of(data + KEY_BEYOND, catalog, **asked).disputed
+        assert VerdictKind.CRASH not in fetch_of(data, catalog, **asked).disputed
+    assert VerdictKind.CRASH not in fetch_of(aborted + KEY_BEYOND, catalog).disputed
 
 
 @pytest.mark.parametrize(
@@ -352,11 +357,11 @@ def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog
     there = {member.name for member in message.members if 0 in member.versions}
     assert all(case.op == "encode" and case.note == "a value of another version" for case in cases)
     assert all(case.request["value"].keys() - there for case in cases)
-    assert {type(case.expect) for case in cases} >= {Refuses, Writes}
-    held = [case.request["value"] for case in cases if isinstance(case.expect, Writes)]
+    assert {type(case.expect) for case in cases} >= {ExpectRejection, ExpectBytes}
+    held = [case.request["value"] for case in cases if isinstance(case.expect, ExpectBytes)]
     assert {value["Timeout"] for value in held} == {5000}
     assert any(value["Hint"] for value in held)
-    lost = next(case for case in cases if isinstance(case.expect, Refuses))
+    lost = next(case for case in cases if isinstance(case.expect, ExpectRejection))
     assert lost.requirement == "definitions.non-ignorable-non-default-error"
 
 
@@ -371,7 +376,7 @@ def test_an_unsupported_version_is_answered_in_version_0_alone(version, error, c
 @pytest.mark.once
 def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog):
     cases = [case for case in generated_cases(TYPES, 100, 0, catalog) if case.op == "encode"]
-    asked = {case.type for case in cases if isinstance(case.expect, Refuses)}
+    asked = {case.type for case in cases if isinstance(case.expect, ExpectRejection)}
     assert {"INT8", "INT64", "UINT32", "VARINT", "VARLONG", "UNSIGNED_VARINT", "STRING", "COMPACT_BYTES"} < asked
     assert {"TAGGED_FIELDS", "ARRAY<INT32>", "COMPACT_ARRAY<COMPACT_STRING>"} < asked
 
@@ -531,7 +536,7 @@ def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog
 @pytest.mark.once
 def test_fetches_meet_aborted_and_open_transactions_gaps_tails_damage_and_both_isolations(catalog):
     cases = list(generated_cases(("READ",), 400, 0, catalog))
-    views = [case.expect.view for case in cases if isinstance(case.expect, Delivers)]
+    views = [case.expect.view for case in cases if isinstance(case.expect, ExpectConsumerView)]
     assert {case.type for case in cases} == {"LOG"}
     assert {case.request["isolation"] for case in cases} == {"read_committed", "read_uncommitted"}
     assert {rule for view in views for rule in view.hidden.values()} == {
@@ -553,13 +558,13 @@ def test_a_damaged_case_names_its_mutation_and_only_that(catalog):
     assert {"cut", "overlong-varint"} <= {case.mutation for case in cases}
     assert not any(case.note for case in cases)
     assert {case.comment for case in cases} == {case.mutation and f"mutation: {case.mutation}" for case in cases}
-    assert {case.kind for case in cases} == {CaseKind.GENERATED}
+    assert {case.kind for case in cases} == {CaseOrigin.GENERATED}
 
 
 def test_no_fetch_begins_beyond_all_there_is(catalog):
     # Apache Kafka's consumer answers it with the end of the log, below the fetch.
     for case in generated_cases(("READ",), 300, 1, catalog):
-        if not case.mutation and isinstance(case.expect, Delivers):
+        if not case.mutation and isinstance(case.expect, ExpectConsumerView):
             assert case.expect.view.fetch_offset < case.expect.view.next_offset
 
 
@@ -571,7 +576,7 @@ def test_conversions_go_up_and_down_and_are_refused_where_there_is_none(catalog)
         (2, False),
         (2, True),
     }
-    assert any(isinstance(case.expect, Refuses) for case in cases)
+    assert any(isinstance(case.expect, ExpectRejection) for case in cases)
 
 
 def test_sequences_meet_every_answer(catalog):

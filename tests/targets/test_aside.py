@@ -10,7 +10,7 @@ from itertools import chain
 import psutil
 import pytest
 
-from conformance.cases.model import Accepted, Broke
+from conformance.cases.model import Accepted, NoAnswer
 from conformance.process.child_process import TargetProcess
 from conformance.process.errors import Silent
 from conformance.process.fork_server import WarmStart
@@ -75,7 +75,7 @@ def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(se
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
     assert isinstance(ahead[1], Asked)
     assert ahead[1].outcome is None
-    assert ahead[1].awaited() == Broke("timeout", TIMEOUT)
+    assert ahead[1].awaited() == NoAnswer("timeout", TIMEOUT)
 
 
 @pytest.mark.once
@@ -86,9 +86,9 @@ def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores
     assert {priority for process in followers for priority in priorities(process)} == {19}
     assert 19 not in priorities(leader)
     assert flat(in_order([ahead])) == [
-        Broke("timeout", TIMEOUT),
+        NoAnswer("timeout", TIMEOUT),
         accepted(2),
-        *[Broke("timeout", TIMEOUT + BESIDE)] * 2,
+        *[NoAnswer("timeout", TIMEOUT + BESIDE)] * 2,
     ]
 
 
@@ -109,7 +109,7 @@ def test_what_follows_stands_still_after_a_moment_until_the_first_one_is_given_u
         running._aside.look()
     assert psutil.STATUS_STOPPED in states[follower]
     assert psutil.STATUS_STOPPED not in states[leader]
-    assert flat(in_order([ahead])) == [Broke("timeout", TIMEOUT), Broke("timeout", TIMEOUT + BESIDE)]
+    assert flat(in_order([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
 
 
 def test_what_follows_stands_still_after_a_moment_however_much_else_is_asked(session):
@@ -163,7 +163,7 @@ def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_
 @pytest.mark.once
 def test_those_that_are_not_alike_have_their_time_each(session):
     ahead = session(SPINS).ask([question(1, "read a.b"), question(3, "read a.c"), question(5)])
-    assert [*ahead] == [Broke("timeout", TIMEOUT)] * 3
+    assert [*ahead] == [NoAnswer("timeout", TIMEOUT)] * 3
 
 
 def test_where_the_first_answers_after_all_none_that_is_like_it_is_blamed(session):

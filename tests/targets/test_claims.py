@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from conformance.cases.model import Unsupported
-from conformance.cases.packed_cases import LazyCases, PackedCases
+from conformance.cases.packed_cases import LazyCases, SerializedCases
 from conformance.targets import protocol, reference
 from conformance.targets.claims import ClaimedTarget
 
@@ -48,7 +48,7 @@ def cases(catalog):
 
 
 def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases):
-    packed = put(PackedCases(cases), None)
+    packed = put(SerializedCases(cases), None)
     assert packed == put(cases, None)
     assert ["definition" in request for request in packed] == [True, False, False, False, True]
     assert packed[0]["definition"] == cases[0].wire.message.source
@@ -57,4 +57,4 @@ def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases)
 
 def test_a_target_with_messages_of_its_own_gets_the_request_as_it_is(cases):
     has_it = {"MetadataRequest": protocol.Versions(0, 13), "MetadataResponse": protocol.Versions(0, 13)}
-    assert put(PackedCases(cases[:4]), has_it) == put(cases[:4], has_it) == [case.request for case in cases[:4]]
+    assert put(SerializedCases(cases[:4]), has_it) == put(cases[:4], has_it) == [case.request for case in cases[:4]]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance.cases.model import Accepted, Kind
+from conformance.cases.model import Accepted, VerdictKind
 from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.protocol import Door, ProtocolError, description
@@ -96,7 +96,7 @@ def results(catalog, target, *ids):
 def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
     target = Wrong(via={"decode VARINT": "unused: VarInt32.decode"})
     (result,) = results(catalog, target, "varint/minus-1")
-    assert result.verdict.kind is Kind.SKIP
+    assert result.verdict.kind is VerdictKind.SKIP
     assert result.verdict.detail == "not judged: nothing runs through VarInt32.decode"
     assert target.asked == []
 
@@ -104,5 +104,5 @@ def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
 def test_a_failure_names_the_door_at_which_it_was_found(catalog):
     target = Wrong(via={"decode VARINT": "public: poll > decode_varint"})
     wrong, skipped = results(catalog, target, "varint/minus-1", "varint/minus-1:encode")
-    assert (wrong.verdict.kind, wrong.via) == (Kind.FAIL, "public: poll > decode_varint")
-    assert (skipped.verdict.kind, skipped.via) == (Kind.SKIP, "")
+    assert (wrong.verdict.kind, wrong.via) == (VerdictKind.FAIL, "public: poll > decode_varint")
+    assert (skipped.verdict.kind, skipped.via) == (VerdictKind.SKIP, "")

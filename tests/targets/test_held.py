@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from conformance.cases.model import Accepted, Refused
+from conformance.cases.model import Accepted, Rejected
 from conformance.process.launcher import Launch
 from conformance.targets.large_answers import LARGE, HeldAnswer, held, memory_of
 from conformance.targets.limits import Allowance
@@ -33,11 +33,11 @@ def test_a_large_answer_that_says_the_same_again_and_again_takes_little_memory()
 
 
 def test_answers_that_are_objects_take_a_multiple_of_their_bytes_and_others_nothing():
-    assert memory_of([Accepted(ANSWER, 100), Refused("malformed"), Accepted(ANSWER, 1)]) == 10 * 101
+    assert memory_of([Accepted(ANSWER, 100), Rejected("malformed"), Accepted(ANSWER, 1)]) == 10 * 101
 
 
 def test_other_outcomes_are_held_as_they_are():
-    for outcome, size in ((Accepted(ANSWER, LARGE), LARGE), (Refused("malformed"), LARGE + 1)):
+    for outcome, size in ((Accepted(ANSWER, LARGE), LARGE), (Rejected("malformed"), LARGE + 1)):
         assert held(size, lambda outcome=outcome: outcome) is outcome
 
 
@@ -46,14 +46,14 @@ def test_one_large_answer_is_looked_at_at_a_time():
 
     def reader():
         read.set()
-        held(LARGE + 1, lambda: order.append("read") or Refused("malformed"))
+        held(LARGE + 1, lambda: order.append("read") or Rejected("malformed"))
 
     thread = threading.Thread(target=reader)
     with held(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1)).whole():
         thread.start()
         read.wait()
         thread.join(0.2)
-        held(LARGE, lambda: Refused("malformed"))  # a small one waits for none
+        held(LARGE, lambda: Rejected("malformed"))  # a small one waits for none
         order.append("judged")
     thread.join()
     assert order == ["judged", "read"]
@@ -65,7 +65,7 @@ def test_a_large_answer_that_cannot_be_read_leaves_the_way_free():
 
     with pytest.raises(ValueError, match="not JSON"):
         held(LARGE + 1, broken)
-    assert held(LARGE + 1, lambda: Refused("malformed")) == Refused("malformed")
+    assert held(LARGE + 1, lambda: Rejected("malformed")) == Rejected("malformed")
 
 
 def test_requests_are_made_only_as_there_is_room_for_them():

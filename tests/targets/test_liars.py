@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.cases.operations import WHOLE_LOG
 from conformance.catalog.catalog import select
 from conformance.process.launcher import Launch
@@ -25,7 +25,7 @@ from conformance.targets.limits import Allowance
 from conformance.targets.target import TargetSpec
 
 ROOT = Path(__file__).parent.parent.parent
-BAD = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
+BAD = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT, VerdictKind.PROTOCOL)
 THE_ONE = "varint/63"
 
 
@@ -71,7 +71,7 @@ def escapes(liar, record):
     passed = [
         result.case.id
         for result in record.results
-        if isinstance(result.case.expect, liar.never_passes) and result.verdict.kind is Kind.PASS
+        if isinstance(result.case.expect, liar.never_passes) and result.verdict.kind is VerdictKind.PASS
     ]
     unsaid = [] if liar.problem in record.problem and bool(liar.problem) == bool(record.problem) else [liar.problem]
     return [*(set(liar.caught) - catches(record.results)), *passed, *unsaid, *beside(liar, record)]
@@ -102,9 +102,9 @@ def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
     cases = select(catalog.cases.values(), ["type:VARINT"])
     wrong_size = judged(LIARS["wrong-size"], cases, catalog, traces.env)
     for wanted in (
-        Catch(Kind.FAIL, "varint.max-five-bytes"),
-        Catch(Kind.CRASH, "varint.examples"),
-        Catch(Kind.FAIL, "varint.examples", "should"),
+        Catch(VerdictKind.FAIL, "varint.max-five-bytes"),
+        Catch(VerdictKind.CRASH, "varint.examples"),
+        Catch(VerdictKind.FAIL, "varint.examples", "should"),
     ):
         assert escapes(replace(LIARS["wrong-size"], caught=(wanted,)), wrong_size) == [wanted]
     assert escapes(replace(LIARS["wrong-size"], caught=(), problem="dies"), wrong_size) == ["dies"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.cases.model import Broke
+from conformance.cases.model import NoAnswer
 from conformance.process import supervisor
 from conformance.process.child_process import TargetProcess
 from conformance.process.launcher import Launch
@@ -220,6 +220,6 @@ for request in requests():
 """
     with Session(launch(body), Allowance(timeout=30, memory=200 << 20)) as session:
         (outcome,) = session.ask([QUESTION])
-    assert isinstance(outcome, Broke)
+    assert isinstance(outcome, NoAnswer)
     assert (outcome.how, outcome.unprovoked) == ("memory", True)
     assert not is_anything_left(tmp_path)

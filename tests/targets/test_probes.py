@@ -3,8 +3,8 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Kind, Unsupported
-from conformance.cases.packed_cases import AsDue
+from conformance.cases.model import Unsupported, VerdictKind
+from conformance.cases.packed_cases import AcceptedAsExpected
 from conformance.codec.message_spec import type_name
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
@@ -16,11 +16,11 @@ from conformance.targets.probes import claim_verdict, probe_case, probes_for
 @pytest.mark.parametrize(
     ("op", "name", "kind"),
     [
-        ("encode", "MESSAGE<MetadataRequest,1>", Kind.PASS),
-        ("size", "MESSAGE<MetadataRequest,1>", Kind.PASS),
-        ("decode", "MESSAGE<MetadataRequest,1>", Kind.PROTOCOL),
-        ("encode", "VARINT", Kind.PROTOCOL),
-        ("decode", "VARINT", Kind.PROTOCOL),
+        ("encode", "MESSAGE<MetadataRequest,1>", VerdictKind.PASS),
+        ("size", "MESSAGE<MetadataRequest,1>", VerdictKind.PASS),
+        ("decode", "MESSAGE<MetadataRequest,1>", VerdictKind.PROTOCOL),
+        ("encode", "VARINT", VerdictKind.PROTOCOL),
+        ("decode", "VARINT", VerdictKind.PROTOCOL),
     ],
 )
 def test_unsupported_disproves_a_claim_but_for_one_message_of_many_that_cannot_be_written(op, name, kind):
@@ -40,15 +40,15 @@ def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it():
         def ask(self, cases):
             for case in cases:
                 is_header = case.type.startswith("MESSAGE<ResponseHeader")
-                yield Unsupported("no headers") if is_header else AsDue()
+                yield Unsupported("no headers") if is_header else AcceptedAsExpected()
 
     types = [type_name("ResponseHeader", 1), type_name("HeartbeatResponse", 0), type_name("ResponseHeader", 0)]
     cases = [probe_case("decode", shipped_types().wire(name)) for name in types]
     target = ClaimedTarget(Target())
     [(answer, verdict)] = target.disprove(cases)
-    assert (answer.case.type, verdict.kind) == (types[0], Kind.PROTOCOL)
+    assert (answer.case.type, verdict.kind) == (types[0], VerdictKind.PROTOCOL)
     found = [answer.outcome for answer in target.ask(cases)]
-    assert isinstance(found[1], AsDue)
+    assert isinstance(found[1], AcceptedAsExpected)
     reason = "the claim to decode MESSAGE<ResponseHeader{}> was disproved at the start"
     assert [found[0].reason, found[2].reason] == [reason.format(",1"), reason.format(",0")]
 

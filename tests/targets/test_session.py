@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.model import Accepted, Broke, Refused, Unsupported
+from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported
 from conformance.errors import CannotStart
 from conformance.process import process_tree
 from conformance.process.child_process import FAREWELL, TargetProcess
@@ -70,7 +70,7 @@ def until(true):
 
 
 def broken(outcomes):
-    return {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, Broke)}
+    return {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, NoAnswer)}
 
 
 def honestly(numbers):
@@ -88,7 +88,7 @@ def honest(outcomes):
 def test_of_many_in_flight_the_one_that_kills_is_blamed(killer, session, tmp_path):
     outcomes = list(session(LOGS + f"    if number == {killer}: os._exit(5)\n" + ANSWERS).ask(questions(100)))
     assert list(broken(outcomes)) == [killer]
-    assert outcomes[killer] == Broke("crash", "exited with status 5")
+    assert outcomes[killer] == NoAnswer("crash", "exited with status 5")
     assert honest(outcomes) == [number for number in range(100) if number != killer]
     assert max(asked(tmp_path).values()) <= 2
 
@@ -103,7 +103,7 @@ def test_several_that_kill_are_each_blamed(session, tmp_path):
 
 def test_one_that_is_never_answered_is_blamed_for_the_time(session):
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(20)))
-    assert broken(outcomes) == {5: Broke("timeout", "no answer within 1 s")}
+    assert broken(outcomes) == {5: NoAnswer("timeout", "no answer within 1 s")}
     assert len(honest(outcomes)) == 19
 
 
@@ -125,14 +125,14 @@ def test_an_answer_that_breaks_no_line_costs_no_restart(session, tmp_path):
 def test_a_crash_that_the_adapter_caught_costs_no_restart(session, tmp_path):
     body = LOGS + '    if number == 5: say(request, crash="NullPointerException"); continue\n' + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
-    assert broken(outcomes) == {5: Broke("crash", "NullPointerException")}
+    assert broken(outcomes) == {5: NoAnswer("crash", "NullPointerException")}
     assert asked(tmp_path) == Counter(range(20))
 
 
 @pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
 def test_a_death_names_its_signal_where_that_has_a_name(number, name, session):
     (outcome,) = session(f"for request in requests(): os.kill(os.getpid(), {number})\n").ask(questions(1))
-    assert outcome == Broke("crash", f"died of {name}")
+    assert outcome == NoAnswer("crash", f"died of {name}")
 
 
 # --- none is to blame alone ---------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_the_silent_are_waited_for_together_and_the_others_are_asked_meanwhile(s
         + ANSWERS
     )
     outcomes = list(session(body, timeout=3).ask(questions(9)))
-    assert broken(outcomes) == dict.fromkeys((3, 4, 6), Broke("timeout", "no answer within 3 s"))
+    assert broken(outcomes) == dict.fromkeys((3, 4, 6), NoAnswer("timeout", "no answer within 3 s"))
     assert honest(outcomes) == [0, 1, 2, 5, 7, 8]
     steps = (tmp_path / "silent").read_text().splitlines()
     # In a row until the first silence; then each alone, past those that are waited for.
@@ -539,7 +539,7 @@ def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(se
     outcomes = []
     with pytest.raises(CannotStart, match=r"could not be started in 3 attempts: .*gone for good"):
         outcomes.extend(session(body).ask(questions(20)))
-    assert outcomes == [*honestly(range(5)), Broke("crash", "exited with status 1")]
+    assert outcomes == [*honestly(range(5)), NoAnswer("crash", "exited with status 1")]
 
 
 @pytest.mark.parametrize(
@@ -641,9 +641,9 @@ for request in requests():
     ("line", "outcome"),
     [
         (b'{"id":1,"ok":true,"value":63}', Accepted({"value": 63})),
-        (b'{"id":1,"ok":false,"error":"corrupt","message":"crc"}', Refused("corrupt", "crc")),
+        (b'{"id":1,"ok":false,"error":"corrupt","message":"crc"}', Rejected("corrupt", "crc")),
         (b'{"id":1,"unsupported":"not yet"}', Unsupported("not yet")),
-        (b'{"id":1,"crash":"TypeError"}', Broke("crash", "TypeError")),
+        (b'{"id":1,"crash":"TypeError"}', NoAnswer("crash", "TypeError")),
         (b'{"id":1,"ok":true,"value":"a\\udcffb"}', Accepted({"value": "a\ufffd\ufffd\ufffdb"})),
         (b'{"id":1,"ok":true,"value":"\\ud83d\\ude00"}', Accepted({"value": "\U0001f600"})),
     ],

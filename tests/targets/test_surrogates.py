@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, AnyOf, CaseKind, Kind, Refused, Verdict, Writes
+from conformance.cases.model import Accepted, CaseOrigin, ExpectAnyOf, ExpectBytes, Rejected, Verdict, VerdictKind
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import FileError
@@ -45,32 +45,35 @@ def case(catalog):
 
 @pytest.mark.parametrize("written", ["0003613f62", "000561efbfbd62", "00026162"])
 def test_text_in_the_place_of_the_surrogate_is_right(case, written):
-    assert judge(case, Accepted({"hex": written})).kind is Kind.EITHER
+    assert judge(case, Accepted({"hex": written})).kind is VerdictKind.EITHER
 
 
 @pytest.mark.parametrize("written", ["000561eda08062", "0004613f62", "000261d862", "00056100d80062"])
 def test_what_is_not_utf_8_is_wrong_and_so_is_a_length_that_does_not_fit(case, written):
     verdict = judge(case, Accepted({"hex": written}))
-    assert (verdict.kind, verdict.requirement or case.requirement) == (Kind.FAIL, "utf8.encoded-valid")
+    assert (verdict.kind, verdict.requirement or case.requirement) == (VerdictKind.FAIL, "utf8.encoded-valid")
 
 
 def test_to_refuse_it_is_right(case):
-    assert judge(case, Refused("invalid-value")).kind is Kind.EITHER
+    assert judge(case, Rejected("invalid-value")).kind is VerdictKind.EITHER
 
 
 def test_a_batch_whose_lengths_do_not_fit_breaks_the_requirement_of_the_surrogate(catalog):
     case = catalog.cases["header/key-lone-surrogate-unwritable"]
     verdict = judge(case, Accepted({"hex": "20000000026b02760204683f0278"}))
-    assert (verdict.kind, verdict.requirement or case.requirement) == (Kind.FAIL, "header.key-surrogate-unwritable")
+    assert (verdict.kind, verdict.requirement or case.requirement) == (
+        VerdictKind.FAIL,
+        "header.key-surrogate-unwritable",
+    )
 
 
 def test_any_bytes_are_right_where_the_rest_of_the_value_has_more_encodings_than_one(catalog):
     value = {"baseOffset": 0, "compression": "gzip", "records": [{"headers": [{"key": HALF, "value": None}]}]}
     batch = catalog.cases["batch/record-header-key-lone-surrogate-unwritable"]
-    assert all(reading.ignoring == (12, 16) for reading in batch.expect.readings if isinstance(reading, Writes))
+    assert all(reading.ignoring == (12, 16) for reading in batch.expect.readings if isinstance(reading, ExpectBytes))
     whole = {**batch.request["value"], **value}
     whole["records"] = [{**batch.request["value"]["records"][0], **value["records"][0]}]
-    assert ad_hoc_case("encode", codec.wire("RECORD_BATCH"), {"value": whole}, catalog).expect == AnyOf()
+    assert ad_hoc_case("encode", codec.wire("RECORD_BATCH"), {"value": whole}, catalog).expect == ExpectAnyOf()
 
 
 # --- as text ------------------------------------------------------------------------------------------
@@ -118,8 +121,8 @@ def test_json_text_in_a_vector_file(tmp_path):
 
 def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
     wire = codec.wire("STRING")
-    case = ad_hoc_case("encode", wire, {"value": HALF}, catalog, kind=CaseKind.SHRUNK)
-    result = Result("mine", case, Accepted({"hex": "0003eda080"}), Verdict(Kind.FAIL, "wrong"), "must")
+    case = ad_hoc_case("encode", wire, {"value": HALF}, catalog, kind=CaseOrigin.SHRUNK)
+    result = Result("mine", case, Accepted({"hex": "0003eda080"}), Verdict(VerdictKind.FAIL, "wrong"), "must")
     run = TargetRun("mine", shrunk=[Shrunk(result, 1, "gen/4/STRING/0/1")])
     (path,) = save_all([run], tmp_path, Outputs())
     assert "!json '\"a\\ud800b\"'" in path.read_text()

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from traps import Traps
 
-from conformance.cases.model import Accepted, Broke
+from conformance.cases.model import Accepted, NoAnswer
 from conformance.errors import CannotStart
 from conformance.process.child_process import TargetProcess
 from conformance.process.fork_server import WarmStart
@@ -77,7 +77,7 @@ def outcomes(launch, *numbers, warm=True, **allowed):
 
 def test_however_often_it_dies_it_is_loaded_twice_and_each_process_begins_anew(launch, tmp_path):
     found = outcomes(launch("os._exit(5)"), 0, 1, 2, 3, 4, 5, 6)
-    assert found[1::2] == [Broke("crash", "exited with status 5")] * 3
+    assert found[1::2] == [NoAnswer("crash", "exited with status 5")] * 3
     assert found[::2] == [Accepted({"value": [number], "consumed": 1}) for number in (0, 2, 4, 6)]
     assert loaded(tmp_path) == 2
 
@@ -89,7 +89,7 @@ def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
         sessions = [target._first, *(Session(target._launch, Allowance(), target._warm) for _ in range(2))]
         for session in sessions:
             for each in questions(1, 3):
-                assert list(session.ask([each])) == [Broke("crash", "exited with status 5")]
+                assert list(session.ask([each])) == [NoAnswer("crash", "exited with status 5")]
             assert list(session.ask(questions(2))) == [Accepted({"value": [2], "consumed": 1})]
         for session in sessions[1:]:
             session.finish()
@@ -176,7 +176,7 @@ def test_the_shim_imports_nothing_from_the_folder_of_a_module_that_it_forks(laun
     traps = Traps(tmp_path, ("select", "socket", "traceback"))
     interrupts = "os._exit(5) if len(open(HERE + '/loaded').read()) < 2 else os.kill(os.getpid(), signal.SIGINT)"
     found = outcomes(launch(f"{interrupts}; time.sleep(60)"), 1, 3)
-    assert found[-1] == Broke("crash", "died of SIGINT; standard error ends: KeyboardInterrupt")
+    assert found[-1] == NoAnswer("crash", "died of SIGINT; standard error ends: KeyboardInterrupt")
     assert loaded(tmp_path) == 2
     assert traps.imported == []
 
@@ -211,7 +211,7 @@ STATE = {
 @pytest.mark.parametrize("more", STATE.values(), ids=STATE)
 def test_a_module_that_holds_what_processes_would_share_is_not_forked(more, launch, tmp_path):
     found = outcomes(launch("os._exit(5)", more), 1, 3, 5)
-    assert found == [Broke("crash", "exited with status 5")] * 3
+    assert found == [NoAnswer("crash", "exited with status 5")] * 3
     # As a program twice for each question, and once to find out that it cannot be forked.
     assert loaded(tmp_path) == 2 * 3 + 1
 
@@ -220,6 +220,6 @@ def test_a_parent_that_is_killed_costs_no_answer(launch, tmp_path):
     keepers_parent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
     deed = f"loads = len(open(HERE + '/loaded').read()); loads == 2 and os.kill({keepers_parent}, 9); os._exit(5)"
     found = outcomes(launch(deed), 0, 1, 2, 3, 4)
-    assert [type(outcome) for outcome in found] == [Accepted, Broke, Accepted, Broke, Accepted]
+    assert [type(outcome) for outcome in found] == [Accepted, NoAnswer, Accepted, NoAnswer, Accepted]
     # As a program, as the parent, and from then on as a program.
     assert loaded(tmp_path) == 2 + 3

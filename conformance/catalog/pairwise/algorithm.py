@@ -22,7 +22,7 @@ Pairs = dict[Pair, None]
 """Pairs; a dict, because it keeps its order."""
 
 
-class Asked(NamedTuple):
+class RowRequest(NamedTuple):
     """One question of a row: what its id ends with, the operation, the type, and the parts of the request."""
 
     suffix: str
@@ -40,7 +40,7 @@ class Constraint(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FactorTable:
     """Factors with their levels, and which of these exclude each other."""
 
     factors: dict[str, tuple[str, ...]]
@@ -100,20 +100,20 @@ class Table:
                     self._forbidden[(factor, level), constraint.when] = constraint.why
 
 
-def rows(table: Table, kept: Iterable[Row] = ()) -> list[Row]:
+def rows(table: FactorTable, kept: Iterable[Row] = ()) -> list[Row]:
     """The kept rows and behind them those that are missing, until every pair occurs that one row can have.
 
     A row starts from the first pair that no row has yet, those of levels that mask nothing first. For each further
     factor it takes a level that masks nothing, if there is one; of those the one that adds most new pairs; of several
     such levels the one that was used least, and then the one that is listed first.
     """
-    return _Search(table).extended(kept)
+    return _PairwiseSearch(table).extended(kept)
 
 
-class _Search:
+class _PairwiseSearch:
     """Which pairs no row has yet, and how often each level was used."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FactorTable) -> None:
         self._table = table
         self._todo: Pairs = dict.fromkeys(sorted(table.pairs(), key=lambda pair: sum(map(table.masks, pair))))
         self._used = Counter[Level]()

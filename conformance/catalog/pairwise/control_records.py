@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.catalog.pairwise import builders
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import EPOCH, MARKER_TYPES, MARKER_VALUES, headers, marker_key
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
@@ -19,7 +19,7 @@ _FLAG = ("no", "yes")
 _OWN, _OTHER, _NOBODY = 7, 8, -1
 _PRODUCERS = {"that of the data": _OWN, "another": _OTHER, "none": _NOBODY}
 
-TABLE = Table(
+TABLE = FactorTable(
     {
         "type": tuple(_TYPES),
         "version": tuple(_VERSIONS),
@@ -66,11 +66,11 @@ TABLE = Table(
 )
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The batch of the marker is decoded; then it is fetched between data."""
     base = 10
     marker = builders.batch_bytes(_marker(row, base, number))
-    yield Asked("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
+    yield RowRequest("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
     data, aborted = _before(row, base)
     end = base + (2 if row["records"] == "two" else 1)
     data += marker
@@ -84,7 +84,7 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
         "highWatermark": str(end),
         "aborted": aborted if row["isolation"] == ISOLATIONS[1] else [],
     }
-    yield Asked(":read", "read", "LOG", request)
+    yield RowRequest(":read", "read", "LOG", request)
 
 
 def _before(row: Row, base: int) -> tuple[bytes, list[dict[str, str]]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from conformance.cases.model import Case, CaseKind, NotAsked
+from conformance.cases.model import Case, CaseOrigin, NotTestable
 from conformance.cases.operations import WHOLE_LOG
 from conformance.catalog.case_builder import decode_case, encode_case, log_case
 from conformance.catalog.catalog import Catalog
@@ -28,7 +28,7 @@ from conformance.catalog.pairwise import (
     producer_sequences,
     record_batches,
 )
-from conformance.catalog.pairwise.algorithm import Asked, Row, Table
+from conformance.catalog.pairwise.algorithm import FactorTable, Row, RowRequest
 from conformance.catalog.vector_files import VECTORS
 from conformance.errors import FileError
 
@@ -36,23 +36,23 @@ ROWS = VECTORS / "covering"
 """The folder of the rows."""
 
 
-class Family(Struct, frozen=True):
+class PairwiseSet(Struct, frozen=True):
     """A covering set: its factors, and what is asked by a row with its number."""
 
-    table: Table
-    asked: Callable[[Row, int], Iterator[Asked]]
+    table: FactorTable
+    asked: Callable[[Row, int], Iterator[RowRequest]]
     prefix: str
     """What its ids begin with."""
 
 
 FAMILIES = {
-    "record-batch": Family(record_batches.TABLE, record_batches.asked, PREFIX),
-    "log": Family(fetches.TABLE, fetches.asked, f"{PREFIX}log/"),
-    "marker": Family(control_records.TABLE, control_records.asked, f"{PREFIX}marker/"),
-    "message-set": Family(message_sets.TABLE, message_sets.asked, f"{PREFIX}message-set/"),
-    "message": Family(messages.table(), messages.asked, f"{PREFIX}message/"),
-    "whole-message": Family(full_messages.table(), full_messages.asked, f"{PREFIX}whole-message/"),
-    "sequence": Family(producer_sequences.TABLE, producer_sequences.asked, f"{PREFIX}sequence/"),
+    "record-batch": PairwiseSet(record_batches.TABLE, record_batches.asked, PREFIX),
+    "log": PairwiseSet(fetches.TABLE, fetches.asked, f"{PREFIX}log/"),
+    "marker": PairwiseSet(control_records.TABLE, control_records.asked, f"{PREFIX}marker/"),
+    "message-set": PairwiseSet(message_sets.TABLE, message_sets.asked, f"{PREFIX}message-set/"),
+    "message": PairwiseSet(messages.table(), messages.asked, f"{PREFIX}message/"),
+    "whole-message": PairwiseSet(full_messages.table(), full_messages.asked, f"{PREFIX}whole-message/"),
+    "sequence": PairwiseSet(producer_sequences.TABLE, producer_sequences.asked, f"{PREFIX}sequence/"),
 }
 
 
@@ -72,11 +72,11 @@ def covering_cases(catalog: Catalog, folder: Path = ROWS) -> Iterator[Case]:
     for name, family in FAMILIES.items():
         for number, row in enumerate(numbered_rows(name, folder), 1):
             for asked in family.asked(row, number):
-                with suppress(NotAsked):
+                with suppress(NotTestable):
                     yield _case(f"{family.prefix}{number:03}{asked.suffix}", asked, row, catalog)
 
 
-def _case(identity: str, asked: Asked, row: Row, catalog: Catalog) -> Case:
+def _case(identity: str, asked: RowRequest, row: Row, catalog: Catalog) -> Case:
     """What is asked, and what must come of it by the reference."""
     wire = catalog.types.wire(asked.type)
     if asked.op == "decode":
@@ -87,4 +87,4 @@ def _case(identity: str, asked: Asked, row: Row, catalog: Catalog) -> Case:
         case = encode_case(identity, wire, asked.request["value"], catalog)
     note = "covering set: " + ", ".join(f"{factor} {level}" for factor, level in row.items())
     source = catalog.requirements[case.requirement].source[0]
-    return replace(case, kind=CaseKind.VECTOR, note=note, source=source)
+    return replace(case, kind=CaseOrigin.VECTOR, note=note, source=source)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from conformance.catalog.pairwise import builders
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import (
     CONTENTS,
     EPOCH,
@@ -55,7 +55,7 @@ def _old(words: str, then: dict[str, tuple[str, ...]], why: str) -> Iterator[Con
     return (Constraint(("entry", name), then, why) for name in _OLD if words in name)
 
 
-TABLE = Table(
+TABLE = FactorTable(
     {
         "entry": ("batch", *_OLD),
         "kind": (*_WITH_RECORDS, *_MARKERS, *_WITHOUT_RECORDS, _EMPTIED_MARKER),
@@ -117,14 +117,14 @@ _CUT = 30
 """Bytes of the entry that ends a fetch cut off."""
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The log of a row is fetched."""
     del number
-    log = _Log(row, _BASES[row["base"]])
+    log = _FetchLogBuilder(row, _BASES[row["base"]])
     log.grow()
     fetch = log.base + _AT[row["fetch at"]]
     committed = row["isolation"] == READ_COMMITTED
-    yield Asked(
+    yield RowRequest(
         *("", "read", "LOG"),
         {
             "hex": log.data.hex(),
@@ -137,7 +137,7 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
     )
 
 
-class _Log(Struct):
+class _FetchLogBuilder(Struct):
     """The log of a row as it grows."""
 
     row: Row

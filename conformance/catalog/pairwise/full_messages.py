@@ -12,7 +12,7 @@ from itertools import count
 
 from conformance.cases.model import Value
 from conformance.catalog.pairwise import builders
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import START_MS
 from conformance.catalog.pairwise.messages import both_ways, may_be_null, messages
 from conformance.codec.message_spec import Member, Message, default_of, type_name
@@ -30,7 +30,7 @@ _ONE = 0x3FF0_0000_0000_0000
 """The bits of a FLOAT64 of 1."""
 
 
-def table() -> Table:
+def table() -> FactorTable:
     """Every version of every message, with the ways to fill it that differ."""
     constraints = []
     for name, message in messages().items():
@@ -38,14 +38,14 @@ def table() -> Table:
             ways = _ways(message, version)
             why = f"that is another way to fill {name} {version}"
             constraints.append(Constraint(("message", f"{name} {version}"), {"fields": ways}, why))
-    return Table({"message": tuple(one.when[1] for one in constraints), "fields": _FIELDS}, constraints)
+    return FactorTable({"message": tuple(one.when[1] for one in constraints), "fields": _FIELDS}, constraints)
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The message of a row is decoded and encoded."""
     del number
     name, _, version = row["message"].partition(" ")
-    value = _Filled(messages()[name], int(version), row["fields"]).structure(name)
+    value = _FullMessageBuilder(messages()[name], int(version), row["fields"]).structure(name)
     yield from both_ways(type_name(name, int(version)), value)
 
 
@@ -55,13 +55,13 @@ def _ways(message: Message, version: int) -> tuple[str, ...]:
     for way in _FIELDS:
         if way == _DEFAULT and not message.name.endswith("Request"):
             continue
-        value = _Filled(message, version, way).structure(message.name)
+        value = _FullMessageBuilder(message, version, way).structure(message.name)
         if value not in values.values():
             values[way] = value
     return tuple(values)
 
 
-class _Filled:
+class _FullMessageBuilder:
     """A value of a message in a version; the numbers in it are all different."""
 
     def __init__(self, message: Message, version: int, fields: str) -> None:

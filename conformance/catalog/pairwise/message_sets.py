@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.catalog.pairwise import builders
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import CONTENTS, START_MS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
@@ -21,7 +21,7 @@ _STEPS = {"without gaps": 1, "with gaps": 3}
 _BASES = {"0": 0, "5": 5, "beyond 2^40": (1 << 40) + 3}
 _CUT = 20
 
-TABLE = Table(
+TABLE = FactorTable(
     {
         "wrapper": (_PLAIN, "gzip", "snappy", "lz4"),
         "magic": ("1", "0"),
@@ -87,7 +87,7 @@ TABLE = Table(
 )
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The set of a row is decoded, if it has no batch; then it is fetched."""
     del number
     first = _BASES[row["first offset"]]
@@ -101,11 +101,11 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
         further = _message(1, end, START_MS)
         data += further[:_CUT] if "cut" in behind else further
     if behind != "a batch":
-        yield Asked("", "decode", "MESSAGE_SET", {"hex": data.hex()})
+        yield RowRequest("", "decode", "MESSAGE_SET", {"hex": data.hex()})
     at = {"the first": first, "inside": offsets[0] + 1, "the last": offsets[-1]}[row["fetch at"]]
     last = end + (behind in ("a batch", "a message"))
     request = {"hex": data.hex(), "isolation": ISOLATIONS[0], "fetchOffset": str(at), "highWatermark": str(last)}
-    yield Asked(":read", "read", "LOG", {**request, "aborted": []})
+    yield RowRequest(":read", "read", "LOG", {**request, "aborted": []})
 
 
 def _message(magic: int, offset: int, stamp: int) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from conformance import codec
 from conformance.cases.model import Value
 from conformance.catalog.pairwise import builders
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import START_MS
 from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of, type_name
 from conformance.codec.primitives import PRIMITIVES
@@ -37,7 +37,7 @@ def messages() -> dict[str, Message]:
     return {name: message for name, message in shipped_types().messages.items() if message.valid}
 
 
-def table() -> Table:
+def table() -> FactorTable:
     """Every message with every version it has, its flexible versions apart, and the turn of its fields."""
     levels = {
         f"{name}{suffix}": tuple(str(version) for version in message.valid if (version in message.flexible) == flexible)
@@ -46,7 +46,7 @@ def table() -> Table:
     }
     levels = {name: versions for name, versions in levels.items() if versions}
     every = sorted({int(version) for versions in levels.values() for version in versions})
-    return Table(
+    return FactorTable(
         {"message": tuple(levels), "version": tuple(map(str, every)), "turn": _TURNS},
         tuple(
             Constraint(("message", name), {"version": versions}, f"it is not a version of {name}")
@@ -55,21 +55,21 @@ def table() -> Table:
     )
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The message of a row is decoded and encoded."""
     del number
     message, version = messages()[row["message"].removesuffix(_FLEXIBLE)], int(row["version"])
-    value = Shaped(message, version).structure(message.name, int(row["turn"]))
+    value = RotatingFieldValues(message, version).structure(message.name, int(row["turn"]))
     if row["turn"] == _WITH_UNKNOWN_TAGS and version in message.flexible:
         value = {**value, UNKNOWN: _TAGS}
     yield from both_ways(type_name(message.name, version), value)
 
 
-def both_ways(name: str, value: Value) -> Iterator[Asked]:
+def both_ways(name: str, value: Value) -> Iterator[RowRequest]:
     """The value of a message, to be decoded and to be encoded."""
     wire = shipped_types().wire(name)
-    yield Asked("", "decode", name, {"hex": codec.encode(wire, value).hex()})
-    yield Asked(":encode", "encode", name, {"value": wire.notation.render(value)})
+    yield RowRequest("", "decode", name, {"hex": codec.encode(wire, value).hex()})
+    yield RowRequest(":encode", "encode", name, {"value": wire.notation.render(value)})
 
 
 def may_be_null(member: Member, version: int) -> bool:
@@ -77,7 +77,7 @@ def may_be_null(member: Member, version: int) -> bool:
     return version in member.nullable and (member.is_array or member.type != "uuid")
 
 
-class Shaped:
+class RotatingFieldValues:
     """Values of a message in a version whose fields have their shapes in turn."""
 
     def __init__(self, message: Message, version: int) -> None:

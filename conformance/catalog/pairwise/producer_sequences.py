@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.codec.derived_fields import Values
 from conformance.semantics.producer_state import next_sequence
 
@@ -18,7 +18,7 @@ _GAPS = {"a gap of one": 1, "a gap of a hundred": 100}
 _REPEATS = {"repeats the last": 1, "repeats the one before": 2, "repeats the fifth": 5}
 _OLDER, _NEWER, _NEWER_BEHIND = "an older epoch", "a newer epoch from 0", "a newer epoch from 7"
 
-TABLE = Table(
+TABLE = FactorTable(
     {
         "producer": tuple(_PRODUCERS),
         "epoch": tuple(_EPOCHS),
@@ -43,13 +43,13 @@ TABLE = Table(
 )
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The batches of a row are sent one after the other."""
     del number
     batches = _sent(row)
     event = _event(row, batches)
     batches += [*_between(row), event, *_afterwards(row, batches, event)]
-    yield Asked("", "sequence", "LOG", {"batches": batches})
+    yield RowRequest("", "sequence", "LOG", {"batches": batches})
 
 
 def _batch(producer: int, epoch: int, first: int, count: int) -> Values:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
@@ -147,14 +147,14 @@ CONSTRAINTS = (
         "the first record's timestamp is the base, so the only record of a batch has the delta 0",
     ),
 )
-TABLE = Table(FACTORS, CONSTRAINTS)
+TABLE = FactorTable(FACTORS, CONSTRAINTS)
 
 # --- batches ------------------------------------------------------------------------------------------
 
 
-def asked(row: Row, number: int) -> Iterator[Asked]:
+def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The batch of a row is decoded."""
-    yield Asked("", "decode", "RECORD_BATCH", {"hex": batch(row, number)[0].hex()})
+    yield RowRequest("", "decode", "RECORD_BATCH", {"hex": batch(row, number)[0].hex()})
 
 
 def batch(row: Row, number: int) -> tuple[bytes, Values]:

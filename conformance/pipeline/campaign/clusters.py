@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from conformance.cases.model import LEVELS, Kind
+from conformance.cases.model import LEVELS, VerdictKind
 from conformance.pipeline.campaign.rows import Row
 from conformance.runner.known_failures import Known
 from conformance.runner.results import Tally
@@ -55,7 +55,7 @@ class Clusters(Struct, frozen=True):
 
     by_target: dict[str, list[Cluster]] = field(default_factory=dict)
     """The most serious level first, within a level the largest cluster."""
-    known: dict[str, Counter[tuple[str, Kind]]] = field(default_factory=dict)
+    known: dict[str, Counter[tuple[str, VerdictKind]]] = field(default_factory=dict)
     """How many failures of a target are known, by level and verdict."""
 
     def of(self, target: str) -> list[Cluster]:
@@ -70,10 +70,10 @@ COLUMNS = ["target", "slice", "id", "size", "cause", *Signature._fields]
 def clusters(failures: Iterable[Row], known: Sequence[Known], names: Mapping[str, str]) -> Clusters:
     """The clusters of failures; those that are known are only counted. `names`: what each target calls itself."""
     by_target: dict[str, dict[Signature, Cluster]] = {}
-    excused: dict[str, Counter[tuple[str, Kind]]] = {}
+    excused: dict[str, Counter[tuple[str, VerdictKind]]] = {}
     for row in failures:
         if _is_known(row, known, names[row["target"]]):
-            excused.setdefault(row["target"], Counter())[row["level"], Kind(row["verdict"])] += 1
+            excused.setdefault(row["target"], Counter())[row["level"], VerdictKind(row["verdict"])] += 1
             continue
         signature, case = _signature(row), Smallest(row["size"], row["slice"], row["id"])
         cluster = by_target.setdefault(row["target"], {}).setdefault(signature, Cluster(signature, case))
@@ -102,10 +102,10 @@ def tallies(counts: Iterable[Row]) -> dict[str, Tally]:
     """The numbers of each target."""
     by_target: dict[str, Tally] = {}
     for row in counts:
-        numbers, kind, count = by_target.setdefault(row["target"], Tally()), Kind(row["verdict"]), row["count"]
+        numbers, kind, count = by_target.setdefault(row["target"], Tally()), VerdictKind(row["verdict"]), row["count"]
         numbers.verdicts[row["level"], kind] += count
         numbers.disputed[row["level"]] += count * row["disputed"]
-        numbers.unobserved += count * (row["unobserved"] and kind is Kind.PASS)
-        if kind is Kind.SKIP:
+        numbers.unobserved += count * (row["unobserved"] and kind is VerdictKind.PASS)
+        if kind is VerdictKind.SKIP:
             numbers.skipped[f"{row['op']} of {row['type']}"] += count
     return by_target

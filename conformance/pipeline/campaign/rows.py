@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.cases.attribution import basis_of
-from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
+from conformance.cases.model import Accepted, Case, NoAnswer, Outcome, Rejected, Verdict, VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.explain import actual_json, expected_json
@@ -37,7 +37,7 @@ class Keys(NamedTuple):
 Row: TypeAlias = dict[str, Any]
 """A row of a table, by column. `tables` has the columns of each table."""
 
-_KEPT_WHOLE = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
+_KEPT_WHOLE = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT, VerdictKind.PROTOCOL)
 
 
 class SliceRows:
@@ -109,7 +109,12 @@ class Rebuilder(Struct, frozen=True):
 
     def _result(self, row: Row) -> Result:
         verdict = Verdict(
-            Kind(row["verdict"]), row["detail"], row["field"], row["requirement"], row["level"], flaky=row["flaky"]
+            VerdictKind(row["verdict"]),
+            row["detail"],
+            row["field"],
+            row["requirement"],
+            row["level"],
+            flaky=row["flaky"],
         )
         requirement, case = self.catalog.requirements.get(row["requirement"]), self._case(row["id"])
         basis, outcome = basis_of(requirement, case) if requirement is not None else "", _outcome(row)
@@ -132,7 +137,7 @@ def _outcome(row: Row) -> Outcome:
     actual = msgspec.json.decode(row["actual"])
     if len(actual) == 1 and set(actual) <= _BROKEN:
         how, detail = actual.popitem()
-        return Broke(how, detail, row["flaky"])
+        return NoAnswer(how, detail, row["flaky"])
     if set(actual) == {"error", "message"}:
-        return Refused(actual["error"], actual["message"])
+        return Rejected(actual["error"], actual["message"])
     return Accepted(actual)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import Cases, Catalog
+from conformance.catalog.catalog import CaseStore, Catalog
 from conformance.definitions.loader import types_with
 from conformance.errors import MachineError
 from conformance.pipeline.campaign.rows import SliceRows
@@ -54,7 +54,7 @@ class Task:
         for name, value in SAFE_PATH.items():
             if os.environ.get(name) == value:
                 del os.environ[name]
-        catalog = Catalog(self.requirements, Cases(), types_with(self.campaign.messages))
+        catalog = Catalog(self.requirements, CaseStore(), types_with(self.campaign.messages))
         with ExitStack() as stack:
             examiners = []
             for target in self.campaign.targets:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import Progress
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
 from conformance.files.atomic import Outputs
@@ -112,7 +112,9 @@ class Summary(Struct, frozen=True):
         rebuilder = Rebuilder(self.work.campaign, self.catalog, self.policy)
         for run in runs:
             run.counted = _with_claims(numbers.get(run.name, Tally()), run.results)
-            run.answered |= any(kind in (Kind.PASS, Kind.EITHER, Kind.FAIL) for _, kind in run.counted.verdicts)
+            run.answered |= any(
+                kind in (VerdictKind.PASS, VerdictKind.EITHER, VerdictKind.FAIL) for _, kind in run.counted.verdicts
+            )
             run.counted.known = failures.known.get(run.name, Counter())
             ids = [cluster.smallest.id for cluster in failures.of(run.name)]
             results = rebuilder.results(failures_of(store.failures, run.name, ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.cases.model import Answer, Broke, Case, Kind, Outcome
+from conformance.cases.model import Answer, Case, NoAnswer, Outcome, VerdictKind
 from conformance.judging.judge import judge
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_faults.append import APPENDS
@@ -49,7 +49,7 @@ def told(lie: Lie, case: Case) -> Outcome:
 
 def heard(answer: Answer) -> Outcome:
     """An answer of a liar as what it did."""
-    return Broke("memory", "took memory without end") if "hoards" in answer else outcome(answer)
+    return NoAnswer("memory", "took memory without end") if "hoards" in answer else outcome(answer)
 
 
 def catches(lie: Lie, requirement: str, level: str, cases: Iterable[Case]) -> Iterator[str]:
@@ -61,5 +61,5 @@ def catches(lie: Lie, requirement: str, level: str, cases: Iterable[Case]) -> It
         verdict = judge(case, told(lie, case))
         charged = case.op != "decode" or verdict.requirement in ("", requirement)
         due = verdict.level in ("", level)
-        if verdict.kind is Kind.CRASH or (verdict.kind is Kind.FAIL and charged and due):
+        if verdict.kind is VerdictKind.CRASH or (verdict.kind is VerdictKind.FAIL and charged and due):
             yield case.id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.cases.model import Due
+from conformance.cases.model import ExpectedResponse
 from conformance.cases.raw_requests import answer_to, due_for
 from conformance.codec.derived_fields import Values
 from conformance.selftest.mutators import Lie
@@ -34,9 +34,9 @@ def _closes(when: Callable[[Values], bool]) -> Lie:
     return _each(lambda frame, row: _CLOSED if when(frame) else row)
 
 
-def _before(due: Due) -> Due:
+def _before(due: ExpectedResponse) -> ExpectedResponse:
     """The same answer in the version before."""
-    return Due(due.name, due.version - 1, due.correlation)
+    return ExpectedResponse(due.name, due.version - 1, due.correlation)
 
 
 def _of_another_version(request: Values, answer: Values) -> Values:
@@ -54,8 +54,8 @@ def _answers_all(request: Values, answer: Values) -> Values:
     return {**answer, "value": [{"hex": answer_to(_first(one)).hex()} if one.must_refuse else row for one, row in rows]}
 
 
-def _first(due: Due) -> Due:
-    return Due(due.name, 0, due.correlation)
+def _first(due: ExpectedResponse) -> ExpectedResponse:
+    return ExpectedResponse(due.name, 0, due.correlation)
 
 
 def _in_another_order(request: Values, answer: Values) -> Values:

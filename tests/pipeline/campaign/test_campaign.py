@@ -19,7 +19,7 @@ from command_line import conformance
 from py4j.protocol import Py4JNetworkError
 from rich.console import Console
 
-from conformance.cases.model import Broke
+from conformance.cases.model import NoAnswer
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import main
 from conformance.errors import FileError
@@ -235,7 +235,7 @@ def test_a_known_failure_of_a_campaign_is_named_by_requirement_and_cause_and_by_
 
 def _as_told(outcome):
     """The outcome; of silence, what else was waited for at the same time depends on the clock and is left out."""
-    return replace(outcome, detail="") if isinstance(outcome, Broke) else outcome
+    return replace(outcome, detail="") if isinstance(outcome, NoAnswer) else outcome
 
 
 def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalog):

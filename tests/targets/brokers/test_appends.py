@@ -6,7 +6,7 @@ import pytest
 from model_broker import OFFERED, ModelBroker, Ways
 from msgspec.structs import replace
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.judging.judge import judge
 from conformance.live_brokers.bridge import BrokerTarget
 from conformance.targets.broker_address import Address
@@ -29,7 +29,7 @@ def test_versions_that_are_not_offered_skip_the_case(catalog):
     with ModelBroker(Ways(offered={**OFFERED, "Produce": (3, 9), "Fetch": (4, 12)})) as broker:
         found = judged(catalog, broker, *OLD_FORMATS, "append/to-fetch-1")
         made = len(broker.logs)
-    assert {one.kind for one in found} == {Kind.SKIP}
+    assert {one.kind for one in found} == {VerdictKind.SKIP}
     assert [one.detail for one in found][::3] == [
         "unsupported: Produce 2 is not offered",
         "unsupported: Fetch 1 is not offered",
@@ -57,7 +57,7 @@ def test_a_broker_that_offers_old_versions_and_takes_no_message_is_asked_once(ca
     with ModelBroker(sends=closes) as broker:
         found = judged(catalog, broker, *OLD_FORMATS, "append/to-fetch-1")
         asked = broker.asked["Produce"]
-    assert [one.kind for one in found] == [Kind.SKIP, Kind.SKIP, Kind.SKIP, Kind.PASS]
+    assert [one.kind for one in found] == [VerdictKind.SKIP, VerdictKind.SKIP, VerdictKind.SKIP, VerdictKind.PASS]
     assert "Produce 2 is offered, and a plain message in it is not taken" in found[0].detail
     # A plain batch, the message that is not taken; for the last case the three batches.
     assert asked == 5
@@ -72,7 +72,7 @@ def test_a_compressed_message_set_that_a_broker_says_it_does_not_know_skips_the_
     ways = Ways(raised=lambda data: looked(data) if data[17] else plain(data))
     with ModelBroker(ways) as broker:
         found = judged(catalog, broker, *OLD_FORMATS)
-    assert [one.kind for one in found] == [Kind.PASS, Kind.SKIP, Kind.SKIP]
+    assert [one.kind for one in found] == [VerdictKind.PASS, VerdictKind.SKIP, VerdictKind.SKIP]
     assert f"what it does not take in Produce 2: error {code}" in found[1].detail
 
 
@@ -82,7 +82,7 @@ def test_topics_that_are_given_are_written_to_in_their_first_partitions_alone(ca
         name = next(name for name, log in broker.logs.items() if log.others)
         found = judged(catalog, broker, "append/beside-wrong-crc", "append/one-record", topics=(name,))
         ends = [log.end for log in broker.logs[name].others.values()]
-    assert [one.kind for one in found] == [Kind.SKIP, Kind.PASS]
+    assert [one.kind for one in found] == [VerdictKind.SKIP, VerdictKind.PASS]
     assert ends == [5, 2]  # as the first client left them: two plain batches each, the case in the first
 
 
@@ -93,4 +93,4 @@ def test_a_connection_that_is_closed_on_a_request_with_damaged_batches_fails_the
 
     with ModelBroker(sends=closes) as broker:
         (found,) = judged(catalog, broker, "append/beside-wrong-crc")
-    assert found.kind is Kind.FAIL
+    assert found.kind is VerdictKind.FAIL

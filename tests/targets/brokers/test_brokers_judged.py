@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from conformance import cli
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.judging.judge import judge
 from conformance.live_brokers import bridge
 from conformance.live_brokers.bridge import BrokerTarget
@@ -81,7 +81,7 @@ def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypa
     asked = BrokerTarget(bundled_broker("kfake").address)
     try:
         for case in (catalog.cases[case] for cases, _ in rows for case in cases):
-            assert judge(case, outcome(asked.answer(case.request))).kind is Kind.TIMEOUT, case.id
+            assert judge(case, outcome(asked.answer(case.request))).kind is VerdictKind.TIMEOUT, case.id
     finally:
         asked.close()
 

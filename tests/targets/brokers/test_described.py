@@ -15,7 +15,7 @@ from model_broker import Log, ModelBroker
 from msgspec.structs import replace
 
 from conformance import cli
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.definitions.request_frames import Garbled
 from conformance.judging.judge import judge
 from conformance.live_brokers import bundled_broker
@@ -86,7 +86,9 @@ def listener(*, asks_for_certificate=False):
 
 def test_topics_are_made_under_the_prefix_that_is_told(verdicts):
     with ModelBroker() as broker:
-        assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\nprefix: team-a.\n")} == {Kind.PASS}
+        assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\nprefix: team-a.\n")} == {
+            VerdictKind.PASS
+        }
         assert all(re.match(r"team-a\.[0-9a-f]{8}-", name) for name in broker.logs)
 
 
@@ -95,7 +97,11 @@ def test_given_topics_are_written_to_wherever_they_end_and_none_is_made(verdicts
         broker.logs |= {name: Log({}) for name in ("one", "two", "orders")}
         for _ in range(2):
             one, with_setting, sequence = verdicts(f"address: {broker.address}\ntopics: [one, two]\n")
-            assert (one.kind, with_setting.kind, sequence.kind) == (Kind.PASS, Kind.SKIP, Kind.PASS)
+            assert (one.kind, with_setting.kind, sequence.kind) == (
+                VerdictKind.PASS,
+                VerdictKind.SKIP,
+                VerdictKind.PASS,
+            )
             assert "a topic that is given has settings of its own" in with_setting.detail
         assert {name: log.end > 0 for name, log in broker.logs.items()} == {"one": True, "two": True, "orders": False}
         assert broker.asked["CreateTopics"] == 0
@@ -160,7 +166,7 @@ def test_what_keeps_us_out_is_told(name, described):
 def test_a_connection_through_tls_is_kept_from_case_to_case(verdicts):
     """What TLS sends on its own, as session tickets, is not an answer that nobody asked for."""
     with ModelBroker(tls=listener()) as broker:
-        assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\n{TRUSTED}")} == {Kind.PASS}
+        assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\n{TRUSTED}")} == {VerdictKind.PASS}
         assert broker.asked["ApiVersions"] == 1
 
 
@@ -231,7 +237,7 @@ def safe_kafka(broker_manifest, tmp_path):
 def test_apache_kafka_is_judged_through_tls_and_a_login(safe_kafka, described, verdicts):
     safe, plain = safe_kafka
     found = verdicts(f"address: {safe}\n{TRUSTED}{CLIENT}{SASL}")
-    assert [verdict.kind for verdict in found] == [Kind.PASS] * 3
+    assert [verdict.kind for verdict in found] == [VerdictKind.PASS] * 3
     for told, error, said in (
         (f"{safe}\n{TRUSTED}{CLIENT}{SASL.replace('alice', 'bob')}", Denied, "error 58: Authentication failed"),
         (f"{safe}\n{TRUSTED}{SASL}", Lost, "certificate"),

@@ -10,7 +10,7 @@ import pytest
 from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.definitions.request_frames import Garbled
 from conformance.judging.judge import judge
 from conformance.live_brokers import bridge, partition, topics
@@ -90,7 +90,7 @@ def test_what_comes_in_place_of_an_answer_is_one_verdict_and_the_next_case_goes_
     assert detail in str(found)
     assert how in found
     assert not target.gone
-    assert [verdict.kind for verdict in verdicts(target, catalog, NEXT, OF_SEQUENCES)] == [Kind.PASS] * 2
+    assert [verdict.kind for verdict in verdicts(target, catalog, NEXT, OF_SEQUENCES)] == [VerdictKind.PASS] * 2
 
 
 def test_a_connection_that_is_closed_instead_of_an_answer_is_a_refusal(catalog, asked):
@@ -106,19 +106,19 @@ def test_a_connection_that_is_closed_instead_of_an_answer_is_a_refusal(catalog, 
         **{"ok": False, "error": "other", "message": "the connection was closed without an answer"},
         "codes": "no answer",
     }
-    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+    assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
 def test_a_batch_that_is_served_although_nothing_was_answered_was_not_taken_well(catalog, asked):
     _, target = asked(only_at(catalog.cases[CASE], lambda _: None))
-    assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [Kind.FAIL, Kind.PASS]
+    assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [VerdictKind.FAIL, VerdictKind.PASS]
 
 
 def test_an_error_that_leaves_open_what_was_stored_accuses_nobody(catalog, asked):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
     late = Ways(checked=lambda batch, settings: 7 if batch == data else checked(batch, settings), keeps_refused=True)
     _, target = asked(ways=late)
-    assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [Kind.SKIP, Kind.PASS]
+    assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [VerdictKind.SKIP, VerdictKind.PASS]
 
 
 def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog, asked):
@@ -131,7 +131,7 @@ def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog,
 
 def test_a_broker_that_dies_between_two_cases_is_charged_to_none(catalog, asked):
     broker, target = asked()
-    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+    assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
     broker.stop()
     assert "model does not answer any more" in target.answer(catalog.cases[CASE].request)["gone"]
 
@@ -139,7 +139,7 @@ def test_a_broker_that_dies_between_two_cases_is_charged_to_none(catalog, asked)
 def test_a_broker_that_was_started_again_between_two_cases_is_asked_on(catalog, asked):
     broker, target = asked()
     for _ in range(2):
-        assert [verdict.kind for verdict in verdicts(target, catalog, CASE, OF_SEQUENCES)] == [Kind.PASS] * 2
+        assert [verdict.kind for verdict in verdicts(target, catalog, CASE, OF_SEQUENCES)] == [VerdictKind.PASS] * 2
         broker.stop()
         broker.start()
 
@@ -170,7 +170,7 @@ NEVER = {
 @pytest.mark.parametrize("ways", NEVER.values(), ids=NEVER)
 def test_a_refused_plain_batch_accuses_nobody_and_passes_no_case_that_asks_for_a_refusal(ways, catalog, asked):
     _, target = asked(ways=ways)
-    assert {verdict.kind for verdict in verdicts(target, catalog, "append/wrong-crc-none", CASE)} == {Kind.SKIP}
+    assert {verdict.kind for verdict in verdicts(target, catalog, "append/wrong-crc-none", CASE)} == {VerdictKind.SKIP}
 
 
 def test_a_batch_that_is_taken_and_cannot_be_fetched_is_not_refused(catalog, asked):
@@ -179,7 +179,7 @@ def test_a_batch_that_is_taken_and_cannot_be_fetched_is_not_refused(catalog, ask
     verdicts(target, catalog, NEXT)
     broker.failing = 2
     wrong, right = verdicts(target, catalog, "append/wrong-crc-none", CASE)
-    assert wrong.kind is right.kind is Kind.FAIL
+    assert wrong.kind is right.kind is VerdictKind.FAIL
 
 
 def test_a_partition_that_takes_no_batch_after_the_case_is_charged_to_the_case(catalog, asked):
@@ -195,7 +195,7 @@ def test_a_partition_that_takes_no_batch_after_the_case_is_charged_to_the_case(c
     answer = target.answer(catalog.cases[CASE].request)
     assert "the log takes no plain one any more: error 56" in answer["crash"]
     broken.clear()
-    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+    assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
 @pytest.mark.parametrize("size", [1, 11, 12, 17, 60], ids=str)
@@ -204,7 +204,7 @@ def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, asked):
     verdicts(target, catalog, NEXT)
     broker.served = bytes(16) + b"\x02" + bytes(60)
     broker.served = broker.served[:size]
-    assert verdicts(target, catalog, CASE)[0].kind is Kind.FAIL
+    assert verdicts(target, catalog, CASE)[0].kind is VerdictKind.FAIL
 
 
 def test_a_batch_whose_rest_never_comes_is_asked_for_twice_alone(catalog, asked, monkeypatch):
@@ -214,7 +214,7 @@ def test_a_batch_whose_rest_never_comes_is_asked_for_twice_alone(catalog, asked,
     verdicts(target, catalog, NEXT)
     broker.served = bytes.fromhex(catalog.cases[CASE].request["hex"])[:-1]
     before = broker.asked["Fetch"]
-    assert verdicts(target, catalog, CASE)[0].kind is Kind.FAIL
+    assert verdicts(target, catalog, CASE)[0].kind is VerdictKind.FAIL
     assert broker.asked["Fetch"] == before + 2
 
 
@@ -223,24 +223,24 @@ def test_an_answer_without_the_partition_is_one_verdict(name, catalog, asked):
     broker, target = asked()
     verdicts(target, catalog, NEXT)
     broker.silent_on = name
-    assert Kind.PASS not in {verdict.kind for verdict in verdicts(target, catalog, CASE)}
+    assert VerdictKind.PASS not in {verdict.kind for verdict in verdicts(target, catalog, CASE)}
     broker.silent_on = ""
-    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+    assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
 def test_topics_are_made_by_asking_for_them_where_the_broker_offers_nothing_else(catalog, asked):
     offered = {name: versions for name, versions in OFFERED.items() if name != "CreateTopics"}
     _, target = asked(ways=Ways(offered=offered))
     plain, with_setting = verdicts(target, catalog, CASE, "append/none-to-gzip")
-    assert plain.kind is Kind.PASS
-    assert with_setting.kind is Kind.SKIP
+    assert plain.kind is VerdictKind.PASS
+    assert with_setting.kind is VerdictKind.SKIP
     assert "CreateTopics" in with_setting.detail
 
 
 def test_a_topic_that_is_refused_is_told_with_the_error(catalog, asked):
     _, target = asked(ways=Ways(topic_error=29))
     (found,) = verdicts(target, catalog, CASE)
-    assert found.kind is Kind.SKIP
+    assert found.kind is VerdictKind.SKIP
     assert "the topic was not made: error 29" in found.detail
 
 
@@ -248,7 +248,7 @@ def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
     broker, target = asked()
     broker.advertised = ("127.0.0.1", 1)
     (found,) = verdicts(target, catalog, CASE)
-    assert found.kind is Kind.SKIP
+    assert found.kind is VerdictKind.SKIP
     assert "it says that 127.0.0.1:1 leads a new topic" in found.detail
 
 
@@ -265,7 +265,7 @@ def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path)
 def test_a_broker_that_makes_no_topics_still_answers_requests(catalog, asked):
     _, target = asked(ways=Ways(topic_error=29))
     answered, appended = verdicts(target, catalog, "exchange/metadata-9-edges", CASE)
-    assert (answered.kind, appended.kind) == (Kind.PASS, Kind.SKIP)
+    assert (answered.kind, appended.kind) == (VerdictKind.PASS, VerdictKind.SKIP)
 
 
 GONE = """

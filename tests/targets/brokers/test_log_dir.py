@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from model_broker import ModelBroker, Ways
 
 from conformance import cli, codec
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.codec.record_batch import stored_size
 from conformance.judging.judge import judge
 from conformance.live_brokers.bridge import BrokerTarget
@@ -65,8 +65,8 @@ def test_a_broker_that_stores_something_else_than_it_serves_is_caught(name, cata
     with ModelBroker(ways, log_dir=tmp_path) as broker:
         seen = verdict(Address("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
         unseen = verdict(Address("127.0.0.1", broker.port, "model"), case)
-    assert unseen.kind is Kind.PASS
-    assert seen.kind is (Kind.FAIL if name in LIES else Kind.PASS), seen
+    assert unseen.kind is VerdictKind.PASS
+    assert seen.kind is (VerdictKind.FAIL if name in LIES else VerdictKind.PASS), seen
     if name in LIES:
         assert f"(segment {tmp_path}/conformance-" in seen.detail
         assert ".log at byte " in seen.detail
@@ -78,7 +78,7 @@ def test_a_refused_batch_that_is_stored_is_caught(catalog, tmp_path):
     with ModelBroker(ways, log_dir=tmp_path) as broker:
         seen = verdict(Address("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
         unseen = verdict(Address("127.0.0.1", broker.port, "model"), case)
-    assert (unseen.kind, seen.kind) == (Kind.PASS, Kind.FAIL)
+    assert (unseen.kind, seen.kind) == (VerdictKind.PASS, VerdictKind.FAIL)
 
 
 @pytest.mark.parametrize("kept", [lambda *_: b"", None], ids=["empty segments", "another folder"])
@@ -88,7 +88,7 @@ def test_a_folder_without_the_topic_accuses_nobody(kept, catalog, tmp_path):
     with ModelBroker(ways, log_dir=tmp_path) as broker:
         folder = tmp_path if kept else tmp_path / "elsewhere"
         found = verdict(Address("127.0.0.1", broker.port, "model", log_dir=folder), catalog.cases[CASE])
-    assert found.kind is Kind.SKIP
+    assert found.kind is VerdictKind.SKIP
     assert f"nothing of the topic is stored in {folder}/conformance-" in found.detail
 
 
@@ -127,7 +127,7 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
         before = set(broker.log_dir.iterdir())
         target = BrokerTarget(broker.address)
         try:
-            assert judge(case, outcome(target.answer(case.request))).kind is Kind.PASS
+            assert judge(case, outcome(target.answer(case.request))).kind is VerdictKind.PASS
             return max(len([*one.glob("*.log")]) for one in set(broker.log_dir.iterdir()) - before if one.is_dir())
         finally:
             target.close()
@@ -143,7 +143,7 @@ def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
     try:
         for name in (CASE, DAMAGED, "append/none-to-gzip", "timestamp/log-append-fresh:append"):
             found = judge(catalog.cases[name], outcome(target.answer(catalog.cases[name].request)))
-            assert found.kind in (Kind.PASS, Kind.EITHER), found
+            assert found.kind in (VerdictKind.PASS, VerdictKind.EITHER), found
         partition, end = target._begun({})
         segments = Segments.of(broker.log_dir, partition.topic.name)
         first, after = partition.produce_plain(), partition.produce_plain()

@@ -13,7 +13,7 @@ from broker_lies import LIES
 from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked, fate, framed
 
-from conformance.cases.model import FAILURES, Kind
+from conformance.cases.model import FAILURES, VerdictKind
 from conformance.definitions.request_frames import response_frame
 from conformance.judging.judge import judge
 from conformance.judging.raw_requests import codes_of
@@ -73,7 +73,7 @@ def test_the_cases_that_catch_a_lie_pass_an_honest_broker(offered, catalog, targ
         found = verdict(catalog.cases[lie.case], asked)
         is_too_new = offered is OLD and found.detail.endswith("is not offered")
         is_open = getattr(catalog.cases[lie.case].expect, "open", False)
-        due = Kind.SKIP if is_too_new else Kind.EITHER if is_open else Kind.PASS
+        due = VerdictKind.SKIP if is_too_new else VerdictKind.EITHER if is_open else VerdictKind.PASS
         assert found.kind is due, lie.case
 
 
@@ -85,7 +85,7 @@ def test_a_broker_that_lies_is_caught(name, catalog, target, monkeypatch):
         monkeypatch.setattr(bridge, "_SECONDS", 1.0)
         monkeypatch.setattr(bridge, "_BACK", 0.5)
     found = verdict(case, target(lie.ways))
-    assert found.kind in (FAILURES if "hostile" in case.id else (Kind.FAIL,))
+    assert found.kind in (FAILURES if "hostile" in case.id else (VerdictKind.FAIL,))
     assert (found.requirement or case.requirement) == lie.requirement
 
 
@@ -97,7 +97,7 @@ def test_a_broker_that_sets_memory_aside_for_what_a_size_announces_is_caught(cat
         asked = BrokerTarget(Address("127.0.0.1", broker.port, "model", pids=(os.getpid(),)))
         found = verdict(case, asked)
         asked.close()
-    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "robustness.answers", "should")
+    assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
     assert "its memory grew by" in found.detail
 
 
@@ -117,22 +117,22 @@ def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_ac
     asked = target(Ways(fate=everywhere))
     cases = [case for case in catalog.cases.values() if case.op == "sequence"]
     kinds = [verdict(case, asked).kind for case in (*cases, *cases)]
-    assert set(kinds) == {Kind.PASS, Kind.EITHER, Kind.SKIP}
-    assert kinds.count(Kind.PASS) > 60
+    assert set(kinds) == {VerdictKind.PASS, VerdictKind.EITHER, VerdictKind.SKIP}
+    assert kinds.count(VerdictKind.PASS) > 60
 
 
 def test_an_error_that_no_document_names_is_told_and_open(catalog, target):
     asked = target(Ways(fate_codes={"fenced": 42, "out-of-order": 45, "duplicate": 46}))
     case = catalog.cases["sequence/older-epoch"]
     told = outcome(asked.answer(case.request))
-    assert judge(case, told).kind is Kind.EITHER
+    assert judge(case, told).kind is VerdictKind.EITHER
     assert codes_of(case, told).endswith(": 42 (INVALID_REQUEST)")
 
 
 def test_a_wrong_checksum_is_refused_with_its_error_at_should(catalog, target):
     lie = LIES["refuses a wrong checksum with an error that does not say so"]
     found = verdict(catalog.cases[lie.case], target(lie.ways))
-    assert (found.kind, found.level) == (Kind.FAIL, "should")
+    assert (found.kind, found.level) == (VerdictKind.FAIL, "should")
     assert "87 (INVALID_RECORD)" in found.detail
 
 
@@ -162,14 +162,14 @@ def refusing_transactional_ids(code, after=0):
 def test_a_scenario_whose_producers_may_have_no_identity_is_skipped_with_what_was_refused(code, said, catalog, target):
     asked = target(refusing_transactional_ids(code))
     found = {case.id: verdict(case, asked) for case in catalog.cases.values() if case.op == "scenario"}
-    assert {one.kind for one in found.values()} <= {Kind.SKIP, Kind.PASS, Kind.EITHER}
+    assert {one.kind for one in found.values()} <= {VerdictKind.SKIP, VerdictKind.PASS, VerdictKind.EITHER}
     assert found["scenario/committed"].detail == f"unsupported: step 0 (begin of a): {said}"
-    assert found["scenario/plain"].kind is Kind.PASS
+    assert found["scenario/plain"].kind is VerdictKind.PASS
 
 
 def test_a_newer_instance_that_is_refused_fails_the_step_that_begins_it(catalog, target):
     found = verdict(catalog.cases["scenario/instances"], target(refusing_transactional_ids(42, after=1)))
-    assert (found.kind, found.requirement) == (Kind.FAIL, "producer-id.assigned-by-broker")
+    assert (found.kind, found.requirement) == (VerdictKind.FAIL, "producer-id.assigned-by-broker")
     assert found.detail.endswith("it is refused: error 42 (INVALID_REQUEST)")
 
 
@@ -182,7 +182,7 @@ def test_a_broker_that_takes_no_leader_epoch_of_a_producer_takes_the_plain_batch
 
     asked = target(Ways(checked=looked))
     for case in ("append/one-record", "sequence/repeat-of-the-last", "scenario/committed"):
-        assert verdict(catalog.cases[case], asked).kind is Kind.PASS, case
+        assert verdict(catalog.cases[case], asked).kind is VerdictKind.PASS, case
 
 
 def test_a_broker_that_waits_for_an_unknown_member_is_asked_about_another_group(catalog, target, monkeypatch):
@@ -200,7 +200,7 @@ def test_a_broker_that_waits_for_an_unknown_member_is_asked_about_another_group(
 
     asked = target(Ways(answers=sent))
     for case in ("exchange/join-group-1", "exchange/join-group-2-edges", "exchange/join-group-1"):
-        assert verdict(catalog.cases[case], asked).kind is Kind.PASS, case
+        assert verdict(catalog.cases[case], asked).kind is VerdictKind.PASS, case
     assert all(group.startswith("conformance-group-") for group in joined)
 
 

@@ -8,7 +8,7 @@ import pytest
 from command_line import conformance
 from model_broker import Log, ModelBroker
 
-from conformance.cases.model import Kind
+from conformance.cases.model import VerdictKind
 from conformance.judging.judge import judge
 from conformance.live_brokers import scope as scopes
 from conformance.live_brokers.bridge import BrokerTarget
@@ -79,7 +79,7 @@ def test_of_given_topics_no_other_one_is_used(catalog):
         address = Address("127.0.0.1", broker.port, "model", topics=("scratch",))
         with closing(BrokerTarget(address)) as target:
             found = verdicts(target, catalog, "append/order", "append/one-record", "sequence/gap")
-            assert {verdict.kind for verdict in found} == {Kind.PASS}
+            assert {verdict.kind for verdict in found} == {VerdictKind.PASS}
         assert broker.logs["scratch"].end > 0
         assert broker.logs[THEIRS].end == other.logs[THEIRS].end == other.asked.total() == 0
 
@@ -178,7 +178,7 @@ def test_a_leader_elsewhere_is_connected_to_where_the_user_allows_it(how, two, c
     named, other = two
     allowed = {"named": {"brokers": ((ELSEWHERE, other.port),)}, "followed": {"follow_redirects": True}}[how]
     with closing(BrokerTarget(Address("127.0.0.1", named.port, "model", **allowed))) as target:
-        assert [verdict.kind for verdict in verdicts(target, catalog, "append/order")] == [Kind.PASS]
+        assert [verdict.kind for verdict in verdicts(target, catalog, "append/order")] == [VerdictKind.PASS]
     assert other.asked["Produce"]
     assert not named.asked["Produce"]
 

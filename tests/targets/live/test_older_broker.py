@@ -11,7 +11,7 @@ from tiny_client import frame, response
 from conformance.cases.api_versions_profiles import OLD, to_producers
 from conformance.cases.client_requests import written_for
 from conformance.cases.client_scenarios import MESSAGES_IN
-from conformance.cases.model import Kind, Sends
+from conformance.cases.model import ExpectClientRequests, VerdictKind
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, Unanswerable
 from conformance.judging.client_requests import judge_sent
@@ -29,7 +29,7 @@ def request(data, version=2):
 
 def verdict(*sets):
     rows = [{"hex": request(data), "inFlight": (), "offered": (0, 2)} for data in sets]
-    return judge_sent(Sends("in-messages", "read_uncommitted", "Produce"), SENT.render(rows))
+    return judge_sent(ExpectClientRequests("in-messages", "read_uncommitted", "Produce"), SENT.render(rows))
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -50,7 +50,7 @@ def test_what_is_to_be_written_is_the_same_in_each_codec_and_worth_to_be_compres
     assert {**told, "compression": 0} == GIVEN
     assert told["compression"] == MESSAGES_IN[codec]
     assert sum(len(record["value"]) for record in told["records"]) > 1024
-    assert verdict(encode_set(told["records"], 1, told["compression"])).kind is Kind.PASS
+    assert verdict(encode_set(told["records"], 1, told["compression"])).kind is VerdictKind.PASS
 
 
 ZIPPED = encode_set(RECORDS, 1, 1)
@@ -82,7 +82,7 @@ APPENDED = encode_set([{**record, "timestampType": 1} for record in RECORDS], 1,
 )
 def test_sound_messages_are_due_with_all_that_was_given(sets, told, requirement, level):
     found = verdict(*sets)
-    assert found.kind is (Kind.FAIL if told else Kind.PASS), found
+    assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS), found
     assert found.detail.startswith(told)
     assert (found.requirement, found.level) == (requirement, level)
 
@@ -91,9 +91,9 @@ def test_offsets_in_a_wrapper_count_from_0():
     inner = encode_set([{**record, "offset": at + 5} for at, record in enumerate(RECORDS)], 1, 0)
     wrapped = rewrapped(inner)
     found = verdict(wrapped)
-    assert (found.kind, found.detail) == (Kind.FAIL, "the offsets in a wrapper are [5, 6, 7], not 0 and on")
+    assert (found.kind, found.detail) == (VerdictKind.FAIL, "the offsets in a wrapper are [5, 6, 7], not 0 and on")
     assert found.requirement == "legacy.compressed-inner-offsets-from-zero"
-    assert verdict(rewrapped(encode_set(RECORDS, 1, 0))).kind is Kind.PASS
+    assert verdict(rewrapped(encode_set(RECORDS, 1, 0))).kind is VerdictKind.PASS
 
 
 def rewrapped(inner):
@@ -106,7 +106,7 @@ def rewrapped(inner):
 
 
 def test_who_writes_nothing_is_not_judged():
-    assert verdict().kind is Kind.SKIP
+    assert verdict().kind is VerdictKind.SKIP
 
 
 WRITES = """
