@@ -80,9 +80,11 @@ def requests(count: int, seed: int) -> Iterator[tuple[str, Callable[[], object]]
             yield f"{identity}/{variant} ({name})", _deed(variant, wire, data, rng, choices)
 
 
-def _deed(variant: int, wire: codec.Wire, data: bytes, rng: random.Random, choices: Choices) -> Callable[[], object]:
+def _deed(
+    variant: int, wire: codec.WireType, data: bytes, rng: random.Random, choices: Choices
+) -> Callable[[], object]:
     named: Request = {"type": wire.name}
-    if isinstance(wire, codec.MessageWire):
+    if isinstance(wire, codec.MessageType):
         named = {"type": "MESSAGE", "message": wire.message.name, "version": wire.version}
     if variant == 0:
         asked = _replaced(wire.notation.render(value(wire, choices)), rng)

@@ -31,7 +31,7 @@ from conformance.cases.model import (
 )
 from conformance.cases.raw_requests import ENDS, answer_to
 from conformance.catalog.catalog import Catalog
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.definitions.request_frames import START, api_of, frame_wire, message_of, wire_in
 from conformance.judging.raw_requests import MOST_GROWN
@@ -135,7 +135,7 @@ def _of_some(case: Case, rows: Sequence[Answer]) -> Iterator[Pair]:
         yield who, case, Accepted({"value": shown})
 
 
-def _in_its_first_version(message: Message) -> bytes:
+def _in_its_first_version(message: MessageSpec) -> bytes:
     low = message.valid.low
     header = {"RequestApiKey": message.api_key, "RequestApiVersion": low}
     return wire_in(message.name.removesuffix("Request"), low).encode({"Header": header, "Body": {}})

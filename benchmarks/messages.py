@@ -43,7 +43,7 @@ def main() -> int:
     begin = time.perf_counter()
     found = read_definitions(options.path)
     read = time.perf_counter() - begin
-    types = codec.Types(found.messages)
+    types = codec.TypeRegistry(found.messages)
     names = message_types(found.messages.values())
     begin = time.perf_counter()
     for message in found.messages.values():
@@ -57,7 +57,7 @@ def main() -> int:
     return 1 if different else 0
 
 
-def _round_trips(wires: list[codec.Wire], count: int) -> int:
+def _round_trips(wires: list[codec.WireType], count: int) -> int:
     """Encode and decode generated values of every type; how many did not come back."""
     different = 0
     for wire in wires:
@@ -75,7 +75,7 @@ def _round_trips(wires: list[codec.Wire], count: int) -> int:
 # --- speed --------------------------------------------------------------------------------------------
 
 
-def _speeds(types: codec.Types) -> None:
+def _speeds(types: codec.TypeRegistry) -> None:
     """Small messages a second, decoded and encoded again, by each library that has them."""
     print(f"\n{'message':<26}" + "".join(f"{name:>24}" for name in ("reference", *_LIBRARIES)))
     for message, version, given in SMALL:
@@ -108,7 +108,7 @@ Again = Callable[[bytes], bytes]
 """Decodes a message and encodes it again."""
 
 
-def _reference(wire: codec.Wire) -> Again:
+def _reference(wire: codec.WireType) -> Again:
     return lambda data: codec.encode(wire, codec.decode(wire, data).value)
 
 

@@ -40,7 +40,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import parts_of
 from conformance.cases.packed_cases import SerializedCase
 from conformance.catalog.case_builder import as_given
-from conformance.codec.hex_dump import Line, annotate, place_of
+from conformance.codec.hex_dump import DumpLine, annotate, place_of
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.definitions.request_frames import frame_at, frame_wire
 from conformance.runner.results import Packed, Result
@@ -146,7 +146,7 @@ class Explanation(Struct, frozen=True):
 
     expected: str
     actual: str
-    lines: tuple[Line, ...]
+    lines: tuple[DumpLine, ...]
     """The annotated bytes around the place that matters."""
     place: int
     """The index of that place in `lines`; -1 when there is none."""
@@ -168,14 +168,14 @@ def _case_of(result: Result) -> Case:
     return result.label if isinstance(result.label, Case) else result.label.unpacked()
 
 
-def around(case: Case, path: str) -> tuple[list[Line], int]:
+def around(case: Case, path: str) -> tuple[list[DumpLine], int]:
     """The lines of the dump near the field at `path`, and the index of its line among them (-1: no such line)."""
     if case.data is None:
         return [], -1
     return _near(case.wire, case.data, path, next(iter(case.about), ""))
 
 
-def _sent_around(result: Result, path: str) -> tuple[list[Line], int]:
+def _sent_around(result: Result, path: str) -> tuple[list[DumpLine], int]:
     """The lines of the dump of a request that a client sent, near the place where it breaks."""
     if data := _frame(result, path):
         return _near(frame_wire(data) or "BYTES", data, path.partition("].")[2])
@@ -190,7 +190,7 @@ def _frame(result: Result, path: str) -> bytes:
         return b""
 
 
-def _near(wire: codec.Wire | str, data: bytes, path: str, about: str = "") -> tuple[list[Line], int]:
+def _near(wire: codec.WireType | str, data: bytes, path: str, about: str = "") -> tuple[list[DumpLine], int]:
     read, lines = annotate(wire, data)
     first = max(0, (place := place_of(lines, read, path, about)) - _AROUND)
     return lines[first : max(place, 0) + _AROUND + 1], place - first if place >= 0 else -1
@@ -327,7 +327,7 @@ def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, o
         return answer
 
 
-def _written_text(wire: codec.Wire, digits: str, path: str) -> str:
+def _written_text(wire: codec.WireType, digits: str, path: str) -> str:
     """What an encoder wrote: the field at `path`, as the reference reads it, or the bytes."""
     if not digits:
         return "no bytes"

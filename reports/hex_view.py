@@ -11,7 +11,7 @@ from rich.text import Text
 from conformance.cases.model import Case
 from conformance.cases.requirement import Requirement
 from conformance.codec import Violation
-from conformance.codec.hex_dump import Line
+from conformance.codec.hex_dump import DumpLine
 
 _LONGEST = 8192
 """Characters of a line at most. The longest that the suite itself makes is a command with a kilobyte of hex."""
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def dump(lines: Sequence[Line], place: int = -1) -> RenderableType:
+def dump(lines: Sequence[DumpLine], place: int = -1) -> RenderableType:
     """Annotated bytes, a line per field: position, bytes, field, value. Violations and open places stand below it."""
     wide = max((len(line.hex) for line in lines), default=0)
     named = max((len(line.path) for line in lines), default=0)
@@ -50,7 +50,7 @@ def _mark(mark: Violation) -> Text:
     return Text(f"         ^ {kind}: {mark.requirement}: {printable(mark.hint)}", style=style)
 
 
-def case_report(case: Case, requirement: Requirement, lines: Sequence[Line], expected: str) -> RenderableType:
+def case_report(case: Case, requirement: Requirement, lines: Sequence[DumpLine], expected: str) -> RenderableType:
     """`conformance show`: what is asked of a target, what is expected and why, and the annotated bytes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)

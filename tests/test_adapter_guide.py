@@ -102,7 +102,7 @@ def test_doctor_says_what_the_guide_shows(tmp_path):
 STRUCTURES = {
     "RECORD_BATCH": (BATCH_LAYOUT, RECORD_BATCH.notation),
     "RECORD": (RECORD_LAYOUT, RECORD.notation),
-    "a RECORD in a batch, besides": (None, n.Fields({"offset": n.DECIMAL, "timestamp": n.DECIMAL})),
+    "a RECORD in a batch, besides": (None, n.ObjectOf({"offset": n.DECIMAL, "timestamp": n.DECIMAL})),
     "a header": (HEADER_LAYOUT, HEADER.notation),
     "a message of a MESSAGE_SET": (LAYOUTS[1], MESSAGE),
     "an entry of magic 0 or 1 in a LOG": (LAYOUTS[1], ENTRY),
@@ -129,7 +129,7 @@ def on_the_wire(layout, name):
 
 def takes_null(layout, name):
     field = next((field for field in layout.fields if field.name == name), None) if layout else None
-    if field is None or not isinstance(field.wire, codec.Wire):
+    if field is None or not isinstance(field.wire, codec.WireType):
         return True
     try:
         field.wire.encode(None)
@@ -139,7 +139,7 @@ def takes_null(layout, name):
 
 
 def written_as(layout, name, notation):
-    if isinstance(notation, n.Names):
+    if isinstance(notation, n.NamedNumber):
         return ", ".join([f"`{one}`" for one in (*notation.names, *notation.further)]) + ", or a number"
     nullable = notation.nullable if isinstance(notation, n.ListOf) else takes_null(layout, name)
     return notation.describes if nullable else notation.describes.removesuffix(" or null")

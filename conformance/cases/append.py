@@ -35,7 +35,7 @@ _CHOSEN = (*SETTINGS, LIMIT, "produceVersion", "fetchVersion")
 """What a request chooses beside the record data."""
 _FIRST_WITH = {1: 2, BATCHES: 4}
 """The first version of Fetch that carries a magic above 0."""
-ANSWERED = n.Fields({**APPENDED.fields, "beside": n.ListOf(n.Fields({"baseOffset": n.DECIMAL, "hex": n.HEX}))})
+ANSWERED = n.ObjectOf({**APPENDED.fields, "beside": n.ListOf(n.ObjectOf({"baseOffset": n.DECIMAL, "hex": n.HEX}))})
 """Beside the bytes that a broker serves: the offsets (APPENDED), and what became of the data in other partitions.
 
 There an offset of -1 stands for a refusal.
@@ -67,12 +67,12 @@ def append_question(parts: Request) -> RequestWithExpectation:
     return RequestWithExpectation({**asked, "beside": beside.hex()}, whole)
 
 
-def batch_question(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> RequestWithExpectation:
+def batch_question(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> RequestWithExpectation:
     """How a broker is asked to append bytes, which hold these entries, where the request chooses this."""
     return RequestWithExpectation({"hex": data.hex(), **chosen}, _due(data, entries, chosen))
 
 
-def _due(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expectation:
+def _due(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> Expectation:
     """What a broker makes of record data; how it takes several batches that are not sound, or none, is left open."""
     if not entries or any(mark.open for entry in entries for mark in entry.violations):
         return ExpectAnyOf()
@@ -88,7 +88,7 @@ def _due(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expect
     return _refused(batch)
 
 
-def _refused(entry: codec.Entry) -> ExpectRejection:
+def _refused(entry: codec.LogEntry) -> ExpectRejection:
     """The refusal of a batch; the error is that of a checksum where nothing else speaks against the batch."""
     if entry.beside_checksums or not entry.violations:
         return ExpectRejection(None)
@@ -97,7 +97,7 @@ def _refused(entry: codec.Entry) -> ExpectRejection:
     return ExpectRejection("corrupt" if is_alone else None, "corrupt")
 
 
-def _of_messages(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expectation:
+def _of_messages(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> Expectation:
     """What becomes of a message set: a broker may keep it, or make it one batch, and serves it as the fetch carries it.
 
     One that producers do not send is left open: of several wrappers, or of messages of both magics.
@@ -120,7 +120,7 @@ def _of_messages(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -
     return ExpectAppend(expect.records, tuple(free), open=is_late or is_stamped, most=magic)
 
 
-def _of_several(entries: Sequence[codec.Entry]) -> Expectation:
+def _of_several(entries: Sequence[codec.LogEntry]) -> Expectation:
     """What becomes of several batches in the data of one partition: a broker refuses them, or takes each."""
     if any(entry.value is None or entry.violations or entry.remarks for entry in entries):
         return ExpectAnyOf()
@@ -172,7 +172,7 @@ def _may_be_refused(batch: Value) -> bool:
 # --- the reference --------------------------------------------------------------------------------------
 
 
-def answer(_: codec.Wire, parts: Request) -> Answer:
+def answer(_: codec.WireType, parts: Request) -> Answer:
     """What a log that ends at offset 1 serves of record data that a producer sends. Raises codec.Unencodable."""
     data: bytes = parts["hex"]
     if len(data) > parts.get(LIMIT, len(data)):
@@ -191,7 +191,7 @@ def answer(_: codec.Wire, parts: Request) -> Answer:
     return {"ok": True, "hex": served.hex(), "value": value}
 
 
-def taken(data: bytes) -> codec.Decoded:
+def taken(data: bytes) -> codec.DecodeResult:
     """The only batch of record data, a message set made one; what is wrong where it is not sound.
 
     Raises codec.Unencodable.

@@ -56,7 +56,7 @@ _LAYOUT_RULES = {
 """The name of a type, without what it is made of, to the requirement that gives its layout."""
 
 
-def layout_rule(wire: codec.Wire) -> str:
+def layout_rule(wire: codec.WireType) -> str:
     """The requirement that gives the layout of a type: readers and writers of it both have to keep it.
 
     A type that the documents give no layout of its own only has to be written exactly.
@@ -69,7 +69,7 @@ def binds_writers(row: Requirement) -> bool:
     return not _BINDS_WRITERS.isdisjoint(row.tests)
 
 
-def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requirement]) -> Requirement:
+def of_writer(rule: str, wire: codec.WireType, requirements: Mapping[str, Requirement]) -> Requirement:
     """The row that a writer of a type breaks with `rule`.
 
     Where that binds readers only, it is the row which it names for writers, or the layout of the type, at a level no

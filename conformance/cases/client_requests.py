@@ -92,7 +92,7 @@ def send_question(parts: Request) -> RequestWithExpectation:
     return RequestWithExpectation(parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")))
 
 
-def sent(_: codec.Wire, parts: Request) -> Answer:
+def sent(_: codec.WireType, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
     if parts["check"] == "tells":
         return {"ok": False, "error": "other", "message": "it was refused"}

@@ -32,7 +32,7 @@ _COMPRESSIBLE = 1000
 """Bytes of plain records from which on every encoder compresses; fewer it may write as they are."""
 
 
-def encode_question(wire: codec.Wire, value: Value, data: bytes) -> RequestWithExpectation:
+def encode_question(wire: codec.WireType, value: Value, data: bytes) -> RequestWithExpectation:
     """How an encoder is asked for a value that lies in `data`, and what it must write. Raises NotTestable.
 
     `value` is the whole value, as the reference reads it; only of a message, fields at their default may be missing.
@@ -46,7 +46,7 @@ def encode_question(wire: codec.Wire, value: Value, data: bytes) -> RequestWithE
 
 
 def encode_expectation(
-    wire: codec.Wire, value: Value, data: bytes, written: bytes
+    wire: codec.WireType, value: Value, data: bytes, written: bytes
 ) -> ExpectBytes | ExpectEquivalentBytes:
     """What an encoder that is asked for `value` must write.
 
@@ -62,7 +62,7 @@ def encode_expectation(
     return ExpectEquivalentBytes(codec.decode(wire, data).value) if is_free(wire) else ExpectBytes(data)
 
 
-def refusal(wire: codec.Wire, value: Value) -> ExpectRejection | ExpectAnyOf:
+def refusal(wire: codec.WireType, value: Value) -> ExpectRejection | ExpectAnyOf:
     """What must come of a value without an encoding.
 
     It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,
@@ -81,7 +81,7 @@ def refusal(wire: codec.Wire, value: Value) -> ExpectRejection | ExpectAnyOf:
     return ExpectAnyOf((refused, *written)) if written else refused
 
 
-def _mended(wire: codec.Wire, value: Value) -> Iterable[Value]:
+def _mended(wire: codec.WireType, value: Value) -> Iterable[Value]:
     if wire.name == "TAGGED_FIELDS":
         if any("tag" not in entry for entry in value):
             return ()
@@ -113,14 +113,14 @@ _ALL_TOPICS = type_name("MetadataRequest", 0)
 """Null stands for all topics from version 1 on, an empty array in this one."""
 
 
-def is_free(wire: codec.Wire) -> bool:
+def is_free(wire: codec.WireType) -> bool:
     """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
-    if not isinstance(wire, codec.MessageWire):
+    if not isinstance(wire, codec.MessageType):
         return False
     return any(wire.version in member.tagged for members in wire.message.structures.values() for member in members)
 
 
-def _encode_parts(wire: codec.Wire, value: Value, data: bytes) -> tuple[Request, dict[str, int]]:
+def _encode_parts(wire: codec.WireType, value: Value, data: bytes) -> tuple[Request, dict[str, int]]:
     """The request, and what the reference is told beside the value: the magic and the codec of a message set."""
     if wire.name == "RECORD_BATCH":
         return {"value": batch_to_encode(value)}, {}

@@ -25,18 +25,18 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.json_notation import DECIMAL, Fields, ListOf
+from conformance.codec.json_notation import DECIMAL, ListOf, ObjectOf
 from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.consumer_view import ISOLATIONS, Aborted, View, batch_header, view
+from conformance.semantics.consumer_view import ISOLATIONS, AbortedTransaction, ConsumerView, batch_header, view
 from conformance.semantics.format_conversion import converted, rewritten
 from conformance.semantics.producer_state import BATCHES, judged
 
 if TYPE_CHECKING:
     from conformance.semantics.broker_steps import Step
 
-ABORTED = ListOf(Fields({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullable=False)
+ABORTED = ListOf(ObjectOf({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullable=False)
 """The list of aborted transactions in a `read` request."""
 
 INT64_MAX = max(codec.wire("INT64").edges)
@@ -73,14 +73,14 @@ def fetch_question(parts: Request) -> RequestWithExpectation:
     )
 
 
-def transactions(listed: Iterable[dict[str, int]]) -> list[Aborted]:
+def transactions(listed: Iterable[dict[str, int]]) -> list[AbortedTransaction]:
     """The entries of a parsed list of aborted transactions."""
-    return [Aborted(entry["producerId"], entry["firstOffset"]) for entry in listed]
+    return [AbortedTransaction(entry["producerId"], entry["firstOffset"]) for entry in listed]
 
 
 def read_question(
     data: bytes,
-    entries: Sequence[codec.Entry] = (),
+    entries: Sequence[codec.LogEntry] = (),
     *,
     isolation: str = ISOLATIONS[0],
     fetch_offset: int | None = None,
@@ -111,7 +111,7 @@ def read_question(
     return RequestWithExpectation(request, _delivery(seen, unchecked) if check_crcs else _unchecked(unchecked, entries))
 
 
-def _unchecked(seen: View, entries: Sequence[codec.Entry]) -> Expectation:
+def _unchecked(seen: ConsumerView, entries: Sequence[codec.LogEntry]) -> Expectation:
     """Return the expectation of a fetch without checksum verification.
 
     A wrong checksum is unspecified there, also in a batch that the consumer skips
@@ -128,16 +128,16 @@ def _unchecked(seen: View, entries: Sequence[codec.Entry]) -> Expectation:
     return softened(expect) if any(entry.violations for entry in reached) else expect
 
 
-def _delivery(seen: View, unchecked: View) -> Expectation:
+def _delivery(seen: ConsumerView, unchecked: ConsumerView) -> Expectation:
     """What must come of a fetch, by rule 6 of decisions#how-we-judge-with-this-page."""
     damage = seen.damage
     moved = (
         damage is not None
         and damage.requirement not in CHECKSUM_RULES
-        and any(mark.openness is codec.Openness.ELSEWHERE for mark in seen.remarks)
+        and any(mark.openness is codec.Definedness.ELSEWHERE for mark in seen.remarks)
     )
     met = [mark for mark in seen.remarks if not _is_behind_checksum(mark, damage)]
-    free = any(mark.openness is codec.Openness.ANY_VALUE or mark.requirement in _ORDER for mark in met)
+    free = any(mark.openness is codec.Definedness.ANY_VALUE or mark.requirement in _ORDER for mark in met)
     if moved or free or (damage is not None and damage.open):
         return ExpectAnyOf()
     # Nothing but a cut entry: Apache Kafka's consumer raises an error too, as such a fetch never moves on.
@@ -161,7 +161,7 @@ def first_seen(data: bytes) -> int:
     return _first_seen(data, list(islice(codec.entries(data), 1)))
 
 
-def _first_seen(data: bytes, entries: Sequence[codec.Entry]) -> int:
+def _first_seen(data: bytes, entries: Sequence[codec.LogEntry]) -> int:
     if entries and entries[0].value is not None and not entries[0].violations:
         return max(0, entries[0].first_offset)
     if len(data) < OVERHEAD or is_wrapper(data):
@@ -186,8 +186,8 @@ def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offse
     value = _batch_as_stated(data, stated["records"]) if isinstance(stated, dict) else _messages_as_stated(stated)
     if value is None:
         return ExpectAnyOf()
-    mark = codec.Violation(requirement, 0, "it may be refused", openness=codec.Openness.OPEN)
-    return read_question(data, [codec.Entry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
+    mark = codec.Violation(requirement, 0, "it may be refused", openness=codec.Definedness.OPEN)
+    return read_question(data, [codec.LogEntry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
 
 
 def _batch_as_stated(data: bytes, records: Sequence[Value]) -> Value | None:
@@ -290,8 +290,8 @@ def steps_of(given: object) -> tuple[Step, ...]:
 def scenario_question(parts: Request) -> RequestWithExpectation:
     """The question of a `scenario` request, its parts parsed: what a broker tells of steps one after the other."""
     from conformance.semantics.broker_steps import rendered_steps
-    from conformance.semantics.reference_broker import ScenarioBroker, outcomes
+    from conformance.semantics.reference_broker import ReferenceBroker, outcomes
 
     steps = parts["steps"]
-    due = outcomes(steps, ScenarioBroker().play(steps))
+    due = outcomes(steps, ReferenceBroker().play(steps))
     return RequestWithExpectation({"steps": rendered_steps(steps)}, ExpectScenario(steps, tuple(due)))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from conformance.codec import MessageWire, Wire
+from conformance.codec import MessageType, WireType
 from conformance.codec.json_notation import NotationError
 from conformance.files.bounded_json import is_text
-from conformance.semantics.consumer_view import View
+from conformance.semantics.consumer_view import ConsumerView
 
 if TYPE_CHECKING:
     from conformance.semantics.broker_steps import Step
@@ -81,8 +81,8 @@ class ExpectSize(Struct, frozen=True):
 class ExpectConsumerView(Struct, frozen=True):
     """A fetch shows an application this much of a log."""
 
-    view: View
-    unchecked: View
+    view: ConsumerView
+    unchecked: ConsumerView
     """The same with checksums passed over: what a reader shows that does not check them."""
     open: bool = False
     """Some of it stands at an open place, so that refusing it is right too."""
@@ -209,7 +209,7 @@ class Case:
 
     id: str
     op: Op
-    wire: Wire = field(repr=False, compare=False)
+    wire: WireType = field(repr=False, compare=False)
     """The type of what is decoded or encoded, or of the bytes that an operation on whole logs is about."""
     type: str = field(init=False)
     """The name of that type."""
@@ -248,7 +248,7 @@ class Case:
         object.__setattr__(self, "type", self.wire.name)
         object.__setattr__(self, "is_shrinkable", self.kind in SHRINKABLE)
         object.__setattr__(self, "comment", self.note or (f"mutation: {self.mutation}" if self.mutation else ""))
-        origin = self.wire.message.origin if isinstance(self.wire, MessageWire) else ""
+        origin = self.wire.message.origin if isinstance(self.wire, MessageType) else ""
         object.__setattr__(self, "defined_in", origin)
 
     @property

@@ -91,7 +91,7 @@ class Operation(Struct, frozen=True):
     """One operation of the line protocol."""
 
     parts: tuple[RequestField, ...]
-    answer: Callable[[codec.Wire, Request], Answer]
+    answer: Callable[[codec.WireType, Request], Answer]
     """How the reference answers: from a type and parsed parts, none of them missing that the protocol demands."""
     question: Callable[[Request], RequestWithExpectation] | None = None
     """What a target is asked about a whole log, and what must come of it, from parsed parts. Raises NotTestable."""
@@ -101,7 +101,7 @@ class Operation(Struct, frozen=True):
         """The names of its parts."""
         return tuple(part.name for part in self.parts)
 
-    def parse(self, given: Mapping[str, object], wire: codec.Wire) -> Request:
+    def parse(self, given: Mapping[str, object], wire: codec.WireType) -> Request:
         """The parts of a request as values, those that are there. Other fields are passed over.
 
         Raises NotationError, which names the part.
@@ -122,7 +122,7 @@ _HEX = RequestField("hex", _bytes, is_shrunk=True)
 _VALUE = (
     RequestField("value", is_shrunk=True),
     RequestField("magic", n.NUMBER.parse, needed=False),
-    RequestField("compression", n.Names(CODEC_NAMES).parse, needed=False),
+    RequestField("compression", n.NamedNumber(CODEC_NAMES).parse, needed=False),
 )
 """Magic and compression stand beside the value of a MESSAGE_SET, which does not tell them."""
 
@@ -203,11 +203,11 @@ BROKER_OPS = ("sequence", *(op for op, who in ONLY_LIVE.items() if who == "live 
 # --- requests -----------------------------------------------------------------------------------------
 
 
-def request_of(op: Op, wire: codec.Wire, parts: Request) -> Request:
+def request_of(op: Op, wire: codec.WireType, parts: Request) -> Request:
     """The request of an operation: the operation, the type where the request names one, and these parts."""
     if op in WHOLE_LOG:
         named: Request = {}
-    elif isinstance(wire, codec.MessageWire):
+    elif isinstance(wire, codec.MessageType):
         named = {"type": "MESSAGE", "message": wire.message.name, "version": wire.version}
     else:
         named = {"type": wire.name}

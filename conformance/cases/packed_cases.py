@@ -32,9 +32,9 @@ from conformance.cases.model import (
     Op,
     Request,
 )
-from conformance.codec import MessageWire, Violation, Wire
+from conformance.codec import MessageType, Violation, WireType
 from conformance.definitions.loader import shipped_types
-from conformance.semantics.consumer_view import VIEW, View
+from conformance.semantics.consumer_view import VIEW, ConsumerView
 
 _LARGE = 2048
 """Bytes from which on it pays to compress: whoever unpacks lets other threads run, and they do for milliseconds."""
@@ -68,7 +68,7 @@ class SerializedCase(NamedTuple):
     size: int
     needs_surrogates: bool
     bulk: int
-    wire: Wire | None
+    wire: WireType | None
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
     refused_by: tuple[str, ...]
     """The requirements by which a refusal is due, if one is."""
@@ -94,10 +94,10 @@ class SerializedCase(NamedTuple):
     @property
     def defined_in(self) -> str:
         """The file that defines the message it is about, if the suite does not ship it."""
-        return self.wire.message.origin if isinstance(self.wire, MessageWire) else ""
+        return self.wire.message.origin if isinstance(self.wire, MessageType) else ""
 
     @property
-    def whole_wire(self) -> Wire:
+    def whole_wire(self) -> WireType:
         """Its type."""
         return self.wire or shipped_types().wire(self.type)
 
@@ -177,7 +177,7 @@ def refusal_due(case: Case) -> str | None:
     match case.expect:
         case ExpectRejection(error):
             return error or ""
-        case ExpectConsumerView(View(damage=Violation())):
+        case ExpectConsumerView(ConsumerView(damage=Violation())):
             return ""
     return None
 
@@ -339,7 +339,7 @@ def answer_due(case: Case) -> Answer | None:
             return {"ok": True, "hex": data.hex()}
         case ExpectSize(size):
             return {"ok": True, "size": size}
-        case ExpectConsumerView(View(damage=None) as view, open=False):
+        case ExpectConsumerView(ConsumerView(damage=None) as view, open=False):
             return {"ok": True, "value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
     return None
 

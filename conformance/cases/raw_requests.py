@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Answer, ExpectedResponse, ExpectResponses, Request, RequestWithExpectation, Value
-from conformance.codec.json_notation import HEX, Fields, ListOf, NotationError
+from conformance.codec.json_notation import HEX, ListOf, NotationError, ObjectOf
 from conformance.codec.message_spec import (
     FIXED,
     SCALARS,
     SIZED,
     UNKNOWN,
-    Member,
-    Message,
+    FieldSpec,
+    MessageSpec,
     default_of,
     header_version,
     type_name,
@@ -36,7 +36,7 @@ _UNKNOWN = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": (1 << 31) - 1, "data": b
 class BoundaryValues(Struct, frozen=True):
     """A message in one version, with what stands in its plain value."""
 
-    message: Message
+    message: MessageSpec
     version: int
     given: Mapping[str, object]
     """By the names of fields, in notation; other fields have something that is not their default."""
@@ -51,11 +51,11 @@ class BoundaryValues(Struct, frozen=True):
         """Each edge of a kind: what is at it, and the value that is plain but for that."""
         yield from self._varied(self.message.name, self.plain(), kind)
 
-    def _members(self, structure: str) -> list[Member]:
+    def _members(self, structure: str) -> list[FieldSpec]:
         members = self.message.structures[structure or self.message.name]
         return [member for member in members if self.version in member.versions]
 
-    def _plain(self, member: Member) -> Value:
+    def _plain(self, member: FieldSpec) -> Value:
         if member.name in self.given and member.type not in SCALARS:
             return default_of(self.message, member)
         if member.type not in SCALARS:
@@ -78,7 +78,7 @@ class BoundaryValues(Struct, frozen=True):
                 if f"{member.name}{edge}" not in self.fixed:
                     yield f"{member.name}{edge}", {**value, member.name: at_edge}
 
-    def _edges(self, member: Member, plain: Value, kind: str) -> Iterator[tuple[str, Value]]:
+    def _edges(self, member: FieldSpec, plain: Value, kind: str) -> Iterator[tuple[str, Value]]:
         """The edges of a field, and those inside of it, each with what it is called."""
         if kind == "null" and self.version in member.nullable:
             yield " null", None
@@ -95,7 +95,7 @@ class BoundaryValues(Struct, frozen=True):
 _PLAIN: dict[str, Value] = {"string": "conformance", "bytes": b"conformance", "records": b"", "uuid": bytes(16)}
 
 
-def _scalar_edges(member: Member, plain: Value) -> Iterator[tuple[str, Value]]:
+def _scalar_edges(member: FieldSpec, plain: Value) -> Iterator[tuple[str, Value]]:
     if member.type in SIZED:
         long = "conformance-".ljust(LONG, "x")
         yield from (
@@ -116,7 +116,7 @@ TOPIC_ID = b"conformancetopic"
 """What stands in a frame for the id of the topic of a run."""
 NAMES = {"{topic}": "conformance-topic", "{group}": "conformance-group", "{transaction}": "conformance-transaction"}
 """What stands in a frame for names of a run, and what they are where nothing runs."""
-EXCHANGED = ListOf(Fields({"hex": HEX}), nullable=False)
+EXCHANGED = ListOf(ObjectOf({"hex": HEX}), nullable=False)
 """What came of each frame: the bytes of the answer, without their size, or null where none came."""
 ENDS = ("closed", "silent")
 """Why no answer came: the connection was closed, or nothing came in time."""
@@ -170,14 +170,14 @@ def asked_in(frame: Request) -> tuple[str, int] | None:
     return message.name.removesuffix("Request"), version
 
 
-def _message(frame: Request) -> tuple[Message, int]:
+def _message(frame: Request) -> tuple[MessageSpec, int]:
     message, version = shipped_types().messages.get(str(frame.get("message"))), frame.get("version")
     if message is None or message.kind != "request" or type(version) is not int or version not in message.valid:
         raise NotationError(f"there is no request {frame.get('message')!r:.40} of version {version!r:.20}")
     return message, version
 
 
-def _wire(name: str, version: int) -> codec.Wire:
+def _wire(name: str, version: int) -> codec.WireType:
     return shipped_types().wire(type_name(name, version))
 
 
@@ -219,7 +219,7 @@ def _due(frame: Request, at: int) -> ExpectedResponse:
     return ExpectedResponse(name, 0 if is_first else version, correlation, must_answer=is_first, must_refuse=True)
 
 
-def exchanged(_: codec.Wire, parts: Request) -> Answer:
+def exchanged(_: codec.WireType, parts: Request) -> Answer:
     """An answer to each request that a broker has to answer: a plain one, or an error; none to others."""
     due = due_for(parts["frames"])
     rows = [{"hex": answer_to(one).hex()} if one.must_answer else {"hex": None, "end": "closed"} for one in due]
@@ -238,7 +238,9 @@ def answer_to(due: ExpectedResponse) -> bytes:
 # --- cases of a message -------------------------------------------------------------------------------
 
 
-def frames_for(message: Message, version: int, given: Request, fixed: Iterable[str], kind: str) -> Iterator[Request]:
+def frames_for(
+    message: MessageSpec, version: int, given: Request, fixed: Iterable[str], kind: str
+) -> Iterator[Request]:
     """The frames of a kind for a message in a version: a plain one, or one for each edge of that kind."""
     values = BoundaryValues(message, version, given, frozenset(fixed))
     render = _wire(message.name, version).notation.render
@@ -252,7 +254,7 @@ def frames_for(message: Message, version: int, given: Request, fixed: Iterable[s
         yield {**shared, "about": about, "body": render(value)}
 
 
-def _headers(message: Message, version: int, kind: str) -> list[Request]:
+def _headers(message: MessageSpec, version: int, kind: str) -> list[Request]:
     """The headers of a kind."""
     edges: dict[str, list[Request]] = {
         "edges": [

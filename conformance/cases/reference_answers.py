@@ -25,7 +25,7 @@ def error_class(violation: codec.Violation) -> str:
     return "unsupported-codec" if violation.requirement == "codec.unassigned-values" else "malformed"
 
 
-def decoded(wire: codec.Wire, parts: Request) -> Answer:
+def decoded(wire: codec.WireType, parts: Request) -> Answer:
     """The value of the bytes and how many of them it takes, or the class of the first violation."""
     read = codec.decode(wire, parts["hex"])
     if read.ok:
@@ -34,24 +34,24 @@ def decoded(wire: codec.Wire, parts: Request) -> Answer:
     return {"ok": False, "error": error_class(first), "message": str(first)}
 
 
-def _whole(wire: codec.Wire, value: Value) -> Value:
+def _whole(wire: codec.WireType, value: Value) -> Value:
     """A value as an object holds it: of a message also what its version does not have, at its default."""
-    if not isinstance(wire, codec.MessageWire):
+    if not isinstance(wire, codec.MessageType):
         return value
     return with_absent(wire.message, wire.message.name, value)
 
 
-def encoded(wire: codec.Wire, parts: Request) -> Answer:
+def encoded(wire: codec.WireType, parts: Request) -> Answer:
     """The bytes of a value. Raises codec.Unencodable."""
     return {"ok": True, "hex": _written(wire, parts).hex()}
 
 
-def measured(wire: codec.Wire, parts: Request) -> Answer:
+def measured(wire: codec.WireType, parts: Request) -> Answer:
     """How many bytes a value takes. Raises codec.Unencodable."""
     return {"ok": True, "size": len(_written(wire, parts))}
 
 
-def _written(wire: codec.Wire, parts: Request) -> bytes:
+def _written(wire: codec.WireType, parts: Request) -> bytes:
     if wire.name in NOT_ENCODED:
         raise codec.UnknownType(f"{wire.name} is not encoded")
     if wire.name != "MESSAGE_SET":
@@ -61,7 +61,7 @@ def _written(wire: codec.Wire, parts: Request) -> bytes:
     return codec.encode(wire, parts["value"], magic=parts["magic"], compression=parts.get("compression", 0))
 
 
-def seen(_: codec.Wire, parts: Request) -> Answer:
+def seen(_: codec.WireType, parts: Request) -> Answer:
     """What a consumer is shown of a fetch, up to the first damaged entry, whose class stands beside the records."""
     data: bytes = parts["hex"]
     shown = view(
@@ -77,18 +77,18 @@ def seen(_: codec.Wire, parts: Request) -> Answer:
     return {"ok": True, "value": value}
 
 
-def converted(_: codec.Wire, parts: Request) -> Answer:
+def converted(_: codec.WireType, parts: Request) -> Answer:
     """The log in another magic. Raises Unconvertible or codec.Unencodable."""
     return {"ok": True, "hex": convert(parts["hex"], parts["magic"], parts.get("baseOffset")).hex()}
 
 
-def sequenced(_: codec.Wire, parts: Request) -> Answer:
+def sequenced(_: codec.WireType, parts: Request) -> Answer:
     """The fate of each batch, as Apache Kafka decides it."""
     return {"ok": True, "value": answered(parts["batches"])}
 
 
-def played(_: codec.Wire, parts: Request) -> Answer:
+def played(_: codec.WireType, parts: Request) -> Answer:
     """What the reference's broker tells of each step."""
-    from conformance.semantics.reference_broker import ScenarioBroker
+    from conformance.semantics.reference_broker import ReferenceBroker
 
-    return {"ok": True, "value": [msgspec.to_builtins(told) for told in ScenarioBroker().play(parts["steps"])]}
+    return {"ok": True, "value": [msgspec.to_builtins(told) for told in ReferenceBroker().play(parts["steps"])]}

@@ -32,23 +32,23 @@ from conformance.catalog.catalog import Catalog
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError, is_nan
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.semantics.consumer_view import READ_COMMITTED
 
 _RECORDS = ("RECORDS", "COMPACT_RECORDS")
 
 
-def holds_other_bytes(wire: codec.Wire, value: Value) -> bool:
+def holds_other_bytes(wire: codec.WireType, value: Value) -> bool:
     """Whether a value has such a field with bytes that are no whole batches: only a reader of bytes takes them."""
     if wire.name in _RECORDS:
         return not _is_clean_log(value)
-    if not isinstance(wire, codec.MessageWire):
+    if not isinstance(wire, codec.MessageType):
         return False
     return not all(map(_is_clean_log, _record_sets(wire.message, wire.message.name, value)))
 
 
-def _record_sets(message: Message, structure: str, value: Value) -> Iterator[bytes | None]:
+def _record_sets(message: MessageSpec, structure: str, value: Value) -> Iterator[bytes | None]:
     """The bytes of all fields of records in a structure of a message."""
     for member in message.structures[structure]:
         held = value.get(member.name)
@@ -76,7 +76,7 @@ def is_about_cost(requirement: str) -> bool:
     return requirement.startswith(_RULES)
 
 
-def bulk_of(requirement: str, data: bytes, read: codec.Decoded) -> int:
+def bulk_of(requirement: str, data: bytes, read: codec.DecodeResult) -> int:
     """Bytes that memory and time are held against: those of the input, and those that come out of its payloads.
 
     0 where the case is not hostile: its requirement is about something else, and nothing that the reference found
@@ -100,7 +100,7 @@ _NAN = "float64.canonical-nan-written"
 # --- bytes --------------------------------------------------------------------------------------------
 
 
-def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
+def expectation(wire: codec.WireType, data: bytes) -> tuple[Expectation, str]:
     """What a target must make of bytes, and by which requirement, by rule 6 of decisions#how-we-judge-with-this-page.
 
     A definite violation is refused, open places leave readings, everything else is the value.
@@ -108,13 +108,13 @@ def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
     return _expectation(wire, codec.decode(wire, data))
 
 
-def _expectation(wire: codec.Wire, read: codec.Decoded) -> tuple[Expectation, str]:
+def _expectation(wire: codec.WireType, read: codec.DecodeResult) -> tuple[Expectation, str]:
     """The same of bytes that the reference has read."""
     violations = [*read.violations, *read.remarks]
     requirement = _first_rule(violations, next(iter(read.rests_on), layout_rule(wire)))
     first = read.violations[0] if read.violations else None
     moved = (
-        any(remark.openness is codec.Openness.ELSEWHERE for remark in read.remarks)
+        any(remark.openness is codec.Definedness.ELSEWHERE for remark in read.remarks)
         and first
         and first.requirement not in CHECKSUM_RULES
     )
@@ -127,7 +127,7 @@ def _expectation(wire: codec.Wire, read: codec.Decoded) -> tuple[Expectation, st
     if holds_other_bytes(wire, read.value):
         # Some readers take these fields for bytes, others for record batches: settled is only what both read alike.
         return ExpectAnyOf((ExpectRejection(), value)), requirement if read.rests_on else "records.content-batches"
-    if any(remark.openness is codec.Openness.ANY_VALUE for remark in read.remarks):
+    if any(remark.openness is codec.Definedness.ANY_VALUE for remark in read.remarks):
         return ExpectAnyOf(), requirement
     return (ExpectAnyOf((ExpectRejection(), value)) if read.remarks else value), requirement
 
@@ -138,7 +138,7 @@ def _first_rule(violations: Sequence[codec.Violation], otherwise: str) -> str:
     return next((rule for rule in rules if rule.startswith("robustness.")), next(iter(rules), otherwise))
 
 
-def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog, *, mutation: str = "") -> Case:
+def decode_case(identity: str, wire: codec.WireType, data: bytes, catalog: Catalog, *, mutation: str = "") -> Case:
     """A generated case that asks for bytes to be decoded; `mutation` they went through."""
     read = codec.decode(wire, data)
     expect, requirement = _expectation(wire, read)
@@ -148,7 +148,7 @@ def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog, 
     )
     bulk = bulk_of(requirement, data, read)
     case = replace(case, bulk=bulk) if bulk else case
-    if case.disputed and (isinstance(wire, codec.MessageWire) or wire.name == "TAGGED_FIELDS"):
+    if case.disputed and (isinstance(wire, codec.MessageType) or wire.name == "TAGGED_FIELDS"):
         # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
         return replace(case, disputed=case.disputed | {"crash"})
     return case
@@ -157,7 +157,7 @@ def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog, 
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog, *, value: Value = None) -> Case:
+def encode_case(identity: str, wire: codec.WireType, asked: object, catalog: Catalog, *, value: Value = None) -> Case:
     """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
 
     These stand beside `value` in an object. The argument `value` is what is asked, if it was parsed already. Raises
@@ -277,7 +277,7 @@ def _dies_in_kafka(case: Case, data: bytes, catalog: Catalog) -> bool:
     )
 
 
-def _is_deadly_marker(expect: Expectation, data: bytes, entry: codec.Entry) -> bool:
+def _is_deadly_marker(expect: Expectation, data: bytes, entry: codec.LogEntry) -> bool:
     """Whether an entry is a producer's marker of which that consumer dies under read_committed.
 
     It looks at the key of the first record, which may be null, and reads compressed records into a list of as many as
@@ -336,7 +336,7 @@ _OF_ANSWERS = {
 def _case(
     identity: str,
     op: Op,
-    wire: codec.Wire,
+    wire: codec.WireType,
     parts: Request,
     catalog: Catalog,
     *,
@@ -367,7 +367,7 @@ def _case(
 
 def ad_hoc_case(
     op: Op,
-    wire: codec.Wire,
+    wire: codec.WireType,
     parts: Request,
     catalog: Catalog,
     *,

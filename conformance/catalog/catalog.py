@@ -20,7 +20,7 @@ class Catalog:
 
     requirements: dict[str, Requirement]
     cases: CaseStore = field(repr=False)
-    types: codec.Types = codec.BUILT_IN
+    types: codec.TypeRegistry = codec.BUILT_IN
     """The types that cases may be made of."""
 
     def covering(self) -> dict[str, list[str]]:
@@ -130,6 +130,6 @@ class CaseStore(Mapping[str, Case]):
         return name in self.labels
 
 
-def is_own(wire: codec.Wire | None) -> bool:
+def is_own(wire: codec.WireType | None) -> bool:
     """Whether the type is a message that the suite does not ship: another process has to be given it."""
-    return isinstance(wire, codec.MessageWire) and not wire.message.is_shipped
+    return isinstance(wire, codec.MessageType) and not wire.message.is_shipped

@@ -20,7 +20,7 @@ from conformance.cases.requirement import Requirement
 from conformance.catalog.catalog import CaseStore, Catalog, is_own
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, read_requirements, read_vectors, vector_files
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import FileError
 from conformance.files.cache import Kept
@@ -33,7 +33,7 @@ class BundledCatalog(Struct, frozen=True):
 
     requirements: dict[str, Requirement]
     cases: CaseStore
-    messages: tuple[Message, ...]
+    messages: tuple[MessageSpec, ...]
 
 
 # --- in the wheel or in the cache ---------------------------------------------------------------------
@@ -64,13 +64,13 @@ class _CasePickler(pickle.Pickler):
     """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
 
     def persistent_id(self, given: object) -> str | None:
-        if not isinstance(given, codec.Wire) or is_own(given):
+        if not isinstance(given, codec.WireType) or is_own(given):
             return None
         return given.name
 
 
 class _CaseUnpickler(pickle.Unpickler):
-    def persistent_load(self, name: str) -> codec.Wire:
+    def persistent_load(self, name: str) -> codec.WireType:
         return shipped_types().wire(name)
 
 
@@ -84,7 +84,7 @@ def _loaded(data: bytes) -> object:
     return _CaseUnpickler(io.BytesIO(data)).load()
 
 
-def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ()) -> Catalog:
+def read_catalog(further: Iterable[Path] = (), messages: Iterable[MessageSpec] = ()) -> Catalog:
     """The bundled catalogue, with the vectors of further folders or files.
 
     Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
@@ -117,12 +117,12 @@ def made() -> BundledCatalog:
 
 
 def _add_vectors(
-    cases: CaseStore, requirements: dict[str, Requirement], types: codec.Types, root: Path, origin: str = ""
-) -> codec.Types:
+    cases: CaseStore, requirements: dict[str, Requirement], types: codec.TypeRegistry, root: Path, origin: str = ""
+) -> codec.TypeRegistry:
     """Add the cases of the vectors below a folder; the types with the messages they define. Raises FileError."""
     for path in vector_files(root):
         for vector in read_vectors(path, types):
-            if vector.definition is not None and isinstance(vector.wire, codec.MessageWire):
+            if vector.definition is not None and isinstance(vector.wire, codec.MessageType):
                 types = types.adding([vector.wire.message])
             for case in make_cases(vector, requirements, origin):
                 if case.id in cases:

@@ -27,7 +27,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import OPERATIONS
 from conformance.catalog.vector_files import OF_A_MESSAGE, Vector
 from conformance.codec.compare import parse_known
-from conformance.codec.json_notation import Fields, ListOf, NotationError
+from conformance.codec.json_notation import ListOf, NotationError, ObjectOf
 from conformance.codec.message_layout import wire_of
 from conformance.files.yaml_mapping import Row
 from conformance.semantics.consumer_view import ISOLATIONS, VIEW
@@ -136,7 +136,7 @@ def _asked(row: Request, parts: Request) -> RequestWithExpectation:
     return ask(parts)
 
 
-def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) -> None:
+def _check_stated(notation: ObjectOf | ListOf, stated: object, computed: Value) -> None:
     """Raise NotationError where a stated answer has unknown fields, or differs from the computed one."""
     try:
         value = parse_known(notation, stated, "the answer")
@@ -166,7 +166,7 @@ def of_every_version(vector: Vector) -> Iterator[Vector]:
     from conformance.cases import raw_requests
 
     row, wire = vector.row, vector.wire
-    assert isinstance(wire, codec.MessageWire)
+    assert isinstance(wire, codec.MessageType)
     shared = {name: row[name] for name in row if name not in OF_A_MESSAGE}
     for version in range(row.get("from", wire.message.valid.low), wire.version + 1):
         for kind, rule in raw_requests.RULES.items():

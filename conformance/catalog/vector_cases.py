@@ -34,7 +34,7 @@ from conformance.catalog.case_builder import bulk_of, is_about_cost
 from conformance.catalog.log_vector_cases import of_every_version, question_of
 from conformance.catalog.vector_files import Vector
 from conformance.codec.compare import parse_known
-from conformance.codec.json_notation import UNSHOWN, Fields, ListOf, NotationError
+from conformance.codec.json_notation import UNSHOWN, ListOf, NotationError, ObjectOf
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import STRUCTURED
 from conformance.codec.message_layout import with_absent
@@ -157,7 +157,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             raise self.vector.error(str(error)) from None
         return _lenient(self._case(self.vector.row["op"], request, expect, ()))
 
-    def as_log(self, entries: list[codec.Entry]) -> Iterator[Case]:
+    def as_log(self, entries: list[codec.LogEntry]) -> Iterator[Case]:
         """The same bytes, which hold these entries, through a fetch; a batch or message set also sent to a broker."""
         yield self._read(entries)
         is_batch = self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}
@@ -165,7 +165,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         if is_batch or is_set:
             yield self._append(entries)
 
-    def _read(self, entries: list[codec.Entry]) -> Case:
+    def _read(self, entries: list[codec.LogEntry]) -> Case:
         """`read` from the first offset: what an application sees of them."""
         data, row = self.vector.data, self.vector.row
         assert data is not None
@@ -180,7 +180,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
                 expect = delivery_as_stated(data, values[0], row["requirement"], int(request["fetchOffset"]))
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
 
-    def _append(self, entries: list[codec.Entry]) -> Case:
+    def _append(self, entries: list[codec.LogEntry]) -> Case:
         """`append`: what a broker makes of them."""
         from conformance.cases.append import MESSAGES_LAST, batch_question
 
@@ -238,7 +238,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
     def _absent(self, stated: Value, read: Value) -> Value:
         """The fields that the vector is about and its version does not have: a reader's object holds their defaults."""
         wire = self.vector.wire
-        if not isinstance(wire, codec.MessageWire):
+        if not isinstance(wire, codec.MessageType):
             return {}
         whole = with_absent(wire.message, wire.message.name, read) or {}
         about = self.vector.row.get("about", ())
@@ -304,10 +304,10 @@ def is_structured(name: str) -> bool:
 
 
 def _leaves(notation: object, stated: Value, path: str = "") -> Iterator[str]:
-    if isinstance(notation, Fields) and stated is not None:
+    if isinstance(notation, ObjectOf) and stated is not None:
         for name, entry in stated.items():
             yield from _leaves(notation.fields[name], entry, f"{path}.{name}" if path else name)
-    elif isinstance(notation, ListOf) and isinstance(notation.element, Fields) and any(stated or ()):
+    elif isinstance(notation, ListOf) and isinstance(notation.element, ObjectOf) and any(stated or ()):
         for entry in stated:
             yield from _leaves(notation.element, entry, path)
     else:

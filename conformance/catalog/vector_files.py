@@ -26,7 +26,7 @@ class Vector:
     """One vector as it stands in a file, with its place."""
 
     id: str
-    wire: codec.Wire = field(repr=False, compare=False)
+    wire: codec.WireType = field(repr=False, compare=False)
     row: Row
     path: Path
     data: bytes | None
@@ -98,7 +98,7 @@ _ID = re.compile(
 """Ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probing cases have names of their own."""
 
 
-def read_vectors(path: Path, types: codec.Types = codec.BUILT_IN) -> Iterator[Vector]:
+def read_vectors(path: Path, types: codec.TypeRegistry = codec.BUILT_IN) -> Iterator[Vector]:
     """The vectors in a file, shape checked, beside the types known so far. Raises FileError with the line."""
     from conformance.files.yaml_loader import load
 
@@ -132,7 +132,7 @@ def _check_total(path: Path, rows: list[object]) -> None:
                 raise FileError(path, f"the vectors hold more than {_MOST_BYTES >> 20} MiB in `hex`", row.line)
 
 
-def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:
+def _vector(path: Path, row: object, common: Row, types: codec.TypeRegistry) -> Vector:
     if not isinstance(row, Row):
         raise FileError(path, f"expected a vector (a mapping), found {row!r:.40}", common.line)
     for key in ("type", "source", "since"):
@@ -164,8 +164,8 @@ def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:
 
 
 def _message(
-    path: Path, row: Row, common: Row, types: codec.Types
-) -> tuple[str, dict[str, object] | None, codec.Types]:
+    path: Path, row: Row, common: Row, types: codec.TypeRegistry
+) -> tuple[str, dict[str, object] | None, codec.TypeRegistry]:
     """The type of a vector of a message, the definition that travels with it, and the types that have it.
 
     The definition stands under `definitions` of the file; a shipped message needs none there.

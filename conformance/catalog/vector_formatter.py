@@ -76,7 +76,9 @@ def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
             )
 
 
-def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Value, consumed: int | None) -> Iterator[FileError]:
+def _agrees_on_value(
+    vector: Vector, read: codec.DecodeResult, value: Value, consumed: int | None
+) -> Iterator[FileError]:
     if not read.ok:
         yield vector.error(f"the reference refuses these bytes: {read.violations[0]}")
     elif read.remarks:
@@ -87,7 +89,7 @@ def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Value, consumed
         yield vector.error(f"consumed: expected {read.consumed}, the number of bytes that the reference reads")
 
 
-def _is_reading(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, read: codec.Decoded) -> bool:
+def _is_reading(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, read: codec.DecodeResult) -> bool:
     if not isinstance(reading, ExpectValue):
         return False
     return case.wire.notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)

@@ -11,39 +11,39 @@ from typing import Any
 from msgspec import Struct, field
 
 from conformance.codec.control_record import CONTROL_RECORD
-from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Openness, Span, Unencodable, Violation
+from conformance.codec.cursor import Cursor, Definedness, Findings, Limits, Malformed, Span, Unencodable, Violation
 from conformance.codec.dispatch import decoded, encoded
-from conformance.codec.log import LOG, Entry, entries
-from conformance.codec.message_layout import MessageWire, wire_of
+from conformance.codec.log import LOG, LogEntry, entries
+from conformance.codec.message_layout import MessageType, wire_of
 from conformance.codec.message_set import MESSAGE_SET, encode_set
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, array_of
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import RECORD_BATCH, encode_built
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 from conformance.errors import UserError
 
 __all__ = [
     "BUILT_IN",
     "TYPES",
-    "Decoded",
-    "Entry",
+    "DecodeResult",
+    "Definedness",
     "Limits",
-    "MessageWire",
-    "Openness",
+    "LogEntry",
+    "MessageType",
     "Span",
-    "Types",
+    "TypeRegistry",
     "Unencodable",
     "UnknownType",
     "Violation",
-    "Wire",
+    "WireType",
     "decode",
     "encode",
     "entries",
     "wire",
 ]
 
-TYPES: dict[str, Wire] = PRIMITIVES | {
+TYPES: dict[str, WireType] = PRIMITIVES | {
     row.name: row for row in (RECORD, RECORD_BATCH, MESSAGE_SET, CONTROL_RECORD, LOG)
 }
 """Every type that takes no parameter, by name."""
@@ -53,7 +53,7 @@ class UnknownType(UserError, ValueError):
     """A type name that the codec does not know."""
 
 
-class Decoded(Struct, frozen=True):
+class DecodeResult(Struct, frozen=True):
     """What strict decoding made of bytes: a value, or violations (the first is the one to report); and remarks."""
 
     value: Any
@@ -78,12 +78,12 @@ _MESSAGE = re.compile(r"MESSAGE<([A-Za-z][A-Za-z0-9]*),([0-9]{1,5})>\Z")
 _PARAMETRISED = re.compile(r"([A-Z_]+)<(.{1,200})>\Z")
 
 
-class Types(Struct, frozen=True, eq=False):
+class TypeRegistry(Struct, frozen=True, eq=False):
     """The types that there are: the built-in ones, arrays of any of them, and these messages in their versions."""
 
-    messages: Mapping[str, Message] = field(default_factory=dict)
+    messages: Mapping[str, MessageSpec] = field(default_factory=dict)
 
-    def adding(self, messages: Iterable[Message]) -> Types:
+    def adding(self, messages: Iterable[MessageSpec]) -> TypeRegistry:
         """These types and those of more messages; a definition replaces the shipped one of its name.
 
         Raises ValueError where a name has another definition that is not shipped.
@@ -94,27 +94,27 @@ class Types(Struct, frozen=True, eq=False):
                 known[message.name] = message
             if known.setdefault(message.name, message).digest != message.digest:
                 raise ValueError(f"there is another definition of {message.name} already")
-        return Types(known)
+        return TypeRegistry(known)
 
-    def wire(self, name: str) -> Wire:
+    def wire(self, name: str) -> WireType:
         """The type called `name`: `INT32`, `ARRAY<INT32>`, `MESSAGE<FetchRequest,12>`. Raises UnknownType."""
         return _resolved(self, name)
 
 
-BUILT_IN = Types()
+BUILT_IN = TypeRegistry()
 """The types that need no definition."""
 
 
-def wire(given: Wire | str) -> Wire:
+def wire(given: WireType | str) -> WireType:
     """The built-in type of a name, arrays of any element included (`ARRAY<INT32>`), or the type that is given.
 
-    Raises UnknownType. Messages are types of the `Types` that know their definitions.
+    Raises UnknownType. Messages are types of the `TypeRegistry` that know their definitions.
     """
     return BUILT_IN.wire(given) if isinstance(given, str) else given
 
 
 @lru_cache(maxsize=512)
-def _resolved(types: Types, name: str) -> Wire:
+def _resolved(types: TypeRegistry, name: str) -> WireType:
     built_in = TYPES.get(name)
     if built_in is not None:
         return built_in
@@ -131,7 +131,7 @@ def _resolved(types: Types, name: str) -> Wire:
     raise UnknownType(f"there is no type {name!r}; there are {known}")
 
 
-def _message_wire(types: Types, name: str, version: int) -> MessageWire:
+def _message_wire(types: TypeRegistry, name: str, version: int) -> MessageType:
     if name not in types.messages:
         raise UnknownType(f"there is no definition of the message {name} (see --definitions)")
     try:
@@ -140,11 +140,11 @@ def _message_wire(types: Types, name: str, version: int) -> MessageWire:
         raise UnknownType(str(error)) from None
 
 
-def _pickled(type_: Wire) -> tuple[Callable[[str], Wire], tuple[str]]:
+def _pickled(type_: WireType) -> tuple[Callable[[str], WireType], tuple[str]]:
     return wire, (type_.name,)
 
 
-copyreg.pickle(Wire, _pickled)  # a type without a definition is known by its name wherever it arrives
+copyreg.pickle(WireType, _pickled)  # a type without a definition is known by its name wherever it arrives
 
 # --- bytes and values ---------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ copyreg.pickle(Wire, _pickled)  # a type without a definition is known by its na
 _USUAL_LIMITS = Limits()
 
 
-def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:
+def decode(type_: WireType | str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> DecodeResult:
     """Decode one value of a type from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
     row = wire(type_)
     findings = Findings(spans=[] if trail else None, limits=limits or _USUAL_LIMITS, size=len(data))
@@ -166,7 +166,7 @@ def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limit
         findings.violations.append(stop.violation)
     if findings.violations:
         value = None
-    return Decoded(
+    return DecodeResult(
         value,
         cursor.pos,
         tuple(findings.violations),
@@ -177,7 +177,7 @@ def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limit
     )
 
 
-def encode(type_: Wire | str, value: Any, *, magic: int | None = None, compression: int = 0) -> bytes:
+def encode(type_: WireType | str, value: Any, *, magic: int | None = None, compression: int = 0) -> bytes:
     """Encode a wire value. A RECORD_BATCH is made from an application's choices (see record_batch.build).
 
     A MESSAGE_SET is told its magic and codec besides. Raises UnknownType, or Unencodable for a value that has no

@@ -9,32 +9,38 @@ from msgspec import Struct
 
 from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.derived_fields import Values
-from conformance.codec.json_notation import UNSHOWN, Fields, ListOf, NotationError, each
-from conformance.codec.length_prefixed import Counted
-from conformance.codec.message_layout import Keyed, Marked, MessageWire, Section, Structure
+from conformance.codec.json_notation import UNSHOWN, ListOf, NotationError, ObjectOf, each
+from conformance.codec.length_prefixed import CountedShape
+from conformance.codec.message_layout import (
+    KeyedArrayShape,
+    MessageType,
+    NullableStructShape,
+    StructShape,
+    TaggedSection,
+)
 from conformance.codec.message_spec import UNKNOWN
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 
-def compare_shown(wire: Wire, expected: Any, actual: Any) -> Comparison:
+def compare_shown(wire: WireType, expected: Any, actual: Any) -> ValueComparison:
     """Hold what a target shows of a value of a type against the expected one, whatever names it has for tags."""
     comparison = compare(wire.notation, expected, actual)
-    if comparison.mismatches and isinstance(wire, MessageWire):
+    if comparison.mismatches and isinstance(wire, MessageType):
         return compare(wire.notation, expected, by_name(wire, actual))
     return comparison
 
 
-def by_name(wire: Wire, value: Any) -> Any:
+def by_name(wire: WireType, value: Any) -> Any:
     """The value of a message, or of a part of one, with the fields of known tags under their names."""
     if value is None or value is UNSHOWN:
         return value
     match wire.shape:
-        case Keyed(elements=inner) | Marked(structure=inner):
+        case KeyedArrayShape(elements=inner) | NullableStructShape(structure=inner):
             return by_name(inner, value)
-        case Counted(element=element):
+        case CountedShape(element=element):
             return tuple(by_name(element, one) for one in value)
-        case Structure(layout=layout, section=section):
-            parts = [(field.name, field.wire) for field in layout.fields if isinstance(field.wire, Wire)]
+        case StructShape(layout=layout, section=section):
+            parts = [(field.name, field.wire) for field in layout.fields if isinstance(field.wire, WireType)]
             if section is not None:
                 value = _named(section, value)
                 parts += [(member.name, inner) for member, inner in section.known.values()]
@@ -42,7 +48,7 @@ def by_name(wire: Wire, value: Any) -> Any:
     return value
 
 
-def _named(section: Section, value: Values) -> Values:
+def _named(section: TaggedSection, value: Values) -> Values:
     """The value of a structure with those fields that it shows by their tags alone."""
     named: Values = {}
     others = []
@@ -56,7 +62,7 @@ def _named(section: Section, value: Values) -> Values:
     return value | named | {UNKNOWN: tuple(others)} if named else value
 
 
-def _whole(wire: Wire, data: bytes) -> Any:
+def _whole(wire: WireType, data: bytes) -> Any:
     """What the data of a tagged field holds; UNSHOWN where it is not one sound value and nothing more."""
     cursor = Cursor(data, Findings())
     try:
@@ -70,7 +76,7 @@ _MOST = 100
 """Differences that a comparison tells at most: the one that a case is about is among them."""
 
 
-class Comparison(Struct, frozen=True):
+class ValueComparison(Struct, frozen=True):
     """What a target showed of a value, held against the value that was expected."""
 
     mismatches: tuple[str, ...]
@@ -81,15 +87,15 @@ class Comparison(Struct, frozen=True):
     """Whether the target showed anything of the value."""
 
 
-def compare(notation: Any, expected: Any, actual: Any) -> Comparison:
+def compare(notation: Any, expected: Any, actual: Any) -> ValueComparison:
     """Hold a value, which may be UNSHOWN or lack parts, against the expected one, of which nothing may be known."""
     observed = notation.observed(actual)
     if actual is UNSHOWN:
-        return Comparison((), ("value",), observed)
+        return ValueComparison((), ("value",), observed)
     if expected is UNSHOWN:
-        return Comparison((), (), observed)
+        return ValueComparison((), (), observed)
     mismatches = tuple(islice(notation.mismatches(expected, actual), _MOST))
-    return Comparison(mismatches, tuple(unshown_paths(notation, expected, actual)), observed)
+    return ValueComparison(mismatches, tuple(unshown_paths(notation, expected, actual)), observed)
 
 
 def parse_known(notation: Any, given: Any, what: str) -> Any:
@@ -110,7 +116,7 @@ def unshown_paths(notation: Any, expected: Any, actual: Any, path: str = "") -> 
 def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missing: dict[str, None]) -> None:
     if expected is None or actual is None:
         return
-    if isinstance(notation, Fields):
+    if isinstance(notation, ObjectOf):
         is_whole = expected.keys() <= actual.keys()
         for name in notation.with_parts if is_whole else notation.fields:
             if name not in expected:
@@ -129,7 +135,7 @@ def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missi
 def unknown_fields(notation: Any, given: Any, path: str = "") -> list[str]:
     """Dotted paths of names in `given` (JSON) that the notation does not know, each once."""
     unknown: dict[str, None] = {}
-    if isinstance(notation, Fields) and isinstance(given, dict):
+    if isinstance(notation, ObjectOf) and isinstance(given, dict):
         for name, entry in given.items():
             deeper = f"{path}.{name}" if path else str(name)
             inner = notation.fields.get(name)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from conformance.codec import compression_formats as formats
 from conformance.codec import stored_frames as frames
-from conformance.codec.compression_formats import Stream
+from conformance.codec.compression_formats import BoundedStream
 from conformance.codec.cursor import Cursor, Malformed
 
 
@@ -21,7 +21,7 @@ class Codec(Struct, frozen=True):
     name: str
     requirement: str
     """The requirement that gives it its number."""
-    unpack: Callable[[Stream], None]
+    unpack: Callable[[BoundedStream], None]
     write: Callable[[bytes], bytes]
     forms: tuple[Callable[[bytes], bytes], ...]
     """Writers that need no compressor, so that their bytes are the same on every machine; the plainest first."""
@@ -35,7 +35,7 @@ class Codec(Struct, frozen=True):
 
         Raises Malformed; `rescued` is given what came out before that.
         """
-        stream = Stream(cursor, payload)
+        stream = BoundedStream(cursor, payload)
         try:
             self.unpack(stream)
         except Malformed:

@@ -20,7 +20,7 @@ import snappy
 import zstandard
 
 from conformance.codec.checksums import XXH32
-from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Openness, Violation
+from conformance.codec.cursor import LIMIT_RULE, Cursor, Definedness, Limits, Malformed, Violation
 
 _DENSEST_STREAM = 1 << 15
 """Bytes out per byte in at most: Zstandard's densest block makes 128 KiB of 4 bytes."""
@@ -28,7 +28,7 @@ _STEP = 256
 """Bytes fed at first; then twice as many each time, as long as even the densest of them would find room."""
 
 
-class Stream(Cursor):
+class BoundedStream(Cursor):
     """Reads a payload, gathers what comes out of it, and stops at the limits; findings stand where it begins."""
 
     __slots__ = ("_begin", "fed", "plain", "room")
@@ -88,11 +88,11 @@ class Stream(Cursor):
             requirement, is_open = verdict(str(error))
             self.fail(requirement, str(error), open=is_open)
 
-    def _violation(self, requirement: str, hint: str, at: int | None, openness: Openness) -> Violation:
+    def _violation(self, requirement: str, hint: str, at: int | None, openness: Definedness) -> Violation:
         return super()._violation(requirement, hint, self._begin if at is None else at, openness)
 
 
-def open_plain(stream: Stream) -> None:
+def open_plain(stream: BoundedStream) -> None:
     """No compression: the payload as it is."""
     stream.put(stream.data)
 
@@ -104,7 +104,7 @@ _OPEN_GZIP = ("header flags", "header crc", "data check", "length check")
 """What zlib says of reserved flags and wrong checksums."""
 
 
-def open_gzip(stream: Stream) -> None:
+def open_gzip(stream: BoundedStream) -> None:
     """Every member, joined; what follows the last one and the trailers' checks are open places."""
     _gzip_member(stream)
     while stream.left:
@@ -113,12 +113,12 @@ def open_gzip(stream: Stream) -> None:
             _gzip_member(stream)
         except Malformed as stop:
             del stream.plain[whole:]
-            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Openness.ELSEWHERE)
+            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Definedness.ELSEWHERE)
             return
         stream.rest_on("reader.gzip-members")
 
 
-def _gzip_member(stream: Stream) -> None:
+def _gzip_member(stream: BoundedStream) -> None:
     begin = stream.pos
     inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
     is_zlib = _has_zlib_header(stream.data[begin : begin + 2])
@@ -131,7 +131,7 @@ def _gzip_member(stream: Stream) -> None:
             raise
 
 
-def _rescue(stream: Stream, begin: int) -> None:
+def _rescue(stream: BoundedStream, begin: int) -> None:
     """Put what the last piece of a member yields before the byte at which zlib gives it up."""
     inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
     inflater.decompress(stream.data[begin : stream.fed])
@@ -173,7 +173,7 @@ _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
 """How Snappy's own framing format begins, which Apache Kafka takes for a raw block."""
 
 
-def open_snappy(stream: Stream) -> None:
+def open_snappy(stream: BoundedStream) -> None:
     """The xerial block stream, or one raw block."""
     if not stream.data.startswith(_XERIAL):
         stream.rest_on("reader.snappy-raw")
@@ -187,23 +187,25 @@ def open_snappy(stream: Stream) -> None:
             if stop.violation.open or not stream.plain:
                 raise
             stream.remark(
-                stop.violation.requirement, f"after a whole block: {stop.violation.hint}", openness=Openness.ELSEWHERE
+                stop.violation.requirement,
+                f"after a whole block: {stop.violation.hint}",
+                openness=Definedness.ELSEWHERE,
             )
             return
 
 
-def _xerial_block(stream: Stream) -> None:
+def _xerial_block(stream: BoundedStream) -> None:
     """A length and the raw block that it covers, or the header of a further stream."""
     if stream.data.startswith(_XERIAL, stream.pos):
         stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
-        stream.remark(_SNAPPY, "a second xerial stream follows the first", openness=Openness.ELSEWHERE)
+        stream.remark(_SNAPPY, "a second xerial stream follows the first", openness=Definedness.ELSEWHERE)
         return
     # A negative length, read without a sign, is above any that there are bytes for.
     size = int.from_bytes(stream.take(4, _SNAPPY_LENGTH, "the length of a block"), "big")
     _snappy_block(stream, stream.take(size, _SNAPPY_LENGTH, "a block"))
 
 
-def _snappy_block(stream: Stream, block: bytes) -> None:
+def _snappy_block(stream: BoundedStream, block: bytes) -> None:
     """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
     framed = block.startswith(_SNAPPY_FRAMING)
     with stream.refusing((cramjam.DecompressionError, snappy.UncompressError), lambda _: (_SNAPPY, framed)):
@@ -233,7 +235,7 @@ _CONTENT_SIZE, _DICTIONARY = 0x08, 0x01
 _STORED = 1 << 31
 
 
-def open_lz4(stream: Stream) -> None:
+def open_lz4(stream: BoundedStream) -> None:
     """The first frame of the LZ4 frame format: Apache Kafka reads no further, and only independent blocks."""
     info = _lz4_header(stream)
     while word := _lz4_word(stream):
@@ -244,10 +246,10 @@ def open_lz4(stream: Stream) -> None:
         stream.take(4, _LZ4, "the content checksum", open=True)
     _check_lz4(stream)
     if stream.left:
-        stream.remark(_LZ4, "bytes after the first LZ4 frame", openness=Openness.ELSEWHERE)
+        stream.remark(_LZ4, "bytes after the first LZ4 frame", openness=Definedness.ELSEWHERE)
 
 
-def _lz4_header(stream: Stream) -> dict[str, Any]:
+def _lz4_header(stream: BoundedStream) -> dict[str, Any]:
     """What the library makes of the header, which is passed over; a content size takes 8 bytes more."""
     with stream.refusing(RuntimeError, lambda message: (_LZ4, _is_open_lz4(stream, message))):
         info: dict[str, Any] = lz4.frame.get_frame_info(stream.data)
@@ -258,16 +260,16 @@ def _lz4_header(stream: Stream) -> dict[str, Any]:
     return info
 
 
-def _is_open_lz4(stream: Stream, message: str) -> bool:
+def _is_open_lz4(stream: BoundedStream, message: str) -> bool:
     return stream.data.startswith(_LZ4_LEGACY) or any(word in message for word in _OPEN_LZ4)
 
 
-def _lz4_word(stream: Stream) -> int:
+def _lz4_word(stream: BoundedStream) -> int:
     """The size of a block, its highest bit set where it is stored as it is; 0 ends the frame."""
     return int.from_bytes(stream.take(4, _LZ4, "the size of a block", open=bool(stream.plain)), "little")
 
 
-def _lz4_block(stream: Stream, word: int, most: int) -> None:
+def _lz4_block(stream: BoundedStream, word: int, most: int) -> None:
     block = stream.take(word & _STORED - 1, _LZ4, "a block")
     if len(block) > most:
         stream.fail(_LZ4, f"a block of {len(block)} bytes, the frame allows {most}", open=True)
@@ -275,7 +277,7 @@ def _lz4_block(stream: Stream, word: int, most: int) -> None:
         stream.put(block if word & _STORED else lz4.block.decompress(block, uncompressed_size=most))
 
 
-def _check_lz4(stream: Stream) -> None:
+def _check_lz4(stream: BoundedStream) -> None:
     """Let the library check what our reading passes over: Kafka refuses a wrong block checksum, nothing else."""
     try:
         lz4.frame.LZ4FrameDecompressor().decompress(stream.data[: stream.pos])
@@ -316,7 +318,7 @@ def _is_skippable(frame: bytes) -> bool:
     return frame[1:4] == b"\x2a\x4d\x18" and frame[0] & 0xF0 == 0x50
 
 
-def open_zstd(stream: Stream) -> None:
+def open_zstd(stream: BoundedStream) -> None:
     """Every frame, joined; skippable frames are skipped."""
     _zstd_frame(stream)
     while stream.left:
@@ -324,17 +326,17 @@ def open_zstd(stream: Stream) -> None:
         _zstd_frame(stream)
 
 
-class _Kept(threading.local):
+class _ThreadLocalZstd(threading.local):
     """What costs more to make than a small frame to read, and serves one thread at a time."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
 
 
-_KEPT = _Kept()
+_KEPT = _ThreadLocalZstd()
 
 
-def _zstd_frame(stream: Stream) -> None:
+def _zstd_frame(stream: BoundedStream) -> None:
     opener = _KEPT.zstd.decompressobj()
     begin = stream.pos
     with stream.refusing(
@@ -344,14 +346,14 @@ def _zstd_frame(stream: Stream) -> None:
             return
     if not stream.plain or not _ends_between_blocks(stream.data[begin:]):
         stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
-    stream.remark(_ZSTD, "the frame ends before its last block or its checksum", openness=Openness.ELSEWHERE)
+    stream.remark(_ZSTD, "the frame ends before its last block or its checksum", openness=Definedness.ELSEWHERE)
 
 
 def _rule_of(message: str) -> str:
     return "writer.zstd-window" if "memory" in message else _ZSTD
 
 
-def _is_open_zstd(stream: Stream, begin: int, message: str = "") -> bool:
+def _is_open_zstd(stream: BoundedStream, begin: int, message: str = "") -> bool:
     """Whether the library refuses one of those, or bytes after a frame that do not begin another frame."""
     no_frame = not (stream.data.startswith(_ZSTD_MAGIC, begin) or _is_skippable(stream.data[begin : begin + 4]))
     return (begin > 0 and no_frame) or any(word in message for word in _OPEN_ZSTD)

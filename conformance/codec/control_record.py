@@ -6,11 +6,11 @@ import struct
 from typing import Any
 
 from conformance.codec import json_notation as n
-from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.cursor import Cursor, Definedness
 from conformance.codec.derived_fields import Values
 from conformance.codec.layout import Field, Layout, wire_of
 from conformance.codec.primitives import INT16
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 CONTROL_TYPES = (
     "ABORT",
@@ -29,7 +29,7 @@ CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTR
 
 def _open_version(cursor: Cursor, version: int, start: int) -> None:
     if version:
-        openness = Openness.ANY_VALUE if version > 0 else Openness.OPEN
+        openness = Definedness.ANY_VALUE if version > 0 else Definedness.OPEN
         cursor.remark("control.version-zero", f"version {version}, the current one is 0", at=start, openness=openness)
 
 
@@ -41,10 +41,10 @@ def _open_type(cursor: Cursor, number: int, start: int) -> None:
 def _open_rest(cursor: Cursor, values: Values, start: int) -> None:
     del values, start
     if cursor.left:
-        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", openness=Openness.ANY_VALUE)
+        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", openness=Definedness.ANY_VALUE)
 
 
-def _truncated(wire: Wire, rule: str) -> Wire:
+def _truncated(wire: WireType, rule: str) -> WireType:
     """The same number, with its own requirement for bytes that are not there."""
 
     def decode(cursor: Cursor) -> Any:
@@ -52,15 +52,15 @@ def _truncated(wire: Wire, rule: str) -> Wire:
             cursor.fail(rule, f"{wire.smallest} bytes are needed, {cursor.left} are left")
         return wire.decode(cursor)
 
-    return Wire(wire.name, decode, wire.encode, wire.notation, wire.smallest, wire.edges)
+    return WireType(wire.name, decode, wire.encode, wire.notation, wire.smallest, wire.edges)
 
 
 _CONTROL_INT16 = _truncated(INT16, "control.key-layout")
-_TYPE = Wire(
+_TYPE = WireType(
     "INT16",
     _CONTROL_INT16.decode,
     INT16.encode,
-    n.Names(CONTROL_TYPES, further=("UNKNOWN",)),
+    n.NamedNumber(CONTROL_TYPES, further=("UNKNOWN",)),
     INT16.smallest,
     (0, 1),
 )

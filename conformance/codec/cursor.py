@@ -17,7 +17,7 @@ LIMIT_RULE = "memory.message-size-limit"
 """Our own limits: Apache Kafka has none, so what lies beyond is open."""
 
 
-class Openness(Enum):
+class Definedness(Enum):
     """How far the documents settle what is right at a place."""
 
     DEFINITE = auto()
@@ -40,12 +40,12 @@ class Violation(Struct, frozen=True):
     layer: int = 0
     """0 is the input, n the n-th decompressed stream."""
     path: str = ""
-    openness: Openness = Openness.DEFINITE
+    openness: Definedness = Definedness.DEFINITE
 
     @property
     def open(self) -> bool:
         """Whether the documents leave undecided what is right here."""
-        return self.openness is not Openness.DEFINITE
+        return self.openness is not Definedness.DEFINITE
 
     def __str__(self) -> str:
         where = f"byte {self.at}" + (f" of decompressed stream {self.layer}" if self.layer else "")
@@ -187,7 +187,7 @@ class Cursor:
 
         Other readers may go on at an open place, so any outcome is right.
         """
-        openness = Openness.ANY_VALUE if open else Openness.DEFINITE
+        openness = Definedness.ANY_VALUE if open else Definedness.DEFINITE
         raise Malformed(self._violation(requirement, hint, at, openness))
 
     def count(self, number: int) -> None:
@@ -205,9 +205,11 @@ class Cursor:
 
     def blame(self, requirement: str, hint: str, *, at: int | None = None) -> None:
         """Note a definite violation that does not hinder reading on (a wrong checksum)."""
-        self.findings.violations.append(self._violation(requirement, hint, at, Openness.DEFINITE))
+        self.findings.violations.append(self._violation(requirement, hint, at, Definedness.DEFINITE))
 
-    def remark(self, requirement: str, hint: str, *, at: int | None = None, openness: Openness = Openness.OPEN) -> None:
+    def remark(
+        self, requirement: str, hint: str, *, at: int | None = None, openness: Definedness = Definedness.OPEN
+    ) -> None:
         """Note an open place; reading goes on as Apache Kafka's does."""
         self.findings.remarks.append(self._violation(requirement, hint, at, openness))
 
@@ -221,5 +223,5 @@ class Cursor:
                 path = f"{path}{joint}{name}"
             spans.append(Span(self.layer, path, start, self.pos, value, kind))
 
-    def _violation(self, requirement: str, hint: str, at: int | None, openness: Openness) -> Violation:
+    def _violation(self, requirement: str, hint: str, at: int | None, openness: Definedness) -> Violation:
         return Violation(requirement, self.pos if at is None else at, hint, self.layer, self.path, openness)

@@ -12,7 +12,7 @@ from conformance.codec.cursor import Cursor
 Values = dict[str, Any]
 
 
-class Derivation(Protocol):
+class DerivedValue(Protocol):
     """How a field follows from the others: checked on reading, computed on writing."""
 
     def check(self, cursor: Cursor, start: int, stated: Any) -> None:
@@ -22,7 +22,7 @@ class Derivation(Protocol):
         """What to write, from the structure's values and the bytes that follow the field."""
 
 
-class Usual(Struct, frozen=True):
+class ExpectedRange(Struct, frozen=True):
     """The check of a number that stands at an open place outside of a range."""
 
     rule: str

@@ -11,40 +11,40 @@ from typing import Any, TypeVar
 from conformance.codec.compiled import readers, writers
 from conformance.codec.cursor import Cursor
 from conformance.codec.layout import Layout
-from conformance.codec.length_prefixed import Counted
-from conformance.codec.message_layout import Structure
-from conformance.codec.wire_type import Wire
+from conformance.codec.length_prefixed import CountedShape
+from conformance.codec.message_layout import StructShape
+from conformance.codec.wire_type import WireType
 
 T = TypeVar("T")
 
 ENABLED = True
 """Whether anything is read and written quickly at all."""
 
-_COMPOSED = (Counted, Layout)
+_COMPOSED = (CountedShape, Layout)
 """Shapes of types whose values have parts: for others the interpreter is quick enough."""
 FREE = 100
 """How often a message in a version is left to the interpreter: there are hundreds, and to make functions takes time."""
-_uses: dict[Wire, int] = {}
+_uses: dict[WireType, int] = {}
 
 
-def _pays(wire: Wire) -> bool:
+def _pays(wire: WireType) -> bool:
     """Whether a type is to be read and written quickly."""
     if not ENABLED:
         return False
-    if isinstance(wire.shape, Structure):
+    if isinstance(wire.shape, StructShape):
         _uses[wire] = uses = _uses.get(wire, 0) + 1
         return uses > FREE
     return isinstance(wire.shape, _COMPOSED)
 
 
-def decoded(wire: Wire, cursor: Cursor) -> Any:
+def decoded(wire: WireType, cursor: Cursor) -> Any:
     """One value of a type, as `wire.decode` reads it. Raises Malformed."""
     if cursor.explaining or not _pays(wire):
         return wire.decode(cursor)
     return _attempted(cursor, readers.reader_of(wire), wire.decode)
 
 
-def several(wire: Wire, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
+def several(wire: WireType, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
     """So many values of a type, as `one` reads them, given the cursor and how many stand before. Raises Malformed."""
 
     def explain(cursor: Cursor) -> list[T]:
@@ -61,7 +61,7 @@ def several(wire: Wire, cursor: Cursor, count: int, one: Callable[[Cursor, int],
         cursor.explaining = was
 
 
-def encoded(wire: Wire, value: Any) -> bytes:
+def encoded(wire: WireType, value: Any) -> bytes:
     """The bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
     if _pays(wire):
         try:
@@ -71,7 +71,7 @@ def encoded(wire: Wire, value: Any) -> bytes:
     return wire.encode(value)
 
 
-def all_encoded(wire: Wire, values: Sequence[Any]) -> bytes:
+def all_encoded(wire: WireType, values: Sequence[Any]) -> bytes:
     """The bytes of values one after another, as `wire.encode` writes each. Raises Unencodable."""
     if _pays(wire):
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import Any
 
-from conformance.codec import Decoded, Violation, Wire, decode
+from conformance.codec import DecodeResult, Violation, WireType, decode
 from conformance.codec.cursor import AT_LEISURE, Span
 from conformance.codec.record_batch import HEADER_SIZE
 
@@ -19,7 +19,7 @@ _ROW = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DumpLine:
     """One line of a dump: the field, its bytes, and the marks that stand at it."""
 
     layer: int
@@ -39,14 +39,14 @@ class Line:
         object.__setattr__(self, "hex", self.data[:_ROW].hex(" ") + further)
 
 
-def annotate(type_: Wire | str, data: bytes) -> tuple[Decoded, list[Line]]:
+def annotate(type_: WireType | str, data: bytes) -> tuple[DecodeResult, list[DumpLine]]:
     """Decode with a trail and lay the bytes out line by line, every violation and remark at its place.
 
     Bytes that no field covers (after a stop, or after the value) get lines of their own.
     """
     read = decode(type_, data, trail=True, limits=AT_LEISURE)
     layers = [data, *read.layers]
-    lines: list[Line] = []
+    lines: list[DumpLine] = []
     spans: list[list[Span]] = [[] for _ in layers]
     for span in read.spans:
         spans[span.layer].append(span)
@@ -55,7 +55,7 @@ def annotate(type_: Wire | str, data: bytes) -> tuple[Decoded, list[Line]]:
     return read, _with_marks(lines, [*read.violations, *read.remarks])
 
 
-def _layer_lines(number: int, layer: bytes, spans: list[Span], read: Decoded) -> list[Line]:
+def _layer_lines(number: int, layer: bytes, spans: list[Span], read: DecodeResult) -> list[DumpLine]:
     leaves = _leaves(spans)
     lines, at = [], 0
     for (start, stop), group in leaves.items():
@@ -65,19 +65,19 @@ def _layer_lines(number: int, layer: bytes, spans: list[Span], read: Decoded) ->
         first, *parts = group
         text = ", ".join([_plain(first.value), *(_describe(span) for span in parts if span.value is not False)])
         names = tuple(pretty(span.path) for span in parts)
-        lines.append(Line(number, start, stop, pretty(first.path), layer[start:stop], text, parts=names))
+        lines.append(DumpLine(number, start, stop, pretty(first.path), layer[start:stop], text, parts=names))
         at = max(at, stop)
     if at < len(layer):
         lines.append(_gap(number, at, len(layer), layer, read))
     return lines
 
 
-def _gap(number: int, start: int, stop: int, layer: bytes, read: Decoded) -> Line:
+def _gap(number: int, start: int, stop: int, layer: bytes, read: DecodeResult) -> DumpLine:
     if number == 0 and read.ok and start >= read.consumed:
         what = "(after the value)"
     else:
         what = "(compressed records)" if number == 0 and read.layers and start == HEADER_SIZE else "(not read)"
-    return Line(number, start, stop, what, layer[start:stop], "")
+    return DumpLine(number, start, stop, what, layer[start:stop], "")
 
 
 def _leaves(spans: list[Span]) -> dict[tuple[int, int], list[Span]]:
@@ -121,7 +121,7 @@ def _plain(value: Any) -> str:
     return "" if isinstance(value, dict) else str(value)
 
 
-def _with_marks(lines: list[Line], marks: list[Violation]) -> list[Line]:
+def _with_marks(lines: list[DumpLine], marks: list[Violation]) -> list[DumpLine]:
     placed: dict[int, list[Violation]] = {}
     for mark in marks:
         where = line_at(lines, mark.layer, mark.at)
@@ -129,13 +129,13 @@ def _with_marks(lines: list[Line], marks: list[Violation]) -> list[Line]:
     return [replace(line, marks=tuple(placed.get(index, ()))) for index, line in enumerate(lines)]
 
 
-def line_at(lines: list[Line], layer: int, at: int) -> int:
+def line_at(lines: list[DumpLine], layer: int, at: int) -> int:
     """The index of the line that holds a byte, or of the last one before it; -1 without such a line."""
     index = bisect_right(lines, (layer, at), key=lambda line: (line.layer, line.start)) - 1
     return index if index >= 0 and lines[index].layer == layer else -1
 
 
-def line_of(lines: list[Line], path: str) -> int:
+def line_of(lines: list[DumpLine], path: str) -> int:
     """The index of the line of a field (a path as `judge` gives it); -1 without such a line."""
     head, _, last = path.rpartition(".")
     wanted = f"{head}.{_SHOWN_BY.get(last, last)}" if head else _SHOWN_BY.get(last, last)
@@ -147,7 +147,7 @@ def line_of(lines: list[Line], path: str) -> int:
     return next((index for index, line in enumerate(lines) if line.path.startswith(wanted)), -1)
 
 
-def place_of(lines: list[Line], read: Decoded, path: str, about: str = "") -> int:
+def place_of(lines: list[DumpLine], read: DecodeResult, path: str, about: str = "") -> int:
     """The index of the line to look at: that of the field or byte (`@17`) at `path`, or of the last byte consumed.
 
     Where there is no such path it is the first violation or open place, else the field `about`; -1 without any.

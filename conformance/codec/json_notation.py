@@ -17,14 +17,14 @@ from msgspec import Struct
 from conformance.errors import UserError
 
 
-class _Unshown:
+class _NotShown:
     """The class of UNSHOWN, which stays one object when it is pickled."""
 
     def __reduce__(self) -> str:
         return "UNSHOWN"
 
 
-UNSHOWN = _Unshown()
+UNSHOWN = _NotShown()
 """Stands for a value that a target left out."""
 
 
@@ -163,7 +163,7 @@ TEXT = Notation("a string or null", _text, _plain_text, _same_text)
 HEX = Notation("hex digits or null", _octets, lambda value: None if value is None else value.hex())
 
 
-class Names(Struct, frozen=True):
+class NamedNumber(Struct, frozen=True):
     """A number that is written by its name where it has one (codecs, timestamp types, control types)."""
 
     names: Sequence[str]
@@ -257,7 +257,7 @@ class ListOf(Struct, frozen=True):
         return actual is not UNSHOWN and (not actual or any(self.element.observed(entry) for entry in actual))
 
 
-class Fields(Struct, frozen=True, dict=True):
+class ObjectOf(Struct, frozen=True, dict=True):
     """An object of named fields; any of them may be missing, which leaves it unobserved."""
 
     fields: dict[str, Any]
@@ -267,7 +267,7 @@ class Fields(Struct, frozen=True, dict=True):
     @cached_property
     def with_parts(self) -> tuple[str, ...]:
         """The names of the fields whose value may lack a part."""
-        return tuple(name for name, notation in self.fields.items() if isinstance(notation, Fields | ListOf))
+        return tuple(name for name, notation in self.fields.items() if isinstance(notation, ObjectOf | ListOf))
 
     def parse(self, given: Any) -> Any:
         """A dict of the fields that are there; it passes over other names (see `unknown_fields`)."""

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.derived_fields import ByteLength, Derivation, Values
-from conformance.codec.wire_type import Wire
+from conformance.codec.derived_fields import ByteLength, DerivedValue, Values
+from conformance.codec.wire_type import WireType
 
 
-class Bits(Struct, frozen=True):
+class BitField(Struct, frozen=True):
     """A named part of a number: `width` bits from `shift` upwards."""
 
     name: str
@@ -46,7 +46,7 @@ class Bits(Struct, frozen=True):
         return int(part) << self.shift
 
 
-class Region(Protocol):
+class DependentField(Protocol):
     """A field that needs earlier fields to be read or written (how many, in which codec)."""
 
     @property
@@ -68,18 +68,18 @@ class Field(Struct, frozen=True):
     """One row of a layout."""
 
     name: str
-    wire: Wire | Region
+    wire: WireType | DependentField
     rule: str = ""
     """The requirement that says what the field is: broken by a reader that shows another value."""
-    derive: Derivation | None = None
-    bits: tuple[Bits, ...] = ()
+    derive: DerivedValue | None = None
+    bits: tuple[BitField, ...] = ()
     check: Callable[[Cursor, Any, int], None] | None = None
     """Called with the cursor, the value and where it starts."""
     refuse: Callable[[Any], None] | None = None
     """Called with the value before it is written; raises Unencodable for what a writer must not write."""
 
 
-class Step(NamedTuple):
+class CompiledField(NamedTuple):
     """How one field is read where nobody wants a trail."""
 
     name: str
@@ -88,15 +88,15 @@ class Step(NamedTuple):
     region: Callable[[Cursor, Values], Any] | None
     hold: Callable[[Cursor, int, Any], None] | None
     """Holds a derived field against the rest."""
-    bits: tuple[Bits, ...]
+    bits: tuple[BitField, ...]
     check: Callable[[Cursor, Any, int], None] | None
 
 
-def _step(field: Field) -> Step:
+def _step(field: Field) -> CompiledField:
     hold = field.derive.check if field.derive is not None else None
-    if isinstance(field.wire, Wire):
-        return Step(field.name, field.wire.decode, None, hold, field.bits, field.check)
-    return Step(field.name, None, field.wire.read, hold, field.bits, field.check)
+    if isinstance(field.wire, WireType):
+        return CompiledField(field.name, field.wire.decode, None, hold, field.bits, field.check)
+    return CompiledField(field.name, None, field.wire.read, hold, field.bits, field.check)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,9 +113,9 @@ class Layout:
     """Further names of the notation, which rules add to the values."""
     bound: str = dataclasses.field(init=False)
     """The requirement of the field that gives the length of the rest; empty where there is none."""
-    _places: Mapping[str, tuple[slice, Wire | Region]] = dataclasses.field(init=False)
+    _places: Mapping[str, tuple[slice, WireType | DependentField]] = dataclasses.field(init=False)
     """Where each field lies, up to and with the first that is not of fixed width (its slice is open)."""
-    steps: tuple[Step, ...] = dataclasses.field(init=False)
+    steps: tuple[CompiledField, ...] = dataclasses.field(init=False)
     """What is to be done to read each field, looked up once."""
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ class Layout:
         """The byte at which a field begins. Raises KeyError where that depends on the values before it."""
         return int(self._places[name][0].start)
 
-    def part(self, name: str) -> Bits:
+    def part(self, name: str) -> BitField:
         """The row of a named part of a field. Raises KeyError."""
         return self._part(name)[1]
 
@@ -143,7 +143,7 @@ class Layout:
         """
         if name in self._places:
             span, wire = self._places[name]
-            signed = isinstance(wire, Wire) and wire.shape.signed
+            signed = isinstance(wire, WireType) and wire.shape.signed
             return int.from_bytes(data[at + span.start : at + span.stop], "big", signed=signed)
         field, bits = self._part(name)
         return int(bits.read(self.peek(field, data, at)))
@@ -154,7 +154,7 @@ class Layout:
             field, bits = self._part(name)
             return self.put(field, data, self.peek(field, data) & ~bits.mask | bits.write(number))
         span, wire = self._places[name]
-        assert isinstance(wire, Wire)
+        assert isinstance(wire, WireType)
         return data[: span.start] + wire.encode(number) + data[span.stop :]
 
     def sealed(self, data: bytes, names: Collection[str]) -> bytes:
@@ -167,11 +167,11 @@ class Layout:
                 data = self.put(field.name, data, field.derive.compute({}, data[self.span(field.name).stop :]))
         return data
 
-    def _part(self, name: str) -> tuple[str, Bits]:
+    def _part(self, name: str) -> tuple[str, BitField]:
         parts = {bits.name: (field.name, bits) for field in self.fields for bits in field.bits}
         return parts[name]
 
-    def notation(self) -> n.Fields:
+    def notation(self) -> n.ObjectOf:
         """The value notation that follows from the fields."""
         rows: dict[str, Any] = {}
         for field in self.fields:
@@ -179,7 +179,7 @@ class Layout:
                 rows[field.name] = field.wire.notation
             rows.update((bits.name, bits.notation) for bits in field.bits)
         rows.update(self.shown)
-        return n.Fields(rows)
+        return n.ObjectOf(rows)
 
     def rules_by_name(self) -> dict[str, str]:
         """Name in the notation to the requirement that says what it is."""
@@ -197,17 +197,17 @@ def smallest(fields: Iterable[Field]) -> int:
     return sum(field.wire.smallest for field in fields)
 
 
-def _places(fields: Iterable[Field]) -> Iterator[tuple[str, tuple[slice, Wire | Region]]]:
+def _places(fields: Iterable[Field]) -> Iterator[tuple[str, tuple[slice, WireType | DependentField]]]:
     at = 0
     for field in fields:
-        if not (isinstance(field.wire, Wire) and field.wire.fixed):
+        if not (isinstance(field.wire, WireType) and field.wire.fixed):
             yield field.name, (slice(at, None), field.wire)
             return
         yield field.name, (slice(at, at + field.wire.smallest), field.wire)
         at += field.wire.smallest
 
 
-def wire_of(layout: Layout) -> Wire:
+def wire_of(layout: Layout) -> WireType:
     """A layout as a type like any other."""
 
     def decode(cursor: Cursor) -> Values:
@@ -216,7 +216,7 @@ def wire_of(layout: Layout) -> Wire:
     def encode(value: Any) -> bytes:
         return write(layout, value)
 
-    return Wire(layout.name, decode, encode, layout.notation(), layout.smallest(), shape=layout)
+    return WireType(layout.name, decode, encode, layout.notation(), layout.smallest(), shape=layout)
 
 
 def read(layout: Layout, cursor: Cursor) -> Values:
@@ -254,11 +254,11 @@ def _traced_fields(layout: Layout, cursor: Cursor) -> Values:
         start = cursor.pos
         cursor.path = f"{base}.{field.name}" if base else field.name
         wire = field.wire
-        value = wire.decode(cursor) if isinstance(wire, Wire) else wire.read(cursor, values)
+        value = wire.decode(cursor) if isinstance(wire, WireType) else wire.read(cursor, values)
         values[field.name] = value
         if field.derive is not None:
             _checked(field, cursor, start, value)
-        cursor.span("", start, value, wire.name if isinstance(wire, Wire) else "")
+        cursor.span("", start, value, wire.name if isinstance(wire, WireType) else "")
         if field.bits:
             _split_bits(field, cursor, base, start=start, values=values)
         if field.check is not None:
@@ -294,7 +294,7 @@ def write(layout: Layout, values: Values) -> bytes:
     """Write a structure from its last field to its first; derived fields in `values` are not looked at."""
     tail = b""
     for field in reversed(layout.fields):
-        if isinstance(field.wire, Wire):
+        if isinstance(field.wire, WireType):
             tail = field.wire.encode(_to_write(field, values, tail)) + tail
         else:
             tail = field.wire.write(values) + tail

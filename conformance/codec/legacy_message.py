@@ -19,11 +19,11 @@ from conformance.codec import json_notation as n
 from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness
+from conformance.codec.cursor import RECORD_COST, Cursor, Definedness, Malformed
 from conformance.codec.derived_fields import ByteLength, ChecksumOf, Constant, Values
 from conformance.codec.dispatch import decoded, encoded
-from conformance.codec.layout import Bits, Field, Layout, smallest, wire_of
-from conformance.codec.length_prefixed import OCTETS, Prefix, sized
+from conformance.codec.layout import BitField, Field, Layout, smallest, wire_of
+from conformance.codec.length_prefixed import OCTETS, LengthPrefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,
@@ -46,7 +46,7 @@ def place_inner(cursor: Cursor, wrapper: Values, start: int) -> None:
             "recursive.wrapper-holds-set",
             "inner messages of another magic than the wrapper's",
             at=start,
-            openness=Openness.ANY_VALUE,
+            openness=Definedness.ANY_VALUE,
         )
     if any(later["offset"] <= earlier["offset"] for earlier, later in pairwise(inner)):
         cursor.remark("message-set.v1-relative-offsets", "inner offsets do not rise", at=start)
@@ -68,7 +68,7 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
                 "message-set.v1-relative-offsets",
                 "a wrapper at offset 0 with further messages",
                 at=start,
-                openness=Openness.ANY_VALUE,
+                openness=Definedness.ANY_VALUE,
             )
         return
     if wrapped(outer - last) < 0:
@@ -82,7 +82,7 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
                 "message-set.v1-relative-offsets",
                 "an absolute offset is not an INT64",
                 at=start,
-                openness=Openness.ANY_VALUE,
+                openness=Definedness.ANY_VALUE,
             )
 
 
@@ -95,7 +95,7 @@ def _place_timestamps(cursor: Cursor, wrapper: Values, inner: list[Values], star
             message["timestamp"] = wrapper["timestamp"]
         elif message["timestampType"]:
             hint = "LogAppendTime inside a wrapper of CreateTime"
-            cursor.remark("legacy.log-append-overwrites", hint, at=start, openness=Openness.ANY_VALUE)
+            cursor.remark("legacy.log-append-overwrites", hint, at=start, openness=Definedness.ANY_VALUE)
         message["timestampType"] = wrapper["timestampType"]
 
 
@@ -112,17 +112,17 @@ _SIZE_AT = BATCH_LAYOUT.offset("batchLength")
 
 # --- fields -------------------------------------------------------------------------------------------
 
-_VALUE_LENGTH = Prefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
+_VALUE_LENGTH = LengthPrefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
 _KEY = sized(
     "key",
-    Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
+    LengthPrefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
     OCTETS,
     "robustness.message-key-length",
 )
 _VALUE = sized("value", _VALUE_LENGTH, OCTETS, "message-set.size-mismatch-rejected")
 
 
-class _Value(Struct, frozen=True):
+class _MessageValue(Struct, frozen=True):
     """The value of a message; that of a wrapper is opened, and its messages are kept under `messages`."""
 
     notation: Any = n.HEX
@@ -174,7 +174,7 @@ def _inner(cursor: Cursor) -> list[Values]:
         if is_cut_off(cursor):
             # Where a size is there to be read, Apache Kafka sets so much memory aside before it looks for the bytes.
             rule = "message-set.no-count" if cursor.left < OVERHEAD else "robustness.inner-message"
-            cursor.remark(rule, "the last inner message is cut off", openness=Openness.ANY_VALUE)
+            cursor.remark(rule, "the last inner message is cut off", openness=Definedness.ANY_VALUE)
             break
         cursor.count(RECORD_COST)
         if cursor.tracing:
@@ -196,7 +196,7 @@ def _doubt_sizes(cursor: Cursor, start: int) -> None:
     """Apache Kafka follows the sizes in a wrapper to the end, setting memory aside, before it looks into a message."""
     for at, size, left in _beyond(cursor.data, start):
         hint = f"size {size} of an inner message behind this one, {left} bytes are left"
-        cursor.remark("robustness.inner-message", hint, at=at + _SIZE_AT, openness=Openness.ANY_VALUE)
+        cursor.remark("robustness.inner-message", hint, at=at + _SIZE_AT, openness=Definedness.ANY_VALUE)
 
 
 def _doubt_part(cursor: Cursor, part: bytes) -> None:
@@ -204,7 +204,7 @@ def _doubt_part(cursor: Cursor, part: bytes) -> None:
     for _, size, left in _beyond(part, 0):
         if size > _MUCH:
             hint = f"size {size} of an inner message in front of that, {left} bytes are left"
-            cursor.remark("robustness.inner-message", hint, openness=Openness.ANY_VALUE)
+            cursor.remark("robustness.inner-message", hint, openness=Definedness.ANY_VALUE)
 
 
 def _beyond(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
@@ -217,7 +217,7 @@ def _beyond(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
         at += OVERHEAD + size
 
 
-class _Slack(Struct, frozen=True):
+class _TrailingBytes(Struct, frozen=True):
     """Bytes between the value and the end that message_size gives: the checksum covers them, Kafka passes them over."""
 
     notation: Any = n.HEX
@@ -238,7 +238,7 @@ class _Slack(Struct, frozen=True):
         return b""
 
 
-class _Crc(Struct, frozen=True):
+class _MessageCrc(Struct, frozen=True):
     """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
@@ -286,19 +286,19 @@ def _open_places(cursor: Cursor, message: Values, start: int) -> None:
 
 # --- the tables ---------------------------------------------------------------------------------------
 
-_COMPRESSION = n.Names(CODEC_NAMES)
+_COMPRESSION = n.NamedNumber(CODEC_NAMES)
 
 
 def _counted(magic: int, attributes: Field, *timestamp: Field) -> tuple[Field, ...]:
     """The fields that message_size counts."""
     return (
-        Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
+        Field("crc", UINT32, "legacy.crc32-not-crc32c", _MessageCrc()),
         Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
         attributes,
         *timestamp,
         Field("key", _KEY, "legacy.key-nullable", check=_leaves_room),
-        Field("value", _Value(), "legacy.value-nullable"),
-        Field("slack", _Slack(), "message-set.size-mismatch-rejected"),
+        Field("value", _MessageValue(), "legacy.value-nullable"),
+        Field("slack", _TrailingBytes(), "message-set.size-mismatch-rejected"),
     )
 
 
@@ -309,7 +309,7 @@ _COUNTED = {
             "attributes",
             INT8,
             "legacy.v0-attributes",
-            bits=(Bits("compression", 0, 3, _COMPRESSION, "legacy.v0-attributes"),),
+            bits=(BitField("compression", 0, 3, _COMPRESSION, "legacy.v0-attributes"),),
             check=_high_bits(3),
         ),
     ),
@@ -320,8 +320,8 @@ _COUNTED = {
             INT8,
             "legacy.v1-attributes",
             bits=(
-                Bits("compression", 0, 3, _COMPRESSION, "legacy.v1-attributes"),
-                Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "legacy.v1-attributes"),
+                BitField("compression", 0, 3, _COMPRESSION, "legacy.v1-attributes"),
+                BitField("timestampType", 3, 1, n.NamedNumber(TIMESTAMP_TYPES), "legacy.v1-attributes"),
             ),
             check=_high_bits(4),
         ),

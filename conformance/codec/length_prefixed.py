@@ -10,14 +10,14 @@ from typing import Any
 from msgspec import Struct
 
 from conformance.codec import json_notation as n
-from conformance.codec.cursor import Cursor, Openness, Span, Unencodable
-from conformance.codec.wire_type import Number, Wire
+from conformance.codec.cursor import Cursor, Definedness, Span, Unencodable
+from conformance.codec.wire_type import NumberShape, WireType
 
 
-class Prefix(Struct, frozen=True):
+class LengthPrefix(Struct, frozen=True):
     """How a length or count stands before its content: in which type, how much is added, whether null exists."""
 
-    wire: Wire
+    wire: WireType
     plus: int = 0
     """1 in the compact forms, where the number on the wire is one higher and 0 stands for null."""
     nullable: bool = False
@@ -61,7 +61,7 @@ class Prefix(Struct, frozen=True):
         return self.wire.encode(number + self.plus)
 
 
-class Content(Struct, frozen=True):
+class ContentCodec(Struct, frozen=True):
     """What a length-prefixed type holds: bytes to value and back."""
 
     notation: n.Notation
@@ -86,7 +86,7 @@ def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
     lone = n.LONE.search(text)
     if lone:
         at = cursor.pos - len(raw) + len(text[: lone.start()].encode())
-        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, openness=Openness.ANY_VALUE)
+        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, openness=Definedness.ANY_VALUE)
 
 
 def write_text(value: Any, rule: str = "utf8.encoded-valid") -> bytes:
@@ -110,25 +110,25 @@ def write_bytes(value: Any) -> bytes:
     return value
 
 
-class Sized(Struct, frozen=True):
+class SizedShape(Struct, frozen=True):
     """What a type made of a length and as many bytes is."""
 
-    prefix: Prefix
-    content: Content
+    prefix: LengthPrefix
+    content: ContentCodec
 
 
-class Counted(Struct, frozen=True):
+class CountedShape(Struct, frozen=True):
     """What a type made of a count and as many elements is."""
 
-    prefix: Prefix
-    element: Wire
+    prefix: LengthPrefix
+    element: WireType
 
 
-CHARACTERS = Content(n.TEXT, _read_text, write_text, str, expression="{}.decode()", writing="{}.encode()")
-OCTETS = Content(n.HEX, _same_bytes, write_bytes, bytes, expression="{}", writing="{}")
+CHARACTERS = ContentCodec(n.TEXT, _read_text, write_text, str, expression="{}.decode()", writing="{}.encode()")
+OCTETS = ContentCodec(n.HEX, _same_bytes, write_bytes, bytes, expression="{}", writing="{}")
 
 
-def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
+def sized(name: str, prefix: LengthPrefix, content: ContentCodec, truncated: str) -> WireType:
     """A type made of a length and as many bytes; `truncated` is broken when they are not all there."""
 
     def decode(cursor: Cursor) -> Any:
@@ -152,10 +152,10 @@ def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
     smallest = prefix.wire.smallest
     empty: Any = "" if content.notation is n.TEXT else b""
     edges = (empty, None) if prefix.nullable else (empty,)
-    return Wire(name, decode, encode, content.notation, smallest, edges, shape=Sized(prefix, content))
+    return WireType(name, decode, encode, content.notation, smallest, edges, shape=SizedShape(prefix, content))
 
 
-def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
+def array(name: str, prefix: LengthPrefix, element: WireType, truncated: str) -> WireType:
     """A count and as many elements; the count is held against the bytes left before anything is made of it."""
 
     def decode(cursor: Cursor) -> Any:
@@ -177,18 +177,18 @@ def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
         return prefix.write(len(value)) + b"".join(n.each(element.encode, value))
 
     edges: tuple[Any, ...] = ((), None) if prefix.nullable else ((),)
-    notation, shape = n.ListOf(element.notation, prefix.nullable), Counted(prefix, element)
-    return Wire(name, decode, encode, notation, prefix.wire.smallest, edges, shape=shape)
+    notation, shape = n.ListOf(element.notation, prefix.nullable), CountedShape(prefix, element)
+    return WireType(name, decode, encode, notation, prefix.wire.smallest, edges, shape=shape)
 
 
 MANY = 64
 """Elements from which on it pays to look for equal ones."""
 
 
-def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
+def _elements(cursor: Cursor, element: WireType, count: int) -> list[Any]:
     if not cursor.tracing:
         return _many(cursor, element, count) if count > MANY else [element.decode(cursor) for _ in range(count)]
-    if isinstance(element.shape, Number):
+    if isinstance(element.shape, NumberShape):
         return _traced_numbers(cursor, element.shape, count)
     base, out = cursor.path, []
     for index in range(count):
@@ -199,7 +199,7 @@ def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
     return out
 
 
-def _traced_numbers(cursor: Cursor, shape: Number, count: int) -> list[int]:
+def _traced_numbers(cursor: Cursor, shape: NumberShape, count: int) -> list[int]:
     """So many numbers, for which there are bytes enough, each with its span."""
     start, size, layer, path = cursor.pos, shape.size, cursor.layer, cursor.path
     cursor.pos += count * size
@@ -212,7 +212,7 @@ def _traced_numbers(cursor: Cursor, shape: Number, count: int) -> list[int]:
     return out
 
 
-def _many(cursor: Cursor, element: Wire, count: int) -> list[Any]:
+def _many(cursor: Cursor, element: WireType, count: int) -> list[Any]:
     """So many elements; the same bytes one after another, about which nothing is noted, are read once.
 
     They then stand for the same value, whoever reads them: what an element is hangs on its bytes alone.

@@ -14,7 +14,7 @@ from conformance.codec.legacy_message import LAYOUTS, is_cut_off
 from conformance.codec.message_set import ENTRY, MESSAGE_RULES, encode_entry, read_entry
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, MAGIC_AT, OVERHEAD, RECORD_BATCH, stored_magic, stored_size
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 _LAYOUTS = {**LAYOUTS, 2: BATCH_LAYOUT}
 """The layout of an entry, by its magic."""
@@ -66,13 +66,13 @@ def _encode(value: Any) -> bytes:
     )
 
 
-LOG = Wire(
+LOG = WireType(
     "LOG",
     _decode,
     _encode,
-    n.Fields(
+    n.ObjectOf(
         {
-            "batches": n.ListOf(n.Fields({**RECORD_BATCH.notation.fields, **ENTRY.fields}), nullable=False),
+            "batches": n.ListOf(n.ObjectOf({**RECORD_BATCH.notation.fields, **ENTRY.fields}), nullable=False),
             "partial": n.NUMBER,
         }
     ),
@@ -81,7 +81,7 @@ LOG = Wire(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One entry of a log, read on its own: where it lies, and what strict decoding made of it."""
 
     start: int
@@ -107,7 +107,7 @@ class Entry:
             object.__setattr__(self, "last_offset", last_offset(self.value))
 
 
-def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
+def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[LogEntry]:
     """The entries of a log, one at a time, the last of them perhaps cut off. Positions are bytes of `data`.
 
     An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
@@ -120,14 +120,14 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
         value: Any = None
         try:
             if is_cut_off(cursor, magics=_MAGICS):
-                yield Entry(at, stop, None, (), tuple(findings.remarks))
+                yield LogEntry(at, stop, None, (), tuple(findings.remarks))
                 return
             value = _entry(cursor)
         except Malformed as problem:
             findings.violations.append(problem.violation)
         sound = all(violation.requirement in CHECKSUM_RULES for violation in findings.violations)
         noted = tuple(findings.violations), tuple(findings.remarks), tuple(findings.rests_on)
-        yield Entry(at, stop, value if sound else None, *noted)
+        yield LogEntry(at, stop, value if sound else None, *noted)
         if stored_magic(data, at) not in _MAGICS:
             return
 

@@ -14,23 +14,23 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from conformance.codec import json_notation as n
-from conformance.codec.cursor import Cursor, Openness, Unencodable
+from conformance.codec.cursor import Cursor, Definedness, Unencodable
 from conformance.codec.derived_fields import Values
 from conformance.codec.layout import Field, Layout, read, write
-from conformance.codec.length_prefixed import Prefix, array
+from conformance.codec.length_prefixed import LengthPrefix, array
 from conformance.codec.message_spec import (
     FIXED,
     SCALARS,
     SIZED,
     UNKNOWN,
-    Member,
-    Message,
+    FieldSpec,
+    MessageSpec,
     default_of,
     is_default,
     type_name,
 )
 from conformance.codec.primitives import INT8, INT32, PRIMITIVES, TAGGED_FIELDS, UNSIGNED_VARINT, read_tagged
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 # --- layouts ------------------------------------------------------------------------------------------
 
@@ -40,17 +40,17 @@ _NEGATIVE = "array.negative-count"
 _TOO_FEW = "array.too-few-elements-rejected"
 
 
-class MessageWire(Wire, frozen=True, kw_only=True, eq=False):
+class MessageType(WireType, frozen=True, kw_only=True, eq=False):
     """A message in a version as a type: it knows both. Pickled as these, and made anew from them."""
 
-    message: Message
+    message: MessageSpec
     version: int
 
-    def __reduce__(self) -> tuple[Callable[[Message, int], MessageWire], tuple[Message, int]]:
+    def __reduce__(self) -> tuple[Callable[[MessageSpec, int], MessageType], tuple[MessageSpec, int]]:
         return wire_of, (self.message, self.version)
 
 
-def wire_of(message: Message, version: int) -> MessageWire:
+def wire_of(message: MessageSpec, version: int) -> MessageType:
     """A message in a version as a type. Raises Unencodable for a version that it does not have."""
     if version not in message.valid:
         raise Unencodable("definitions.valid-versions", f"{message.name} has versions {message.valid}, not {version}")
@@ -58,15 +58,15 @@ def wire_of(message: Message, version: int) -> MessageWire:
 
 
 @lru_cache(maxsize=1 << 13)
-def _made(message: Message, version: int) -> MessageWire:
-    one = _Compiler(message, version).structure(message.name)
+def _made(message: MessageSpec, version: int) -> MessageType:
+    one = _LayoutCompiler(message, version).structure(message.name)
     name = type_name(message.name, version)
-    return MessageWire(
+    return MessageType(
         name, one.decode, one.encode, one.notation, one.smallest, shape=one.shape, message=message, version=version
     )
 
 
-def notation_of(message: Message, name: str) -> n.Fields:
+def notation_of(message: MessageSpec, name: str) -> n.ObjectOf:
     """The value notation of a message's structure, by its name, in any version; null is each version's to judge."""
     rows: dict[str, Any] = {}
     for member in message.structures[name]:
@@ -75,10 +75,10 @@ def notation_of(message: Message, name: str) -> n.Fields:
         else:
             one = notation_of(message, member.type)
         rows[member.name] = n.ListOf(one) if member.is_array else one
-    return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=name != message.name)
+    return n.ObjectOf({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=name != message.name)
 
 
-def with_absent(message: Message, name: str, value: Values | None) -> Values | None:
+def with_absent(message: MessageSpec, name: str, value: Values | None) -> Values | None:
     """A structure as a reader's object holds it: the fields that its version does not have are at their defaults."""
     if value is None:
         return None
@@ -95,51 +95,51 @@ def with_absent(message: Message, name: str, value: Values | None) -> Values | N
     return {**value, **out}
 
 
-class Structure(Struct, frozen=True, eq=False):
+class StructShape(Struct, frozen=True, eq=False):
     """What a structure of a message in a version is."""
 
-    message: Message
+    message: MessageSpec
     version: int
-    members: tuple[Member, ...]
+    members: tuple[FieldSpec, ...]
     """All of them, also those that the version does not have."""
     layout: Layout
     """The fields before the tagged ones."""
-    section: Section | None
+    section: TaggedSection | None
     """The tagged fields of a flexible version."""
 
 
-class Keyed(Struct, frozen=True, eq=False):
+class KeyedArrayShape(Struct, frozen=True, eq=False):
     """What an array is whose elements are a set by these fields."""
 
-    elements: Wire
+    elements: WireType
     keys: tuple[str, ...]
 
 
-class Marked(Struct, frozen=True, eq=False):
+class NullableStructShape(Struct, frozen=True, eq=False):
     """What a structure is behind the byte that says whether it is null."""
 
-    structure: Wire
+    structure: WireType
 
 
-class _Compiler(Struct, frozen=True):
+class _LayoutCompiler(Struct, frozen=True):
     """Makes the layouts of one message in one version."""
 
-    message: Message
+    message: MessageSpec
     version: int
-    made: dict[str, Wire] = field(default_factory=dict)
+    made: dict[str, WireType] = field(default_factory=dict)
 
     @property
     def flexible(self) -> bool:
         """Whether this version has compact types and tagged sections."""
         return self.version in self.message.flexible
 
-    def structure(self, name: str) -> Wire:
+    def structure(self, name: str) -> WireType:
         """A structure of the message, made once."""
         if name not in self.made:
             self.made[name] = self._structure(name)
         return self.made[name]
 
-    def _structure(self, name: str) -> Wire:
+    def _structure(self, name: str) -> WireType:
         members = self.message.structures[name]
         present = [member for member in members if self.version in member.versions]
         tagged = [member for member in present if self.version in member.tagged]
@@ -148,7 +148,7 @@ class _Compiler(Struct, frozen=True):
             for member in present
             if member not in tagged
         ]
-        shape = Structure(
+        shape = StructShape(
             self.message, self.version, members, Layout(name, tuple(fields)), self._section(members, tagged)
         )
         if shape.section is not None:
@@ -168,17 +168,17 @@ class _Compiler(Struct, frozen=True):
             return write(layout, self._complete(members, value))
 
         # As Apache Kafka: an array has no more elements than bytes, whatever their size.
-        return Wire(name, decode, encode, notation_of(self.message, name), 1, shape=shape)
+        return WireType(name, decode, encode, notation_of(self.message, name), 1, shape=shape)
 
-    def _section(self, members: Sequence[Member], tagged: Sequence[Member]) -> Section | None:
+    def _section(self, members: Sequence[FieldSpec], tagged: Sequence[FieldSpec]) -> TaggedSection | None:
         """The section of tagged fields at the end of a structure; None where this version has none."""
         if not self.flexible:
             return None
         known = {member.tag: (member, self._wire(member)) for member in tagged if member.tag is not None}
         others = frozenset(member.tag for member in members if member.tag is not None) - set(known)
-        return Section(self.message, known, others)
+        return TaggedSection(self.message, known, others)
 
-    def _wire(self, member: Member) -> Wire:
+    def _wire(self, member: FieldSpec) -> WireType:
         """How a field stands in this version."""
         nullable = self.version in member.nullable
         if member.is_array:
@@ -191,18 +191,18 @@ class _Compiler(Struct, frozen=True):
             return self._scalar(member, nullable=nullable)
         return _nullable(self.structure(member.type)) if nullable else self.structure(member.type)
 
-    def _scalar(self, member: Member, *, nullable: bool) -> Wire:
+    def _scalar(self, member: FieldSpec, *, nullable: bool) -> WireType:
         if member.type in FIXED:
             return PRIMITIVES[FIXED[member.type]]
         compact = "COMPACT_" if self.flexible and not member.rigid else ""
         return PRIMITIVES[f"{compact}{'NULLABLE_' if nullable else ''}{SIZED[member.type]}"]
 
-    def _count(self, *, nullable: bool) -> Prefix:
+    def _count(self, *, nullable: bool) -> LengthPrefix:
         rule = "" if nullable else _NULL
         wire, plus = (UNSIGNED_VARINT, 1) if self.flexible else (INT32, 0)
-        return Prefix(wire, plus, nullable, null_rule=rule, negative_rule=_NEGATIVE, negative_open=nullable)
+        return LengthPrefix(wire, plus, nullable, null_rule=rule, negative_rule=_NEGATIVE, negative_open=nullable)
 
-    def _complete(self, members: tuple[Member, ...], given: Values) -> Values:
+    def _complete(self, members: tuple[FieldSpec, ...], given: Values) -> Values:
         """The fields that this version writes, missing ones at their default. Raises Unencodable."""
         out: Values = {}
         for member in members:
@@ -221,7 +221,7 @@ class _Compiler(Struct, frozen=True):
         return {**out, UNKNOWN: unknown}
 
 
-def _set_by(keys: tuple[str, ...], elements: Wire) -> Wire:
+def _set_by(keys: tuple[str, ...], elements: WireType) -> WireType:
     """An array whose elements are a set by these fields; two with the same keys are an open place.
 
     A null is no key: Apache Kafka tells of several topics without names, asked for by ids that nobody has.
@@ -233,13 +233,13 @@ def _set_by(keys: tuple[str, ...], elements: Wire) -> Wire:
         known = [key for one in values or () if None not in (key := tuple(one[name] for name in keys))]
         if len(set(known)) < len(known):
             hint = f"two elements with the same {', '.join(keys)}"
-            cursor.remark("definitions.map-key-makes-set", hint, at=start, openness=Openness.ANY_VALUE)
+            cursor.remark("definitions.map-key-makes-set", hint, at=start, openness=Definedness.ANY_VALUE)
         return values
 
-    return replace(elements, decode=decode, shape=Keyed(elements, keys))
+    return replace(elements, decode=decode, shape=KeyedArrayShape(elements, keys))
 
 
-def _nullable(structure: Wire) -> Wire:
+def _nullable(structure: WireType) -> WireType:
     """A structure behind an INT8: below 0 it is null (decisions#tagged-fields-and-messages)."""
 
     def decode(cursor: Cursor) -> Values | None:
@@ -253,14 +253,14 @@ def _nullable(structure: Wire) -> Wire:
     def encode(value: Any) -> bytes:
         return INT8.encode(-1) if value is None else INT8.encode(1) + structure.encode(value)
 
-    return Wire(structure.name, decode, encode, structure.notation, 1, shape=Marked(structure))
+    return WireType(structure.name, decode, encode, structure.notation, 1, shape=NullableStructShape(structure))
 
 
-class Section(Struct, frozen=True):
+class TaggedSection(Struct, frozen=True):
     """The tagged fields at the end of a structure: those that the definition knows, and the rest as they are."""
 
-    message: Message
-    known: Mapping[int, tuple[Member, Wire]]
+    message: MessageSpec
+    known: Mapping[int, tuple[FieldSpec, WireType]]
     others: frozenset[int] = frozenset()
     """Tags that the definition gives to fields which this version does not have."""
     notation: Any = TAGGED_FIELDS.notation
@@ -301,7 +301,7 @@ class Section(Struct, frozen=True):
         return TAGGED_FIELDS.encode(tuple(sorted((*entries, *unknown), key=lambda entry: int(entry["tag"]))))
 
 
-def _within(name: str, wire: Wire) -> Callable[[Cursor, int], Any]:
+def _within(name: str, wire: WireType) -> Callable[[Cursor, int], Any]:
     """Reads a known tagged field from the bytes that its size gives.
 
     A size that its value does not fill is open: Apache Kafka does not look at it, and reads on behind the value.

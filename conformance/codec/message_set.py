@@ -14,15 +14,15 @@ from conformance.codec.legacy_message import LAYOUTS, MESSAGES, is_cut_off, read
 from conformance.codec.record_batch import (
     TIMESTAMP_TYPES,
 )
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
-_COMPRESSION = n.Names(CODEC_NAMES)
+_COMPRESSION = n.NamedNumber(CODEC_NAMES)
 
-MESSAGE = n.Fields(
+MESSAGE = n.ObjectOf(
     {
         "offset": n.DECIMAL,
         "magic": n.NUMBER,
-        "timestampType": n.Names(TIMESTAMP_TYPES, further=("NoTimestampType",)),
+        "timestampType": n.NamedNumber(TIMESTAMP_TYPES, further=("NoTimestampType",)),
         "timestamp": n.DECIMAL,
         "key": n.HEX,
         "value": n.HEX,
@@ -30,7 +30,7 @@ MESSAGE = n.Fields(
 )
 """A message as a consumer sees it; magic 0 has no timestamp and no type, which Apache Kafka has a name for."""
 
-ENTRY = n.Fields(
+ENTRY = n.ObjectOf(
     {
         "magic": n.NUMBER,
         "offset": n.DECIMAL,
@@ -134,4 +134,4 @@ def _encode(messages: Any) -> bytes:
     return b"".join(encode_set((message,), message["magic"], 0) for message in messages)
 
 
-MESSAGE_SET = Wire("MESSAGE_SET", _decode, _encode, n.ListOf(MESSAGE, nullable=False), 0)
+MESSAGE_SET = WireType("MESSAGE_SET", _decode, _encode, n.ListOf(MESSAGE, nullable=False), 0)

@@ -12,7 +12,7 @@ LAST = (1 << 15) - 1
 """The end of an open range: versions are 16-bit numbers."""
 
 
-class Versions(Struct, frozen=True):
+class VersionRange(Struct, frozen=True):
     """A range of versions, both ends included; empty where the low end is above the high one."""
 
     low: int
@@ -34,16 +34,16 @@ class Versions(Struct, frozen=True):
             return f"{self.low}+"
         return f"{self.low}-{self.high}" if self.low < self.high else f"{self.low}"
 
-    def within(self, other: Versions) -> bool:
+    def within(self, other: VersionRange) -> bool:
         """Whether every version of this range is in the other."""
         return not self or (self.low in other and self.high in other)
 
-    def shared(self, other: Versions) -> Versions:
+    def shared(self, other: VersionRange) -> VersionRange:
         """The versions in both ranges."""
-        return Versions(max(self.low, other.low), min(self.high, other.high))
+        return VersionRange(max(self.low, other.low), min(self.high, other.high))
 
 
-NONE = Versions(1, 0)
+NONE = VersionRange(1, 0)
 
 FIXED = {
     **{"bool": "BOOLEAN", "int8": "INT8", "int16": "INT16", "uint16": "UINT16", "int32": "INT32", "uint32": "UINT32"},
@@ -55,18 +55,18 @@ SIZED = {"string": "STRING", "bytes": "BYTES", "records": "BYTES"}
 SCALARS = (*FIXED, *SIZED)
 
 
-class Member(Struct, frozen=True):
+class FieldSpec(Struct, frozen=True):
     """A field of a message or structure, as its definition says."""
 
     name: str
     type: str
     """One of SCALARS or the name of a structure; of an array, what its elements are."""
-    versions: Versions
+    versions: VersionRange
     is_array: bool
     default: Any
     """As a wire value. Structures that are not null by default have the defaults of their fields instead."""
-    nullable: Versions
-    tagged: Versions
+    nullable: VersionRange
+    tagged: VersionRange
     tag: int | None
     ignorable: bool
     rigid: bool
@@ -83,15 +83,15 @@ class Member(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageSpec:
     """A message as its definition says, its structures by name; the message itself stands under its own name."""
 
     name: str
     kind: str
     """request, response, header, data…"""
-    valid: Versions
-    flexible: Versions
-    structures: Mapping[str, tuple[Member, ...]] = field(hash=False, compare=False)
+    valid: VersionRange
+    flexible: VersionRange
+    structures: Mapping[str, tuple[FieldSpec, ...]] = field(hash=False, compare=False)
     api_key: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
     """The definition as JSON, comments gone, as it travels in requests."""
@@ -103,12 +103,12 @@ class Message:
     """Whether the suite ships the definition; any other of its name replaces it."""
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[FieldSpec, ...]:
         """The fields of the message itself."""
         return self.structures[self.name]
 
 
-def header_version(message: Message, version: int) -> int:
+def header_version(message: MessageSpec, version: int) -> int:
     """The version of the header before a request or response (decisions#tagged-fields-and-messages)."""
     flexible = version in message.flexible
     if message.kind == "request":
@@ -124,14 +124,14 @@ UNKNOWN = "_unknownTaggedFields"
 """Where tagged fields that the definition does not know are kept, as TAGGED_FIELDS."""
 
 
-def default_of(message: Message, member: Member) -> Any:
+def default_of(message: MessageSpec, member: FieldSpec) -> Any:
     """The default of a field as a wire value, that of a structure with all its fields."""
     if not member.is_struct or member.null_default:
         return member.default
     return {inner.name: default_of(message, inner) for inner in message.structures[member.type]}
 
 
-def is_default(message: Message, member: Member, value: Any) -> bool:
+def is_default(message: MessageSpec, member: FieldSpec, value: Any) -> bool:
     """Whether a value is the field's default, in itself and in all its parts; parts left out are at theirs."""
     if not member.is_struct or member.null_default or value is None:
         return bool(value == default_of(message, member))

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.codec import json_notation as n
-from conformance.codec.cursor import Cursor, Openness, Unencodable
-from conformance.codec.length_prefixed import CHARACTERS, OCTETS, Prefix, array, sized, write_bytes
+from conformance.codec.cursor import Cursor, Definedness, Unencodable
+from conformance.codec.length_prefixed import CHARACTERS, OCTETS, LengthPrefix, array, sized, write_bytes
 from conformance.codec.wire_type import (
-    Grouped,
-    Groups,
-    Wire,
+    VarintFormat,
+    VarintShape,
+    WireType,
     fixed,
     integer,
     write_boolean,
@@ -33,9 +33,9 @@ INT64 = integer("INT64", 8, signed=True, notation=n.DECIMAL)
 UINT16 = integer("UINT16", 2, signed=False)
 UINT32 = integer("UINT32", 4, signed=False)
 
-_32 = Groups(32, 5, "varint.max-five-bytes", "varint.fifth-byte-excess-bits", "varint.non-minimal")
-_64 = Groups(64, 10, "varlong.max-ten-bytes", "varlong.tenth-byte-excess-bits", "varlong.non-minimal")
-_U32 = Groups(32, 5, "uvarint.max-five-bytes", "uvarint.fifth-byte-excess-bits", "uvarint.non-minimal")
+_32 = VarintFormat(32, 5, "varint.max-five-bytes", "varint.fifth-byte-excess-bits", "varint.non-minimal")
+_64 = VarintFormat(64, 10, "varlong.max-ten-bytes", "varlong.tenth-byte-excess-bits", "varlong.non-minimal")
+_U32 = VarintFormat(32, 5, "uvarint.max-five-bytes", "uvarint.fifth-byte-excess-bits", "uvarint.non-minimal")
 
 
 def _encode_uvarint(value: Any, rule: str = "uvarint.range") -> bytes:
@@ -46,14 +46,14 @@ def _encode_uvarint(value: Any, rule: str = "uvarint.range") -> bytes:
 
 VARINT = zigzag("VARINT", _32, "varint.range", n.NUMBER)
 VARLONG = zigzag("VARLONG", _64, "varlong.range", n.DECIMAL)
-UNSIGNED_VARINT = Wire(
+UNSIGNED_VARINT = WireType(
     "UNSIGNED_VARINT",
     _U32.read,
     _encode_uvarint,
     n.NUMBER,
     1,
     tuple((1 << 7 * k) + nudge for k in range(5) for nudge in (-1, 0)) + ((1 << 31) - 1, 1 << 31, (1 << 32) - 1),
-    shape=Grouped(_U32, signed=False),
+    shape=VarintShape(_U32, signed=False),
 )
 
 
@@ -75,7 +75,7 @@ def read_tagged(cursor: Cursor, known: Known | None = None) -> tuple[dict[str, A
     if count >= 1 << 31:
         # A signed loop bound: Kafka's Java sees no field at all (decisions#tagged-fields-and-messages).
         hint = f"{count} fields is a negative number for a signed reader"
-        cursor.remark("tagged.section-layout", hint, at=start, openness=Openness.ELSEWHERE)
+        cursor.remark("tagged.section-layout", hint, at=start, openness=Definedness.ELSEWHERE)
         return ()
     # A count beyond the bytes shows at the field that is not there: what stands before that may be worse.
     fields: list[dict[str, Any]] = []
@@ -95,7 +95,10 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
         cursor.fail(_unordered(tag, before), f"tag {tag} after tag {before[-1]['tag']}", at=start)
     if tag >= 1 << 31:
         cursor.remark(
-            "tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start, openness=Openness.ANY_VALUE
+            "tagged.non-negative",
+            f"tag {tag} is negative for a signed reader",
+            at=start,
+            openness=Definedness.ANY_VALUE,
         )
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
@@ -124,11 +127,11 @@ def _write_tagged(value: Any) -> bytes:
     return b"".join(out)
 
 
-TAGGED_FIELDS = Wire(
+TAGGED_FIELDS = WireType(
     "TAGGED_FIELDS",
     read_tagged,
     _write_tagged,
-    n.ListOf(n.Fields({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
+    n.ListOf(n.ObjectOf({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
     UNSIGNED_VARINT.smallest,
     ((),),
 )
@@ -136,7 +139,7 @@ TAGGED_FIELDS = Wire(
 
 # --- the table -----------------------------------------------------------------------------------------
 
-PRIMITIVES: dict[str, Wire] = {
+PRIMITIVES: dict[str, WireType] = {
     row.name: row
     for row in (
         *(INT8, INT16, INT32, INT64, UINT16, UINT32, VARINT, VARLONG, UNSIGNED_VARINT),
@@ -166,37 +169,37 @@ PRIMITIVES: dict[str, Wire] = {
         ),
         sized(
             "STRING",
-            Prefix(INT16, null_rule="string.null-rejected", negative_rule="string.layout"),
+            LengthPrefix(INT16, null_rule="string.null-rejected", negative_rule="string.layout"),
             CHARACTERS,
             "string.truncated-rejected",
         ),
         sized(
             "BYTES",
-            Prefix(INT32, null_rule="bytes.null-rejected", negative_rule="bytes.layout"),
+            LengthPrefix(INT32, null_rule="bytes.null-rejected", negative_rule="bytes.layout"),
             OCTETS,
             "bytes.truncated-rejected",
         ),
         sized(
             "RECORDS",
-            Prefix(INT32, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
+            LengthPrefix(INT32, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
             OCTETS,
             "bytes.truncated-rejected",
         ),
         sized(
             "NULLABLE_STRING",
-            Prefix(INT16, nullable=True, negative_rule="string.negative-length", negative_open=True),
+            LengthPrefix(INT16, nullable=True, negative_rule="string.negative-length", negative_open=True),
             CHARACTERS,
             "string.truncated-rejected",
         ),
         sized(
             "NULLABLE_BYTES",
-            Prefix(INT32, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
+            LengthPrefix(INT32, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
             OCTETS,
             "bytes.truncated-rejected",
         ),
         sized(
             "COMPACT_STRING",
-            Prefix(
+            LengthPrefix(
                 UNSIGNED_VARINT,
                 plus=1,
                 null_rule="compact-string.null-rejected",
@@ -208,7 +211,7 @@ PRIMITIVES: dict[str, Wire] = {
         ),
         sized(
             "COMPACT_BYTES",
-            Prefix(
+            LengthPrefix(
                 UNSIGNED_VARINT, plus=1, null_rule="compact-bytes.null-rejected", negative_rule="compact-bytes.layout"
             ),
             OCTETS,
@@ -216,13 +219,15 @@ PRIMITIVES: dict[str, Wire] = {
         ),
         sized(
             "COMPACT_RECORDS",
-            Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
+            LengthPrefix(
+                UNSIGNED_VARINT, plus=1, nullable=True, negative_rule="bytes.negative-length", negative_open=True
+            ),
             OCTETS,
             "bytes.truncated-rejected",
         ),
         sized(
             "COMPACT_NULLABLE_STRING",
-            Prefix(
+            LengthPrefix(
                 UNSIGNED_VARINT,
                 plus=1,
                 nullable=True,
@@ -235,7 +240,9 @@ PRIMITIVES: dict[str, Wire] = {
         ),
         sized(
             "COMPACT_NULLABLE_BYTES",
-            Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
+            LengthPrefix(
+                UNSIGNED_VARINT, plus=1, nullable=True, negative_rule="bytes.negative-length", negative_open=True
+            ),
             OCTETS,
             "bytes.truncated-rejected",
         ),
@@ -245,14 +252,16 @@ PRIMITIVES: dict[str, Wire] = {
 _COUNT = "array.too-few-elements-rejected"
 _NEGATIVE = "array.negative-count"
 
-ARRAYS: dict[str, tuple[Prefix, str]] = {
+ARRAYS: dict[str, tuple[LengthPrefix, str]] = {
     "ARRAY": (
-        Prefix(INT32, nullable=True, null_rule="array.null-minus-one", negative_rule=_NEGATIVE, negative_open=True),
+        LengthPrefix(
+            INT32, nullable=True, null_rule="array.null-minus-one", negative_rule=_NEGATIVE, negative_open=True
+        ),
         _COUNT,
     ),
-    "NULLABLE_ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
+    "NULLABLE_ARRAY": (LengthPrefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
     "COMPACT_ARRAY": (
-        Prefix(
+        LengthPrefix(
             UNSIGNED_VARINT,
             plus=1,
             nullable=True,
@@ -263,14 +272,14 @@ ARRAYS: dict[str, tuple[Prefix, str]] = {
         _COUNT,
     ),
     "COMPACT_NULLABLE_ARRAY": (
-        Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule=_NEGATIVE, negative_open=True),
+        LengthPrefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule=_NEGATIVE, negative_open=True),
         _COUNT,
     ),
 }
 """The array types: how the count stands, and what too few elements break (primitive-types#array, #compact-array)."""
 
 
-def array_of(form: str, element: Wire) -> Wire:
+def array_of(form: str, element: WireType) -> WireType:
     """The array type `form` (a key of ARRAYS) of any element type."""
     prefix, truncated = ARRAYS[form]
     return array(f"{form}<{element.name}>", prefix, element, truncated)

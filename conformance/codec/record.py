@@ -8,24 +8,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.derived_fields import ByteLength, Usual
+from conformance.codec.derived_fields import ByteLength, ExpectedRange
 from conformance.codec.layout import Field, Layout, wire_of
-from conformance.codec.length_prefixed import CHARACTERS, OCTETS, Prefix, array, sized, write_text
+from conformance.codec.length_prefixed import CHARACTERS, OCTETS, LengthPrefix, array, sized, write_text
 from conformance.codec.primitives import INT8, VARINT, VARLONG
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 # --- header -------------------------------------------------------------------------------------------
 
 _HEADER_KEY = sized(
     "header key",
-    Prefix(VARINT, null_rule="header.key-not-nullable", negative_rule="header.key-not-nullable"),
+    LengthPrefix(VARINT, null_rule="header.key-not-nullable", negative_rule="header.key-not-nullable"),
     replace(CHARACTERS, write=partial(write_text, rule="header.key-surrogate-unwritable")),
     "header.key-length",
 )
 
 
-def _nullable_bytes(rule: str, truncated: str) -> Wire:
-    prefix = Prefix(VARINT, nullable=True, negative_rule=rule, negative_open=True)
+def _nullable_bytes(rule: str, truncated: str) -> WireType:
+    prefix = LengthPrefix(VARINT, nullable=True, negative_rule=rule, negative_open=True)
     return sized("bytes", prefix, OCTETS, truncated)
 
 
@@ -48,8 +48,8 @@ HEADER = wire_of(HEADER_LAYOUT)
 # --- record -------------------------------------------------------------------------------------------
 
 
-_UNUSED = Usual("record.attributes-zero", 0, 0, "attributes {}, no bit is in use")
-_RISING = Usual("record.offset-delta", 0, None, "offset delta {}")
+_UNUSED = ExpectedRange("record.attributes-zero", 0, 0, "attributes {}, no bit is in use")
+_RISING = ExpectedRange("record.offset-delta", 0, None, "offset delta {}")
 
 
 def _refuse_attributes(value: Any) -> None:
@@ -77,7 +77,7 @@ RECORD_LAYOUT = Layout(
             "headers",
             array(
                 "headers",
-                Prefix(VARINT, null_rule="record.headers-count", negative_rule="record.headers-count"),
+                LengthPrefix(VARINT, null_rule="record.headers-count", negative_rule="record.headers-count"),
                 HEADER,
                 "record.headers-follow-count",
             ),

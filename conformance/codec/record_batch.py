@@ -19,19 +19,19 @@ from conformance.codec import json_notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_KEYS
-from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness, Unencodable
+from conformance.codec.cursor import RECORD_COST, Cursor, Definedness, Malformed, Unencodable
 from conformance.codec.derived_fields import ByteLength, ChecksumOf, Constant, CountOf, Values
 from conformance.codec.dispatch import all_encoded, encoded, several
-from conformance.codec.layout import Bits, Field, Layout, smallest, wire_of
+from conformance.codec.layout import BitField, Field, Layout, smallest, wire_of
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
 from conformance.codec.record import RECORD
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 _INT64_MAX = (1 << 63) - 1
 
 # --- records region -----------------------------------------------------------------------------------
 
-_BATCHED = n.ListOf(n.Fields({**RECORD.notation.fields, "offset": n.DECIMAL, "timestamp": n.DECIMAL}), nullable=False)
+_BATCHED = n.ListOf(n.ObjectOf({**RECORD.notation.fields, "offset": n.DECIMAL, "timestamp": n.DECIMAL}), nullable=False)
 
 
 class _Records(Struct, frozen=True):
@@ -113,11 +113,11 @@ def plain_records(records: Sequence[Values]) -> bytes:
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 ATTRIBUTES = (
-    Bits("compression", 0, 3, n.Names(CODEC_NAMES), "attributes.compression-bits"),
-    Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "attributes.timestamp-type-bit"),
-    Bits("isTransactional", 4, 1, n.TRUTH, "attributes.transactional-bit"),
-    Bits("isControlBatch", 5, 1, n.TRUTH, "attributes.control-bit"),
-    Bits("hasDeleteHorizonMs", 6, 1, n.TRUTH, "attributes.delete-horizon-bit"),
+    BitField("compression", 0, 3, n.NamedNumber(CODEC_NAMES), "attributes.compression-bits"),
+    BitField("timestampType", 3, 1, n.NamedNumber(TIMESTAMP_TYPES), "attributes.timestamp-type-bit"),
+    BitField("isTransactional", 4, 1, n.TRUTH, "attributes.transactional-bit"),
+    BitField("isControlBatch", 5, 1, n.TRUTH, "attributes.control-bit"),
+    BitField("hasDeleteHorizonMs", 6, 1, n.TRUTH, "attributes.delete-horizon-bit"),
 )
 """record-batch#batch-attributes; bits 7 to 15 are in reserve."""
 
@@ -153,7 +153,7 @@ def _wrap(cursor: Cursor, record: Values, start: int) -> None:
         record[name] = wrapped(number)
         if record[name] != number:
             hint = f"{name} {number} is not an INT64"
-            cursor.remark(rule, hint, at=start, openness=Openness.ANY_VALUE)
+            cursor.remark(rule, hint, at=start, openness=Definedness.ANY_VALUE)
 
 
 def wrapped(number: int) -> int:
@@ -184,7 +184,7 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
             "offset.next-formula",
             "the next offset is not an INT64",
             at=_at(start, "lastOffsetDelta"),
-            openness=Openness.ANY_VALUE,
+            openness=Definedness.ANY_VALUE,
         )
 
 
@@ -277,7 +277,7 @@ def _whole(cursor: Cursor) -> bytes:
 
 
 PACKED_BATCH = wire_of(
-    Layout("RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", Wire("payload", _whole, bytes, n.HEX, 0))))
+    Layout("RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", WireType("payload", _whole, bytes, n.HEX, 0))))
 )
 """The batch with its records as the bytes of `payload`, whatever these are; `records` are only counted."""
 

@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct
 
 from conformance.codec import json_notation as n
-from conformance.codec.cursor import Cursor, Openness, Unencodable
+from conformance.codec.cursor import Cursor, Definedness, Unencodable
 
 _LETTERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 """What `struct` calls integers, by their bytes."""
 
 
-class Number(Struct, frozen=True):
+class NumberShape(Struct, frozen=True):
     """What an integer of a width that `struct` has is: its bytes, and whether it has a sign."""
 
     size: int
@@ -27,7 +27,7 @@ class Number(Struct, frozen=True):
         return letter if self.signed else letter.upper()
 
 
-class Raw(Struct, frozen=True):
+class RawShape(Struct, frozen=True):
     """What bytes of a fixed size are, with what makes them a value and a value them."""
 
     size: int
@@ -35,13 +35,14 @@ class Raw(Struct, frozen=True):
     write: Callable[[Any], bytes]
 
 
-class Wire(Struct, frozen=True, eq=False):
+class WireType(Struct, frozen=True, eq=False):
     """A type on the wire, the same only as itself.
 
     `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
     `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes
-    (of a number the least first), `fixed` whether all values have the least size, `shape`
-    what it is made of (Number, Raw, Grouped, Sized, Counted or a Layout): quick readers and writers are made from that.
+    (of a number the least first), `fixed` whether all values have the least size, `shape` what it is made of
+    (NumberShape, RawShape, VarintShape, SizedShape, CountedShape or a Layout): quick readers and writers are made from
+    that.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Wire(Struct, frozen=True, eq=False):
 # --- fixed width ----------------------------------------------------------------------------------------
 
 
-def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMBER) -> Wire:
+def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMBER) -> WireType:
     """A big-endian integer of `size` bytes (primitive-types#fixed-width-signed-integers and -unsigned-integers)."""
     low, high = (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) if signed else (0, (1 << 8 * size) - 1)
 
@@ -71,18 +72,18 @@ def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMB
         return value.to_bytes(size, "big", signed=signed)
 
     edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
-    shape = Number(size, signed) if size in _LETTERS else None
-    return Wire(name, decode, encode, notation, size, edges, fixed=True, shape=shape)
+    shape = NumberShape(size, signed) if size in _LETTERS else None
+    return WireType(name, decode, encode, notation, size, edges, fixed=True, shape=shape)
 
 
-def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> Wire:
+def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> WireType:
     """Raw bytes of a fixed size with a pair of conversions (bytes to value, value to bytes)."""
     read, write = convert
 
     def decode(cursor: Cursor) -> Any:
         return read(cursor.take(size, rule, name))
 
-    return Wire(name, decode, write, notation, size, edges, fixed=True, shape=Raw(size, read, write))
+    return WireType(name, decode, write, notation, size, edges, fixed=True, shape=RawShape(size, read, write))
 
 
 def write_boolean(value: Any) -> bytes:
@@ -111,7 +112,7 @@ def write_float(bits: Any) -> bytes:
 # --- variable width -------------------------------------------------------------------------------------
 
 
-class Groups(Struct, frozen=True):
+class VarintFormat(Struct, frozen=True):
     """Numbers in 7-bit groups, low group first: width in bits, bytes at most, and the requirements at each edge."""
 
     bits: int
@@ -141,7 +142,7 @@ class Groups(Struct, frozen=True):
             shift += 7
         if raw >> self.bits:
             cursor.remark(
-                self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, openness=Openness.ELSEWHERE
+                self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, openness=Definedness.ELSEWHERE
             )
         elif byte == 0 and at - start > 1:
             cursor.remark(self.padded, "not the shortest form", at=at - 1)
@@ -159,14 +160,14 @@ class Groups(Struct, frozen=True):
         return bytes(out)
 
 
-class Grouped(Struct, frozen=True):
+class VarintShape(Struct, frozen=True):
     """What a number in groups is, with or without a sign in its lowest bit."""
 
-    groups: Groups
+    groups: VarintFormat
     signed: bool
 
 
-def zigzag(name: str, groups: Groups, rule: str, notation: n.Notation) -> Wire:
+def zigzag(name: str, groups: VarintFormat, rule: str, notation: n.Notation) -> WireType:
     """A signed number, zig-zag mapped and then written in groups (primitive-types#varint, #varlong)."""
     low, high = -(1 << groups.bits - 1), (1 << groups.bits - 1) - 1
 
@@ -180,4 +181,6 @@ def zigzag(name: str, groups: Groups, rule: str, notation: n.Notation) -> Wire:
         return groups.write(value << 1 ^ -(value < 0))
 
     steps = [sign * (1 << 7 * k - 1) + nudge for k in range(1, groups.limit) for sign in (1, -1) for nudge in (-1, 0)]
-    return Wire(name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high), shape=Grouped(groups, signed=True))
+    return WireType(
+        name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high), shape=VarintShape(groups, signed=True)
+    )

@@ -52,7 +52,7 @@ def _content(path: str) -> bytes:
     return Path(path).read_bytes()
 
 
-def _from_json(op: Op, wire: codec.Wire, text: bytes, catalog: Catalog, path: str) -> Case:
+def _from_json(op: Op, wire: codec.WireType, text: bytes, catalog: Catalog, path: str) -> Case:
     try:
         return ad_hoc_case(op, wire, _parts(op, wire, read_json(text)), catalog, origin=path)
     except NotTestable as error:
@@ -62,7 +62,7 @@ def _from_json(op: Op, wire: codec.Wire, text: bytes, catalog: Catalog, path: st
         raise UsageError("--case", f"not {what}: {error}") from None
 
 
-def _parts(op: Op, wire: codec.Wire, asked: object) -> Request:
+def _parts(op: Op, wire: codec.WireType, asked: object) -> Request:
     """The parts of the request that the user's JSON asks for. Raises NotationError."""
     if op not in WHOLE_LOG and wire.name != "MESSAGE_SET":
         return {"value": asked}

@@ -14,7 +14,7 @@ from conformance import __version__
 from conformance.cases.requirement import Requirement
 from conformance.catalog.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
-from conformance.definitions.findings import Finding
+from conformance.definitions.findings import LintFinding
 from conformance.definitions.lint import lint
 from conformance.definitions.loader import DefinitionError
 from conformance.errors import ExitStatus
@@ -58,7 +58,7 @@ def _register() -> dict[str, Requirement]:
     return read_requirements(VECTORS / "requirements.yaml")
 
 
-def levels(findings: Iterable[Finding]) -> list[tuple[Finding, str]]:
+def levels(findings: Iterable[LintFinding]) -> list[tuple[LintFinding, str]]:
     """Findings with what each weighs: the level of its requirement, or OPEN."""
     return [(finding, OPEN if finding.open else _register()[finding.requirement].level) for finding in findings]
 
@@ -68,14 +68,14 @@ def counts(level: str, *, fail_on: str, strict: bool) -> bool:
     return level == "must" or (level == "should" and fail_on == "should") or (level == OPEN and strict)
 
 
-def summary(findings: list[tuple[Finding, str]]) -> str:
+def summary(findings: list[tuple[LintFinding, str]]) -> str:
     """How many findings of each level."""
     tally = Counter(level for _, level in findings)
     parts = ", ".join(f"{tally[level]} {level}" for level in ("must", "should", "may", OPEN) if tally[level])
     return f"{len(findings)} finding{'s' * (len(findings) != 1)} ({parts})" if findings else "no findings"
 
 
-def as_json(findings: list[tuple[Finding, str]]) -> dict[str, object]:
+def as_json(findings: list[tuple[LintFinding, str]]) -> dict[str, object]:
     """The findings as plain data."""
     tally = Counter(level for _, level in findings)
     return {

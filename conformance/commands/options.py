@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 from conformance.reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from conformance.codec.message_spec import Message
+    from conformance.codec.message_spec import MessageSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -191,7 +191,7 @@ def needs(extra: str, *packages: str) -> Callable[[Callable[P, R]], Callable[P, 
     return decorated
 
 
-def read_messages(path: Path | None) -> tuple[Message, ...]:
+def read_messages(path: Path | None) -> tuple[MessageSpec, ...]:
     """The messages that are defined at the path of --definitions. Raises UsageError."""
     from conformance.definitions.loader import DefinitionError, usable
 

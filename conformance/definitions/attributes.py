@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from conformance.codec.message_spec import LAST, NONE, Versions
-from conformance.definitions.findings import SOME, Finding, shown
+from conformance.codec.message_spec import LAST, NONE, VersionRange
+from conformance.definitions.findings import SOME, LintFinding, shown
 
 Row = Mapping[str, object]
 """An object of a definition, as JSON has it."""
@@ -16,28 +16,28 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*\Z")
 _RANGE = re.compile(r"([0-9]{1,9})(?:(\+)|-([0-9]{1,9}))?\Z")
 
 
-class Unusable(Exception):
+class UnusableDefinition(Exception):
     """A part of a definition that cannot be used; its finding is already on the list."""
 
 
-class Attributes:
+class AttributeReader:
     """Reads the attributes of one definition."""
 
     def __init__(self, file: str) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[LintFinding] = []
         self._file = file
 
     def blame(self, path: str, requirement: str, problem: str) -> None:
-        self.findings.append(Finding(self._file, path, requirement, problem))
+        self.findings.append(LintFinding(self._file, path, requirement, problem))
 
     def note(self, path: str, requirement: str, problem: str) -> None:
         """Note a problem that the document leaves open."""
-        self.findings.append(Finding(self._file, path, requirement, problem, open=True))
+        self.findings.append(LintFinding(self._file, path, requirement, problem, open=True))
 
-    def refuse(self, path: str, requirement: str, problem: str) -> Unusable:
+    def refuse(self, path: str, requirement: str, problem: str) -> UnusableDefinition:
         """Note what makes a part unusable; the caller raises what this returns."""
         self.blame(path, requirement, problem)
-        return Unusable()
+        return UnusableDefinition()
 
     def check_names(self, path: str, row: Row, keys: set[str]) -> None:
         unknown = [key for key in row if key not in keys]
@@ -45,7 +45,7 @@ class Attributes:
             names = ", ".join(map(shown, unknown[:SOME])) + (", …" if len(unknown) > SOME else "")
             self.blame(path, "definitions.field-attributes", f"unknown attributes: {names}")
 
-    def versions(self, path: str, row: Row, key: str, rule: str, missing: Versions | None = None) -> Versions:
+    def versions(self, path: str, row: Row, key: str, rule: str, missing: VersionRange | None = None) -> VersionRange:
         given = row.get(key)
         if given is None and missing is not None:
             return missing
@@ -60,7 +60,7 @@ class Attributes:
             raise self.refuse(path, "definitions.version-16-bit", f"{key} {given!r}: versions end at {LAST}")
         if low > high:
             raise self.refuse(path, rule, f"{key} {given!r} ends before it starts")
-        return Versions(low, high)
+        return VersionRange(low, high)
 
     def unquoted(self, path: str, rule: str, key: str, given: object) -> object:
         """A number, also where it stands in quotes, as Apache Kafka reads it."""

@@ -8,21 +8,21 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from conformance.codec.message_spec import NONE, Member, Message, Versions
+from conformance.codec.message_spec import NONE, FieldSpec, MessageSpec, VersionRange
 from conformance.definitions.lint_rules import PLAIN, commons_of, joined, over
 from conformance.definitions.loader import Definitions
 
 
-class Evolution(Struct, frozen=True):
+class MessageChange(Struct, frozen=True):
     """A message of an older set, and what became of it."""
 
-    old: Message
-    new: Message
-    released: Versions
+    old: MessageSpec
+    new: MessageSpec
+    released: VersionRange
     """The versions of the old one, without one that it calls unstable."""
 
     @property
-    def kept(self) -> Versions:
+    def kept(self) -> VersionRange:
         """The released versions that the new one has as well."""
         return over(self.released, self.new.valid)
 
@@ -31,14 +31,14 @@ class Evolution(Struct, frozen=True):
 class StructureChange:
     """A structure of an older message, and the one in its place; the message itself is one."""
 
-    message: Evolution
-    old: tuple[Member, ...]
-    new: tuple[Member, ...]
-    kept: Versions
+    message: MessageChange
+    old: tuple[FieldSpec, ...]
+    new: tuple[FieldSpec, ...]
+    kept: VersionRange
     """The versions in which bytes of both were written: in these nothing may change."""
 
     @cached_property
-    def pairs(self) -> list[tuple[Member, Member]]:
+    def pairs(self) -> list[tuple[FieldSpec, FieldSpec]]:
         """Fields with what became of them, in the old order."""
         names = {member.name: member for member in self.new}
         pairs = {member.name: names[member.name] for member in self.old if member.name in names}
@@ -51,18 +51,18 @@ class StructureChange:
                 fresh.remove(other)
         return [(member, pairs[member.name]) for member in self.old if member.name in pairs]
 
-    def _is_renamed(self, old: Member, new: Member) -> bool:
+    def _is_renamed(self, old: FieldSpec, new: FieldSpec) -> bool:
         there = bool(old.versions.shared(self.kept))
         return there and old.tag is None and new.tag is None and is_written_alike(self.message, old, new, self.kept)
 
     @property
-    def gone(self) -> list[Member]:
+    def gone(self) -> list[FieldSpec]:
         """Fields of the old one that the new one does not have under any name."""
         kept = {old.name for old, _ in self.pairs}
         return [member for member in self.old if member.name not in kept]
 
     @property
-    def fresh(self) -> list[Member]:
+    def fresh(self) -> list[FieldSpec]:
         """Fields of the new one that the old one did not have under any name."""
         kept = {new.name for _, new in self.pairs}
         return [member for member in self.new if member.name not in kept]
@@ -71,29 +71,29 @@ class StructureChange:
 class FieldChange(Struct, frozen=True):
     """A field of an older message, and the one in its place."""
 
-    message: Evolution
-    old: Member
-    new: Member
-    kept: Versions = field(default=NONE)
+    message: MessageChange
+    old: FieldSpec
+    new: FieldSpec
+    kept: VersionRange = field(default=NONE)
     """As of the structure around it."""
 
     @property
-    def shared(self) -> Versions:
+    def shared(self) -> VersionRange:
         """The kept versions in which both exist."""
         return over(over(self.kept, self.old.versions), self.new.versions)
 
 
-def released_versions(message: Message, old: Definitions) -> Versions:
+def released_versions(message: MessageSpec, old: Definitions) -> VersionRange:
     """The versions of a message but for one that it, or the request that it answers, calls unstable."""
     request = old.messages.get(message.name.removesuffix("Response") + "Request", message)
     unstable = any(
         one.source.get("latestVersionUnstable") is True and one.valid.high == message.valid.high
         for one in (message, request)
     )
-    return Versions(message.valid.low, message.valid.high - unstable)
+    return VersionRange(message.valid.low, message.valid.high - unstable)
 
 
-def successor_of(message: Message, new: Definitions) -> Message | None:
+def successor_of(message: MessageSpec, new: Definitions) -> MessageSpec | None:
     """The message of that name, or the one that has its place on the wire now."""
     if message.name in new.messages or message.api_key is None:
         return new.messages.get(message.name)
@@ -101,10 +101,10 @@ def successor_of(message: Message, new: Definitions) -> Message | None:
     return next((one for one in new.messages.values() if (one.kind, one.api_key) == place), None)
 
 
-def structures_of(evolution: Evolution) -> Iterator[tuple[str, StructureChange]]:
+def structures_of(evolution: MessageChange) -> Iterator[tuple[str, StructureChange]]:
     """The message and the structures inside it, each beside the old one, once for the versions it is there in."""
     commons = commons_of(evolution.new)
-    seen: set[tuple[str, str, Versions]] = set()
+    seen: set[tuple[str, str, VersionRange]] = set()
     todo = [("", evolution.old.name, evolution.new.name, evolution.kept)]
     while todo:
         path, old, now, kept = todo.pop(0)
@@ -119,7 +119,7 @@ def structures_of(evolution: Evolution) -> Iterator[tuple[str, StructureChange]]
                 todo.append((inner, one.type, other.type, FieldChange(evolution, one, other, kept).shared))
 
 
-def is_written_alike(message: Evolution, old: Member, new: Member, kept: Versions) -> bool:
+def is_written_alike(message: MessageChange, old: FieldSpec, new: FieldSpec, kept: VersionRange) -> bool:
     """Whether two fields are there in the same versions, and written alike in them."""
     shared = over(old.versions, kept)
     looks = ((old, old.versions, old.nullable), (new, new.versions, new.nullable))

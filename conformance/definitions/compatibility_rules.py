@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import struct
 
-from conformance.codec.message_spec import Member, Versions
-from conformance.definitions.compatibility import Evolution, FieldChange, StructureChange
+from conformance.codec.message_spec import FieldSpec, VersionRange
+from conformance.definitions.compatibility import FieldChange, MessageChange, StructureChange
 from conformance.definitions.findings import shown
-from conformance.definitions.lint_rules import PLAIN, Problems, Rule, has, over, spoken, without
+from conformance.definitions.lint_rules import PLAIN, LintRule, Problems, has, over, spoken, without
 
 
-def _dropped_versions(change: Evolution) -> Problems:
+def _dropped_versions(change: MessageChange) -> Problems:
     for versions in without(change.released, change.new.valid):
         if not change.new.valid or versions.high < change.new.valid.low:
             yield "", f"validVersions {change.new.valid} no longer contains {spoken(versions)}"
 
 
-def _lost_versions(change: Evolution) -> Problems:
+def _lost_versions(change: MessageChange) -> Problems:
     for versions in without(change.released, change.new.valid):
         if change.new.valid and versions.low > change.new.valid.high:
             yield "", f"validVersions {change.new.valid} no longer contains {spoken(versions)}"
 
 
-def _moved_message(change: Evolution) -> Problems:
+def _moved_message(change: MessageChange) -> Problems:
     if change.old.api_key != change.new.api_key and change.kept:
         yield "", f"apiKey was {change.old.api_key} and is {change.new.api_key} now"
 
 
-def _flexibility(change: Evolution) -> Problems:
+def _flexibility(change: MessageChange) -> Problems:
     yield from _presence("flexible", change.old.flexible, change.new.flexible, change.kept)
 
 
-def _presence(what: str, old: Versions, new: Versions, kept: Versions) -> Problems:
+def _presence(what: str, old: VersionRange, new: VersionRange, kept: VersionRange) -> Problems:
     """Where something was and is not any more, and the reverse, in versions that are not to change."""
     for versions in without(over(old, kept), new):
         yield "", f"{spoken(versions)}: it was {what} there, and no longer is"
@@ -98,12 +98,12 @@ def _reordered_on_the_wire(change: StructureChange) -> Problems:
             return
 
 
-def _ends(member: Member) -> tuple[int, ...]:
+def _ends(member: FieldSpec) -> tuple[int, ...]:
     """The versions from which on a field is written otherwise than before."""
     return (member.versions.low, member.versions.high + 1, member.tagged.low, member.tagged.high + 1)
 
 
-def _is_written(member: Member, version: int) -> bool:
+def _is_written(member: FieldSpec, version: int) -> bool:
     """Whether a field stands among the ordinary ones."""
     return version in member.versions and version not in member.tagged
 
@@ -119,7 +119,7 @@ def _type(change: FieldChange) -> Problems:
         yield "", f"the type was {_type_name(old)} and is {_type_name(new)} now: {hint}"
 
 
-def _is_alike(old: Member, new: Member) -> bool:
+def _is_alike(old: FieldSpec, new: FieldSpec) -> bool:
     """Whether two fields have one type; what a structure is called does not matter."""
     same = old.type == new.type or PLAIN.isdisjoint((old.type, new.type))
     return same and old.is_array == new.is_array
@@ -141,7 +141,7 @@ def _is_boxed(change: FieldChange) -> bool:
     )
 
 
-def _type_name(member: Member) -> str:
+def _type_name(member: FieldSpec) -> str:
     return f"{'[]' * member.is_array}{member.type}"
 
 
@@ -152,7 +152,7 @@ def _default(change: FieldChange) -> Problems:
         yield "", f"the default was {_told(old)} and is {_told(new)} now"
 
 
-def _told(member: Member) -> str:
+def _told(member: FieldSpec) -> str:
     """The default of a field."""
     if member.null_default:
         return "null"
@@ -189,25 +189,25 @@ def _compactness(change: FieldChange) -> Problems:
         yield "", f"in flexible versions it was {forms[not change.old.rigid]} and is {forms[not change.new.rigid]} now"
 
 
-OF_A_MESSAGE: tuple[Rule[Evolution], ...] = (
-    Rule("definitions.no-version-dropped", _dropped_versions),
-    Rule("definitions.released-version-frozen", _lost_versions),
-    Rule("definitions.released-version-frozen", _moved_message),
-    Rule("definitions.released-version-frozen", _flexibility),
+OF_A_MESSAGE: tuple[LintRule[MessageChange], ...] = (
+    LintRule("definitions.no-version-dropped", _dropped_versions),
+    LintRule("definitions.released-version-frozen", _lost_versions),
+    LintRule("definitions.released-version-frozen", _moved_message),
+    LintRule("definitions.released-version-frozen", _flexibility),
 )
-OF_A_STRUCTURE: tuple[Rule[StructureChange], ...] = (
-    Rule("definitions.field-removed-closed-range", _removed),
-    Rule("definitions.released-version-frozen", _added),
-    Rule("definitions.released-version-frozen", _renamed, open=True),
-    Rule("definitions.tag-reuse-forbidden", _tag_reused),
-    Rule("definitions.fields-not-reordered", _reordered),
-    Rule("definitions.released-version-frozen", _reordered_on_the_wire),
+OF_A_STRUCTURE: tuple[LintRule[StructureChange], ...] = (
+    LintRule("definitions.field-removed-closed-range", _removed),
+    LintRule("definitions.released-version-frozen", _added),
+    LintRule("definitions.released-version-frozen", _renamed, open=True),
+    LintRule("definitions.tag-reuse-forbidden", _tag_reused),
+    LintRule("definitions.fields-not-reordered", _reordered),
+    LintRule("definitions.released-version-frozen", _reordered_on_the_wire),
 )
-OF_A_PAIR: tuple[Rule[FieldChange], ...] = (
-    Rule("definitions.type-unchanged", _type),
-    Rule("definitions.default-unchanged", _default),
-    Rule("definitions.released-version-frozen", _existence),
-    Rule("definitions.released-version-frozen", _nullability),
-    Rule("definitions.released-version-frozen", _tagging),
-    Rule("definitions.released-version-frozen", _compactness),
+OF_A_PAIR: tuple[LintRule[FieldChange], ...] = (
+    LintRule("definitions.type-unchanged", _type),
+    LintRule("definitions.default-unchanged", _default),
+    LintRule("definitions.released-version-frozen", _existence),
+    LintRule("definitions.released-version-frozen", _nullability),
+    LintRule("definitions.released-version-frozen", _tagging),
+    LintRule("definitions.released-version-frozen", _compactness),
 )

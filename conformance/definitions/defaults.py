@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from conformance.codec.message_spec import Versions
-from conformance.definitions.attributes import Attributes
+from conformance.codec.message_spec import VersionRange
+from conformance.definitions.attributes import AttributeReader
 from conformance.definitions.findings import shown
 
 Value: TypeAlias = int | bool | str | bytes | tuple[()] | None
@@ -39,17 +39,19 @@ _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 
 
-class Typed(Struct, frozen=True):
+class DefaultContext(Struct, frozen=True):
     """What the default of a field depends on."""
 
     element: str
     """Its type, or that of its elements."""
     is_array: bool
-    versions: Versions
-    nullable: Versions
+    versions: VersionRange
+    nullable: VersionRange
 
 
-def read_default(attributes: Attributes, path: str, given: object, field: Typed, valid: Versions) -> tuple[bool, Value]:
+def read_default(
+    attributes: AttributeReader, path: str, given: object, field: DefaultContext, valid: VersionRange
+) -> tuple[bool, Value]:
     """Whether the default is null, and the default as a wire value; `valid` are the versions of the message."""
     element, is_array = field.element, field.is_array
     if given == "null":
@@ -73,7 +75,7 @@ _WITHOUT_DEFAULT = {"array": "definitions.no-custom-default-array", "bytes": "de
 """The requirement that a default breaks, by the kinds of types that cannot have a default."""
 
 
-def _no_default(attributes: Attributes, path: str, kind: str, given: object) -> None:
+def _no_default(attributes: AttributeReader, path: str, kind: str, given: object) -> None:
     hint = f"default {shown(given)}: fields of this type cannot have a default"
     if kind in _WITHOUT_DEFAULT:
         attributes.blame(path, _WITHOUT_DEFAULT[kind], hint)
@@ -82,7 +84,7 @@ def _no_default(attributes: Attributes, path: str, kind: str, given: object) -> 
         attributes.note(path, "definitions.custom-default-types", hint)
 
 
-def _null_default(attributes: Attributes, path: str, field: Typed, valid: Versions) -> bool:
+def _null_default(attributes: AttributeReader, path: str, field: DefaultContext, valid: VersionRange) -> bool:
     versions, nullable = field.versions, field.nullable
     if field.element in NEVER_NULL and not field.is_array:
         attributes.blame(path, "definitions.custom-default-fits-type", f"null is not a value of {field.element}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Finding(Struct, frozen=True):
+class LintFinding(Struct, frozen=True):
     """A rule of the document that a definition breaks, and where."""
 
     file: str

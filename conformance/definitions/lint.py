@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance.definitions.compatibility import Evolution, FieldChange, released_versions, structures_of, successor_of
+from conformance.definitions.compatibility import (
+    FieldChange,
+    MessageChange,
+    released_versions,
+    structures_of,
+    successor_of,
+)
 from conformance.definitions.compatibility_rules import OF_A_MESSAGE, OF_A_PAIR, OF_A_STRUCTURE
-from conformance.definitions.findings import Finding
-from conformance.definitions.lint_rules import OF_A_FIELD, OF_A_SET, Place, fields_of, joined, spoken
+from conformance.definitions.findings import LintFinding
+from conformance.definitions.lint_rules import OF_A_FIELD, OF_A_SET, FieldInMessage, fields_of, joined, spoken
 from conformance.definitions.loader import Definitions, read_definitions, usable
 
 
-def lint(path: Path, against: Path | None = None) -> list[Finding]:
+def lint(path: Path, against: Path | None = None) -> list[LintFinding]:
     """Everything that is wrong with a set of definitions, and with what became of an older set in it.
 
     Raises DefinitionError for a path without definitions, and for an older set that cannot be read.
@@ -30,33 +36,33 @@ def lint(path: Path, against: Path | None = None) -> list[Finding]:
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.path))
 
 
-def _alone(definitions: Definitions) -> Iterator[Finding]:
+def _alone(definitions: Definitions) -> Iterator[LintFinding]:
     for row in OF_A_SET:
         for name, problem in row.check(definitions):
-            yield Finding(definitions.files[name], "", row.requirement, problem, row.open)
+            yield LintFinding(definitions.files[name], "", row.requirement, problem, row.open)
     for message in definitions.messages.values():
         for path, member in fields_of(message):
-            place = Place(message, member)
+            place = FieldInMessage(message, member)
             for rule in OF_A_FIELD:
                 for _, problem in rule.check(place):
-                    yield Finding(definitions.files[message.name], path, rule.requirement, problem, rule.open)
+                    yield LintFinding(definitions.files[message.name], path, rule.requirement, problem, rule.open)
 
 
-def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[Finding]:
+def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[LintFinding]:
     """What is wrong with what became of the older set. Messages that are gone count where the new set is `whole`."""
     for message in old.messages.values():
         successor = successor_of(message, new)
         released = released_versions(message, old)
         if successor is not None:
             file = new.files[successor.name]
-            for requirement, path, problem, is_open in _changes(Evolution(message, successor, released)):
-                yield Finding(file, path, requirement, problem, is_open)
+            for requirement, path, problem, is_open in _changes(MessageChange(message, successor, released)):
+                yield LintFinding(file, path, requirement, problem, is_open)
         elif whole and released:
             hint = f"{message.name} is gone, and with it {spoken(released)}"
-            yield Finding(old.files[message.name], "", "definitions.no-version-dropped", hint)
+            yield LintFinding(old.files[message.name], "", "definitions.no-version-dropped", hint)
 
 
-def _changes(evolution: Evolution) -> Iterator[tuple[str, str, str, bool]]:
+def _changes(evolution: MessageChange) -> Iterator[tuple[str, str, str, bool]]:
     """Requirement, path, problem and whether it is open, of all that is wrong with a message."""
     for row in OF_A_MESSAGE:
         for _, problem in row.check(evolution):

@@ -8,29 +8,29 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from conformance.codec.message_spec import NONE, SCALARS, Member, Message, Versions
+from conformance.codec.message_spec import NONE, SCALARS, FieldSpec, MessageSpec, VersionRange
 from conformance.definitions.loader import Definitions
 
 
-def over(one: Versions, other: Versions) -> Versions:
+def over(one: VersionRange, other: VersionRange) -> VersionRange:
     """The versions in both; NONE where there are none, so that results can be compared."""
     return one.shared(other) or NONE
 
 
-def without(one: Versions, other: Versions) -> list[Versions]:
+def without(one: VersionRange, other: VersionRange) -> list[VersionRange]:
     """The ranges of one that are not in the other."""
     if not one.shared(other):
         return [one] if one else []
-    parts = (Versions(one.low, other.low - 1), Versions(other.high + 1, one.high))
+    parts = (VersionRange(one.low, other.low - 1), VersionRange(other.high + 1, one.high))
     return [part for part in parts if part]
 
 
-def spoken(versions: Versions) -> str:
+def spoken(versions: VersionRange) -> str:
     """`version 3` or `versions 3-5`."""
     return f"version{'s' * (versions.low < versions.high)} {versions}"
 
 
-def has(versions: Versions) -> str:
+def has(versions: VersionRange) -> str:
     """The verb that follows `spoken`."""
     return "have" if versions.low < versions.high else "has"
 
@@ -42,7 +42,7 @@ Problems = Iterator[tuple[str, str]]
 """Where, within what a rule looks at, and what is wrong there."""
 
 
-class Rule(Struct, Generic[T], frozen=True):
+class LintRule(Struct, Generic[T], frozen=True):
     """A row of a table of rules: the requirement, and a function that yields what breaks it."""
 
     requirement: str
@@ -51,7 +51,7 @@ class Rule(Struct, Generic[T], frozen=True):
     """The document leaves this open."""
 
 
-def fields_of(message: Message) -> Iterator[tuple[str, Member]]:
+def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
     """The fields of a message and of its structures, with their paths; those of common structures below their name."""
     commons = commons_of(message)
     todo = [("", message.name), *((name, name) for name in commons)]
@@ -64,7 +64,7 @@ def fields_of(message: Message) -> Iterator[tuple[str, Member]]:
                 todo.append((path, member.type))
 
 
-def commons_of(message: Message) -> list[str]:
+def commons_of(message: MessageSpec) -> list[str]:
     """The names of the structures that a message defines apart from its fields."""
     return [row["name"] for row in message.source.get("commonStructs", [])]
 
@@ -74,14 +74,14 @@ def joined(path: str, name: str) -> str:
     return ".".join(filter(None, (path, name)))
 
 
-class Place(Struct, frozen=True):
+class FieldInMessage(Struct, frozen=True):
     """A field in its message."""
 
-    message: Message
-    member: Member
+    message: MessageSpec
+    member: FieldSpec
 
 
-def _exchanges(definitions: Definitions) -> Iterator[tuple[Message, Message]]:
+def _exchanges(definitions: Definitions) -> Iterator[tuple[MessageSpec, MessageSpec]]:
     """Each request with its response, where both are there."""
     for request in definitions.messages.values():
         response = definitions.messages.get(request.name.removesuffix("Request") + "Response")
@@ -119,43 +119,43 @@ def _unasked_versions(definitions: Definitions) -> Problems:
 _MEANING = re.compile(r"(validate|verify|check)only|dryrun", re.IGNORECASE)
 
 
-def _ignorable_meaning(place: Place) -> Problems:
+def _ignorable_meaning(place: FieldInMessage) -> Problems:
     member = place.member
     if place.message.kind == "request" and member.type == "bool" and member.ignorable and _MEANING.search(member.name):
         yield "", "it is ignorable, but it changes what the request means"
 
 
-def _null_too_early(place: Place) -> Problems:
+def _null_too_early(place: FieldInMessage) -> Problems:
     yield from _too_early("nullable", place, place.member.nullable)
 
 
-def _tagged_too_early(place: Place) -> Problems:
+def _tagged_too_early(place: FieldInMessage) -> Problems:
     yield from _too_early("tagged", place, place.member.tagged)
 
 
-def _too_early(what: str, place: Place, versions: Versions) -> Problems:
+def _too_early(what: str, place: FieldInMessage, versions: VersionRange) -> Problems:
     """Where a field is something before it exists; that such ranges stay open when it ends takes nothing away."""
     there = over(versions, place.message.valid)
     if there and place.member.versions and there.low < place.member.versions.low:
         yield "", f"it is {what} from version {there.low} on, where it does not exist"
 
 
-def _in_no_version(place: Place) -> Problems:
+def _in_no_version(place: FieldInMessage) -> Problems:
     valid, versions = place.message.valid, place.member.versions
     # Fields of versions that were dropped may stay.
     if valid and versions and versions.low > valid.high:
         yield "", f"validVersions {valid} end before its versions {versions}"
 
 
-OF_A_SET: tuple[Rule[Definitions], ...] = (
-    Rule("definitions.api-key-16-bit", _shared_api_key),
-    Rule("definitions.response-api-key-matches", _other_api_key),
-    Rule("definitions.response-version-matches", _unanswered_versions),
-    Rule("definitions.response-version-matches", _unasked_versions, open=True),
+OF_A_SET: tuple[LintRule[Definitions], ...] = (
+    LintRule("definitions.api-key-16-bit", _shared_api_key),
+    LintRule("definitions.response-api-key-matches", _other_api_key),
+    LintRule("definitions.response-version-matches", _unanswered_versions),
+    LintRule("definitions.response-version-matches", _unasked_versions, open=True),
 )
-OF_A_FIELD: tuple[Rule[Place], ...] = (
-    Rule("definitions.meaning-changing-not-ignorable", _ignorable_meaning),
-    Rule("definitions.nullable-versions-range", _null_too_early, open=True),
-    Rule("definitions.tagged-needs-tag-and-versions", _tagged_too_early, open=True),
-    Rule("definitions.field-added-open-range", _in_no_version, open=True),
+OF_A_FIELD: tuple[LintRule[FieldInMessage], ...] = (
+    LintRule("definitions.meaning-changing-not-ignorable", _ignorable_meaning),
+    LintRule("definitions.nullable-versions-range", _null_too_early, open=True),
+    LintRule("definitions.tagged-needs-tag-and-versions", _tagged_too_early, open=True),
+    LintRule("definitions.field-added-open-range", _in_no_version, open=True),
 )

@@ -22,18 +22,26 @@ from typing import Any
 from msgspec import Struct, field, structs
 
 from conformance import codec
-from conformance.codec.message_spec import Message
-from conformance.definitions.findings import SOME, Finding, shown
+from conformance.codec.message_spec import MessageSpec
+from conformance.definitions.findings import SOME, LintFinding, shown
 from conformance.definitions.parser import parse_definition
 from conformance.errors import UserError
 
-__all__ = ["DefinitionError", "Definitions", "Finding", "parse_definition", "parse_json", "read_definitions", "usable"]
+__all__ = [
+    "DefinitionError",
+    "Definitions",
+    "LintFinding",
+    "parse_definition",
+    "parse_json",
+    "read_definitions",
+    "usable",
+]
 
 
 class DefinitionError(UserError):
     """Definitions that cannot be used: everything that is wrong with them."""
 
-    def __init__(self, findings: Iterable[Finding]) -> None:
+    def __init__(self, findings: Iterable[LintFinding]) -> None:
         self.findings = tuple(findings)
         super().__init__("\n".join(map(str, self.findings)))
 
@@ -41,8 +49,8 @@ class DefinitionError(UserError):
 class Definitions(Struct, frozen=True):
     """The messages of a set of definitions by name, and what was found in reading them."""
 
-    messages: dict[str, Message] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    messages: dict[str, MessageSpec] = field(default_factory=dict)
+    findings: tuple[LintFinding, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     """Message name to the file it came from."""
 
@@ -58,33 +66,33 @@ def read_definitions(path: Path) -> Definitions:
     """All definitions of a folder, file, jar or zip, with every finding. Raises DefinitionError when there are none."""
     alone = not path.is_dir() and not _is_archive(path)
     definitions = Definitions()
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for name, load in _sources(path):
         twice: list[tuple[str, bool]] = []
         try:
             document = parse_json(_decoded(load()), twice)
         except _UNREADABLE as error:
-            findings.append(Finding(name, "", "definitions.comments", f"not JSON: {_hint(error)}"))
+            findings.append(LintFinding(name, "", "definitions.comments", f"not JSON: {_hint(error)}"))
             continue
         if alone or (isinstance(document, dict) and any(mark in document for mark in _MARKS)):
             rule = "definitions.field-attributes"
-            findings += [Finding(name, "", rule, problem, open=same) for problem, same in twice]
+            findings += [LintFinding(name, "", rule, problem, open=same) for problem, same in twice]
             findings += _add(definitions, path, name, document)
     if not definitions.messages and not findings:
         raise DefinitionError(
-            [Finding(str(path), "", "definitions.field-attributes", "it does not contain a definition")]
+            [LintFinding(str(path), "", "definitions.field-attributes", "it does not contain a definition")]
         )
     return structs.replace(definitions, findings=tuple(findings))
 
 
-def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list[Finding]:
+def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list[LintFinding]:
     """Put the definition of a file with the others; what is wrong with it."""
     if not isinstance(document, dict):
-        return [Finding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
+        return [LintFinding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
     message, findings = parse_definition(document, name)
     if message is not None and message.name in definitions.messages:
         hint = f"{message.name} is already defined in {definitions.files[message.name]}"
-        return [*findings, Finding(name, "", "definitions.field-attributes", hint)]
+        return [*findings, LintFinding(name, "", "definitions.field-attributes", hint)]
     if message is not None:
         definitions.messages[message.name] = replace(message, origin=str(path))
         definitions.files[message.name] = name
@@ -114,7 +122,7 @@ def _is_archive(path: Path) -> bool:
 
 def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Name of every JSON file, and how to read it. Raises DefinitionError for a path that cannot be looked into."""
-    read = _Reader(path)
+    read = _BoundedReader(path)
     try:
         if path.is_dir():
             for file in sorted(path.rglob("*.json")):
@@ -128,10 +136,10 @@ def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
             path.stat()
             yield str(path), partial(read, path.open, "rb")
     except _UNREADABLE as error:
-        raise DefinitionError([Finding(str(path), "", "definitions.comments", _hint(error))]) from None
+        raise DefinitionError([LintFinding(str(path), "", "definitions.comments", _hint(error))]) from None
 
 
-class _Reader:
+class _BoundedReader:
     """Reads files, each and all together only so far."""
 
     def __init__(self, path: Path) -> None:
@@ -143,7 +151,7 @@ class _Reader:
         self._left -= len(data)
         if self._left < 0:
             hint = f"it holds more than {_ALTOGETHER} bytes of JSON"
-            raise DefinitionError([Finding(str(self._path), "", "definitions.comments", hint)])
+            raise DefinitionError([LintFinding(str(self._path), "", "definitions.comments", hint)])
         if len(data) > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST} bytes")
         return data
@@ -211,13 +219,13 @@ SHIPPED = Path(__file__).parent.parent / "vectors" / "definitions"
 
 
 @cache
-def shipped_types() -> codec.Types:
+def shipped_types() -> codec.TypeRegistry:
     """The built-in types and the shipped messages."""
     messages = usable(SHIPPED).messages.values()
     return codec.BUILT_IN.adding(replace(message, origin="", is_shipped=True) for message in messages)
 
 
-def types_with(messages: Iterable[Message]) -> codec.Types:
+def types_with(messages: Iterable[MessageSpec]) -> codec.TypeRegistry:
     """The shipped types and these messages, each of which replaces the shipped one of its name."""
     added = tuple(messages)
     return shipped_types().adding(added) if added else shipped_types()

@@ -9,10 +9,10 @@ import hashlib
 import json
 from collections import Counter
 
-from conformance.codec.message_spec import LAST, NONE, SCALARS, SIZED, Member, Message, Versions
-from conformance.definitions.attributes import NAME, Attributes, Row, Unusable
-from conformance.definitions.defaults import NEVER_NULL, Typed, read_default
-from conformance.definitions.findings import Finding, shown
+from conformance.codec.message_spec import LAST, NONE, SCALARS, SIZED, FieldSpec, MessageSpec, VersionRange
+from conformance.definitions.attributes import NAME, AttributeReader, Row, UnusableDefinition
+from conformance.definitions.defaults import NEVER_NULL, DefaultContext, read_default
+from conformance.definitions.findings import LintFinding, shown
 
 _MESSAGE_KEYS = {
     *("name", "type", "apiKey", "validVersions", "flexibleVersions", "deprecatedVersions", "fields", "commonStructs"),
@@ -30,14 +30,14 @@ _MOST = 5000
 """Fields of a definition, also counted once for each place that a structure stands in. Apache Kafka's have up to 90."""
 
 
-def parse_definition(document: Row, file: str = "") -> tuple[Message | None, list[Finding]]:
+def parse_definition(document: Row, file: str = "") -> tuple[MessageSpec | None, list[LintFinding]]:
     """A definition as a message, or None where nothing can be made of it; and every rule it breaks, open ones last."""
     parser = _Parser(file, document)
     try:
         if _depth(document) > 3 * _DEEPEST:
             raise parser.attributes.refuse("", "definitions.field-attributes", "it is nested too deeply")
-        message: Message | None = parser.message()
-    except Unusable:
+        message: MessageSpec | None = parser.message()
+    except UnusableDefinition:
         message = None
     return message, sorted(parser.attributes.findings, key=lambda finding: finding.open)
 
@@ -57,9 +57,9 @@ class _Parser:
     """Reads one definition."""
 
     def __init__(self, file: str, document: Row) -> None:
-        self.attributes = Attributes(file)
+        self.attributes = AttributeReader(file)
         self._document = document
-        self._structures: dict[str, tuple[Member, ...]] = {}
+        self._structures: dict[str, tuple[FieldSpec, ...]] = {}
         self._commons: dict[str, Row] = {}
         self._open: list[str] = []
         self._broken: set[str] = set()
@@ -70,7 +70,7 @@ class _Parser:
 
     # --- the message --------------------------------------------------------------------------------
 
-    def message(self) -> Message:
+    def message(self) -> MessageSpec:
         """The message; its structures are read on the way."""
         document = self._document
         name = self.attributes.name("", document)
@@ -94,7 +94,7 @@ class _Parser:
         text = json.dumps(document, sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         key = self._api_key(str(kind))
-        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest=digest)
+        return MessageSpec(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest=digest)
 
     def _read_structures(self, name: str) -> None:
         """The common structures, and the fields of the message under its own name."""
@@ -109,12 +109,12 @@ class _Parser:
         self._structures[name] = self._members(self.attributes.objects("", self._document, "fields"), "")
         self._weigh(name, "")
         if not all(whole):
-            raise Unusable
+            raise UnusableDefinition
 
     def _is_read(self, common: str, row: Row) -> bool:
         try:
             self._structure(common, row, common)
-        except Unusable:
+        except UnusableDefinition:
             del self._open[1:]
             return False
         return True
@@ -144,7 +144,7 @@ class _Parser:
         if name in self._structures:
             return
         if name in self._broken:
-            raise Unusable
+            raise UnusableDefinition
         if len(self._open) > _DEEPEST:
             raise self.attributes.refuse(
                 path, "definitions.type-array", f"structures are nested more than {_DEEPEST} deep"
@@ -163,23 +163,23 @@ class _Parser:
             hint = f"written out it has more than {_MOST} fields"
             raise self.attributes.refuse(path, "definitions.type-array", hint)
 
-    def _members(self, rows: list[Row], path: str) -> tuple[Member, ...]:
+    def _members(self, rows: list[Row], path: str) -> tuple[FieldSpec, ...]:
         self._count += len(rows)
         if self._count > _MOST:
             raise self.attributes.refuse(path, "definitions.field-attributes", f"there are more than {_MOST} fields")
-        members: list[Member] = []
+        members: list[FieldSpec] = []
         depth = len(self._open)
         for row in rows:
             try:
                 members.append(self._member(row, path))
-            except Unusable:
+            except UnusableDefinition:
                 del self._open[depth:]
         if len(members) != len(rows):
-            raise Unusable
+            raise UnusableDefinition
         self._unique(members, path)
         return tuple(members)
 
-    def _unique(self, members: list[Member], path: str) -> None:
+    def _unique(self, members: list[FieldSpec], path: str) -> None:
         names = Counter(member.name for member in members)
         tags: dict[int, str] = {}
         hint = "the name occurs twice in one structure"
@@ -192,7 +192,7 @@ class _Parser:
                 hint = f"{tags[member.tag]} already has tag {member.tag}"
                 self.attributes.blame(_joined(path, member.name), "definitions.tag-reuse-forbidden", hint)
 
-    def _member(self, row: Row, outer: str) -> Member:
+    def _member(self, row: Row, outer: str) -> FieldSpec:
         name = self.attributes.name(outer, row)
         path = _joined(outer, name)
         self.attributes.check_names(path, row, _FIELD_KEYS)
@@ -208,11 +208,11 @@ class _Parser:
             self.attributes.blame(path, NEVER_NULL[element], f"a {element} cannot be null")
             nullable = NONE
         tag, tagged = self._tag(path, row)
-        typed = Typed(element, is_array, versions, nullable)
+        typed = DefaultContext(element, is_array, versions, nullable)
         null, default = read_default(self.attributes, path, row.get("default"), typed, self._valid)
         ignorable = self.attributes.flag(path, row, "ignorable")
         map_key = self.attributes.flag(path, row, "mapKey")
-        return Member(
+        return FieldSpec(
             name,
             element,
             versions,
@@ -250,7 +250,7 @@ class _Parser:
                 path, "definitions.type-unknown", f"the structure {shown(element)} is not defined"
             )
 
-    def _versions(self, path: str, row: Row) -> Versions:
+    def _versions(self, path: str, row: Row) -> VersionRange:
         rule = "definitions.field-attributes"
         if "versions" in row:
             return self.attributes.versions(path, row, "versions", rule)
@@ -269,7 +269,7 @@ class _Parser:
             raise self.attributes.refuse(path, "flexible.declared-per-api", hint)
         return True
 
-    def _tag(self, path: str, row: Row) -> tuple[int | None, Versions]:
+    def _tag(self, path: str, row: Row) -> tuple[int | None, VersionRange]:
         rule = "definitions.tagged-needs-tag-and-versions"
         tag = self.attributes.unquoted(path, rule, "tag", row.get("tag"))
         tagged = self.attributes.versions(path, row, "taggedVersions", rule, NONE)
@@ -281,7 +281,7 @@ class _Parser:
             raise self.attributes.refuse(path, rule, f"tag {shown(tag)} is not a number from 0 to 2147483647")
         if tagged.high != LAST:
             self.attributes.blame(path, "definitions.tagged-versions-open-ended", f"taggedVersions {tagged} has an end")
-        if not tagged.shared(Versions(self._valid.low, LAST)).within(self._flexible):
+        if not tagged.shared(VersionRange(self._valid.low, LAST)).within(self._flexible):
             hint = f"taggedVersions {tagged} is not within the flexible versions {self._flexible}"
             self.attributes.blame(path, "definitions.tagged-only-flexible", hint)
         return tag, tagged

@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec.derived_fields import ByteLength, Values
-from conformance.codec.json_notation import HEX, NUMBER, Fields, ListOf
+from conformance.codec.json_notation import HEX, NUMBER, ListOf, ObjectOf
 from conformance.codec.layout import Field, Layout, wire_of
-from conformance.codec.message_spec import UNKNOWN, Message, Versions, header_version, type_name
+from conformance.codec.message_spec import UNKNOWN, MessageSpec, VersionRange, header_version, type_name
 from conformance.codec.primitives import INT32
 from conformance.definitions.loader import shipped_types, types_with, usable
 
-SENT = ListOf(Fields({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
+SENT = ListOf(ObjectOf({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
 """The requests that a client sent: the bytes with their size; the correlation ids that its connection still has to be
 answered; and the lowest and highest version that the broker offers, or null where it does not offer the request."""
 
@@ -33,7 +33,7 @@ def api_of(data: bytes) -> str:
     return names().get(START.unpack_from(data)[1], "") if len(data) >= START.size else ""
 
 
-def frame_wire(data: bytes) -> codec.Wire | None:
+def frame_wire(data: bytes) -> codec.WireType | None:
     """What a frame is by its API key and version; None where the suite has no definition of that."""
     name = api_of(data)
     version = START.unpack_from(data)[2] if name else 0
@@ -41,7 +41,7 @@ def frame_wire(data: bytes) -> codec.Wire | None:
 
 
 @lru_cache(maxsize=512)
-def wire_in(name: str, version: int) -> codec.Wire:
+def wire_in(name: str, version: int) -> codec.WireType:
     """A request of this name and version, with its size and header."""
     types, message = shipped_types(), f"{name}Request"
     header = types.wire(type_name("RequestHeader", header_version(message_of(name), version)))
@@ -58,7 +58,7 @@ def names() -> dict[int, str]:
     return {one.api_key: one.name.removesuffix("Request") for one in requests if one.api_key is not None}
 
 
-def message_of(name: str) -> Message:
+def message_of(name: str) -> MessageSpec:
     """The definition of a request."""
     return shipped_types().messages[f"{name}Request"]
 
@@ -75,19 +75,19 @@ _HEADER = struct.Struct(">hhi")
 """The first fields of every request header: API key, version, correlation id."""
 
 
-class Unanswerable(Exception):
+class UnhandledRequest(Exception):
     """A request that the broker has no answer to; the message says what it was."""
 
 
-class Closed(Exception):
+class CloseConnection(Exception):
     """The connection ends without an answer, and what comes of that is the client's own."""
 
 
-class Garbled(Exception):
+class MalformedFrame(Exception):
     """Bytes that are no request or response of Kafka's protocol; the message says why."""
 
 
-class Request(Struct, frozen=True):
+class KafkaRequest(Struct, frozen=True):
     """A request, its header and body as they were read."""
 
     name: str
@@ -97,30 +97,30 @@ class Request(Struct, frozen=True):
 
 
 def opening(frame: bytes) -> tuple[str, int, int]:
-    """The name of a request, its version and its correlation id. Raises Garbled."""
+    """The name of a request, its version and its correlation id. Raises MalformedFrame."""
     if len(frame) < _HEADER.size:
-        raise Garbled(f"a request of {len(frame)} bytes")
+        raise MalformedFrame(f"a request of {len(frame)} bytes")
     key, version, correlation = _HEADER.unpack_from(frame)
     name = names().get(key)
     if name is None:
-        raise Garbled(f"API {key}, which is none")
+        raise MalformedFrame(f"API {key}, which is none")
     return name, version, correlation
 
 
-def request_in(frame: bytes) -> Request:
-    """The request that a frame holds. Raises Garbled."""
+def request_in(frame: bytes) -> KafkaRequest:
+    """The request that a frame holds. Raises MalformedFrame."""
     name, version, _ = opening(frame)
     return request_named(name, version, frame)
 
 
-def request_named(name: str, version: int, frame: bytes) -> Request:
-    """The request of this name that a frame holds. Raises Garbled."""
+def request_named(name: str, version: int, frame: bytes) -> KafkaRequest:
+    """The request of this name that a frame holds. Raises MalformedFrame."""
     full = f"{name}Request"
     header = codec.decode(_wire("RequestHeader", header_version(_message(full), version)), frame)
     body = codec.decode(_wire(full, version), frame[header.consumed :]) if header.ok else header
     if not body.ok:
-        raise Garbled(f"{full} {version}: {body.violations[0]}")
-    return Request(name, version, header.value, body.value)
+        raise MalformedFrame(f"{full} {version}: {body.violations[0]}")
+    return KafkaRequest(name, version, header.value, body.value)
 
 
 _STRANGE = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": 10_001, "data": b"\4"})
@@ -157,30 +157,30 @@ def request_frame(correlation: int, name: str, version: int, body: Values, clien
 def response_in(frame: bytes, name: str, version: int) -> tuple[int, Values]:
     """The correlation id and the body of the response to a request of this name; bytes behind it are passed over.
 
-    Raises Garbled.
+    Raises MalformedFrame.
     """
     full = f"{name}Response"
     header = codec.decode(_wire("ResponseHeader", header_version(_message(full), version)), frame)
     body = codec.decode(_wire(full, version), frame[header.consumed :]) if header.ok else header
     if not body.ok:
-        raise Garbled(f"{full} {version}: {body.violations[0]}")
+        raise MalformedFrame(f"{full} {version}: {body.violations[0]}")
     return header.value["CorrelationId"], body.value
 
 
-def spoken(name: str) -> Versions:
+def spoken(name: str) -> VersionRange:
     """The versions of a request that the suite speaks."""
     return _message(f"{name}Request").valid
 
 
-def _message(name: str) -> Message:
+def _message(name: str) -> MessageSpec:
     return _types().messages[name]
 
 
-def _wire(name: str, version: int) -> codec.Wire:
+def _wire(name: str, version: int) -> codec.WireType:
     return _types().wire(type_name(name, version))
 
 
 @cache
-def _types() -> codec.Types:
+def _types() -> codec.TypeRegistry:
     """The shipped types, and those of requests that no case is about."""
     return types_with(usable(Path(__file__).parent / "admin").messages.values())

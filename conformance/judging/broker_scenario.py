@@ -17,37 +17,37 @@ from conformance.semantics.broker_steps import (
     BEYOND,
     END,
     FILLER,
-    Began,
-    Begin,
-    Cleaned,
     Compact,
-    Delete,
-    Deleted,
-    Did,
-    End,
-    Expire,
+    CompactionResult,
+    DeleteRecords,
+    DeleteRecordsResult,
+    EndTransaction,
+    ExpireByRetention,
     Fetch,
-    Fetched,
-    Find,
-    Found,
-    Producer,
-    Repeat,
-    Send,
+    FetchResult,
+    InitProducerId,
+    InitProducerIdResult,
+    ListOffsets,
+    ListOffsetsResult,
+    Produce,
+    ProduceRawBytes,
+    ProduceResult,
+    ProducerIdentity,
+    RetryProduce,
     Step,
+    StepDone,
     Told,
-    Write,
-    Wrote,
     batch_of,
     called,
     parsed_told,
 )
-from conformance.semantics.consumer_view import READ_COMMITTED, Aborted, view
+from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, view
 
 BEGINS = "broker.tells-log-start"
 FINDS = "broker.finds-by-time"
 
 
-def deleted(log: Log, step: Delete, told: Deleted) -> Verdict:
+def deleted(log: Log, step: DeleteRecords, told: DeleteRecordsResult) -> Verdict:
     """The log begins at the place before which all is deleted."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", BEGINS)
@@ -59,7 +59,7 @@ def deleted(log: Log, step: Delete, told: Deleted) -> Verdict:
     return PASSED
 
 
-def found(log: Log, step: Find, told: Found) -> Verdict:
+def found(log: Log, step: ListOffsets, told: ListOffsetsResult) -> Verdict:
     """The log begins where it was made to begin, and ends behind what was taken."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", BEGINS if step.time is None else FINDS)
@@ -73,7 +73,7 @@ def found(log: Log, step: Find, told: Found) -> Verdict:
     return PASSED if is_right else failed(f"the broker tells offset {offset}, and {due}", BEGINS)
 
 
-def _found_by_time(log: Log, time: int, told: Found) -> Verdict:
+def _found_by_time(log: Log, time: int, told: ListOffsetsResult) -> Verdict:
     """It is the first record in the log that has this time or a later one, whichever follow."""
     if log.is_stamped or any(one.batch["isTransactional"] for one in log.stored):  # a marker has a time of its own
         return Verdict(VerdictKind.EITHER, f"offset {told.offset}")
@@ -186,18 +186,18 @@ def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
 
 def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
     match step, told:
-        case Begin(), Began():
+        case InitProducerId(), InitProducerIdResult():
             return _begun(log, step, told)
-        case Write(), Wrote():
+        case Produce(), ProduceResult():
             return _written(log, at, step, told)
-        case End(), Did():
+        case EndTransaction(), StepDone():
             return _ended(log, step, told)
-        case Send(), Wrote():
+        case ProduceRawBytes(), ProduceResult():
             log.is_unsure |= not told.refused
             return Verdict(VerdictKind.EITHER, told.refused or "taken")
-        case Fetch(), Fetched():
+        case Fetch(), FetchResult():
             return _fetched(log, step, told)
-        case Repeat(), Wrote():
+        case RetryProduce(), ProduceResult():
             return _repeated(log, step, told)
     return _of_log(log, step, told)
 
@@ -205,13 +205,13 @@ def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
 def _of_log(log: Log, step: Step, told: Told) -> Verdict:
     """What is done to the log, and what is asked of it."""
     match step, told:
-        case Delete(), Deleted():
+        case DeleteRecords(), DeleteRecordsResult():
             return deleted(log, step, told)
-        case Find(), Found():
+        case ListOffsets(), ListOffsetsResult():
             return found(log, step, told)
-        case Compact(), Cleaned():
+        case Compact(), CompactionResult():
             log.is_compacted, log.cleaned_since = True, int(told.since)
-        case Expire(), Did():
+        case ExpireByRetention(), StepDone():
             log.first, log.is_expiring = log.end, True
     return failed(f"it is refused: {told.refused}") if told.refused else PASSED
 
@@ -219,12 +219,12 @@ def _of_log(log: Log, step: Step, told: Told) -> Verdict:
 # --- producers ----------------------------------------------------------------------------------------
 
 
-def _begun(log: Log, step: Begin, told: Began) -> Verdict:
+def _begun(log: Log, step: InitProducerId, told: InitProducerIdResult) -> Verdict:
     """An identity that no other producer has; for the same transactional id, the same with a newer epoch."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", IDENTITY)
     identity, named = int(told.producer_id), step.transactional_id
-    log.producers[step.producer] = Producer(identity, told.producer_epoch, named, step.sequence)
+    log.producers[step.producer] = ProducerIdentity(identity, told.producer_epoch, named, step.sequence)
     if identity < 0 or told.producer_epoch < 0:
         return failed(f"the broker gives producer id {identity} and epoch {told.producer_epoch}", IDENTITY)
     known = log.identities.get(named) if named is not None else None
@@ -238,11 +238,11 @@ def _begun(log: Log, step: Begin, told: Began) -> Verdict:
         return PASSED
     if known[0] == identity and told.producer_epoch <= known[1]:
         return failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
-    log.decide(Producer(*known, named), "aborted")
+    log.decide(ProducerIdentity(*known, named), "aborted")
     return PASSED
 
 
-def _is_fenced(log: Log, producer: Producer) -> bool:
+def _is_fenced(log: Log, producer: ProducerIdentity) -> bool:
     newest = log.identities.get(producer.transactional_id or "", (producer.identity, producer.epoch))
     return newest != (producer.identity, producer.epoch)
 
@@ -251,7 +251,7 @@ def _fenced(refused: str) -> Verdict:
     return PASSED if refused else failed("it is taken, and a newer instance of the producer has begun", FENCES)
 
 
-def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
+def _written(log: Log, at: int, step: Produce, told: ProduceResult) -> Verdict:
     producer = log.producers[step.producer] if step.producer else None
     if producer is not None and _is_fenced(log, producer):
         return _fenced(told.refused)
@@ -278,7 +278,7 @@ def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
     return PASSED
 
 
-def _repeated(log: Log, step: Repeat, told: Wrote) -> Verdict:
+def _repeated(log: Log, step: RetryProduce, told: ProduceResult) -> Verdict:
     """A batch that was taken has its place already."""
     offset = log.told.get(step.step)
     if offset is None:
@@ -289,7 +289,7 @@ def _repeated(log: Log, step: Repeat, told: Wrote) -> Verdict:
     return PASSED if is_known else failed(f"the broker tells offset {told.offset}, not {offset}", REPEATS)
 
 
-def _ended(log: Log, step: End, told: Did) -> Verdict:
+def _ended(log: Log, step: EndTransaction, told: StepDone) -> Verdict:
     producer = log.producers[step.producer]
     if _is_fenced(log, producer):
         return _fenced(told.refused)
@@ -306,7 +306,7 @@ def _ended(log: Log, step: End, told: Did) -> Verdict:
 # --- fetches ------------------------------------------------------------------------------------------
 
 
-def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
+def _fetched(log: Log, step: Fetch, told: FetchResult) -> Verdict:
     if log.is_unsure:
         return Verdict(VerdictKind.EITHER, "the log holds bytes of which nothing is said")
     if step.at == BEYOND:
@@ -333,7 +333,7 @@ def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
     return verdict or PASSED
 
 
-def _bounded(log: Log, step: Fetch, told: Fetched, batches: list[Value]) -> Verdict | None:
+def _bounded(log: Log, step: Fetch, told: FetchResult, batches: list[Value]) -> Verdict | None:
     """Where what is served begins and ends."""
     start, stable = int(told.fetch_offset), log.stable
     if step.version is None and batches and last_offset(batches[0]) < start:
@@ -352,10 +352,10 @@ def _bounded(log: Log, step: Fetch, told: Fetched, batches: list[Value]) -> Verd
     return None
 
 
-def _shown(log: Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None:
+def _shown(log: Log, step: Fetch, told: FetchResult, data: bytes) -> Verdict | None:
     """What a consumer is shown of it: the records that are due, or so many of them as there was room for."""
     start = int(told.fetch_offset)
-    listed = [Aborted(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
+    listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
     seen = view(data, start, isolation=step.isolation, aborted=listed)
     if seen.damage is not None:
         return failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from conformance.cases.model import Value, Verdict, VerdictKind
-from conformance.semantics.broker_steps import START, Producer
+from conformance.semantics.broker_steps import START, ProducerIdentity
 
 Label = tuple[int, bytes | None]
 """The offset and value of a record."""
@@ -17,7 +17,7 @@ class Stored(Struct):
     offset: int
     batch: Value
     """As it was sent."""
-    producer: Producer | None
+    producer: ProducerIdentity | None
     decided: str
     """`committed`, `open` or `aborted`."""
 
@@ -37,7 +37,7 @@ class Log(Struct):
     keeps_tombstones: bool
     """Whether the topic keeps records with a null value for a while, when they are the last of their keys."""
     stored: list[Stored] = field(default_factory=list)
-    producers: dict[str, Producer] = field(default_factory=dict)
+    producers: dict[str, ProducerIdentity] = field(default_factory=dict)
     identities: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Producer id and newest epoch, by transactional id."""
     given: set[int] = field(default_factory=set)
@@ -69,7 +69,7 @@ class Log(Struct):
         """The offset of a record, or of the place at which the scenario began; None where it is not known."""
         return min(self.places.values(), default=None) if place == START else self.places.get(place)
 
-    def decide(self, producer: Producer, how: str) -> None:
+    def decide(self, producer: ProducerIdentity, how: str) -> None:
         """End the transaction of a producer."""
         for one in self.stored:
             if one.producer is not None and one.producer.identity == producer.identity and one.decided == "open":

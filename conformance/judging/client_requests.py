@@ -118,7 +118,7 @@ def _well_formed_inside(data: bytes, body: Mapping[str, Value]) -> Iterator[Verd
             yield Verdict(VerdictKind.FAIL, detail, path, broken.requirement)
 
 
-def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
+def _re_encoded(wire: codec.WireType, data: bytes, value: Value) -> Verdict:
     written = wire.encode(value)
     if written == data or is_free(_body_of(data)):
         return PASSED
@@ -129,7 +129,7 @@ def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
     )
 
 
-def _body_of(data: bytes) -> codec.Wire:
+def _body_of(data: bytes) -> codec.WireType:
     return shipped_types().wire(type_name(f"{api_of(data)}Request", START.unpack_from(data)[2]))
 
 

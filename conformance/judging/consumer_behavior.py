@@ -302,7 +302,7 @@ def _measures(requests: Sequence[Value]) -> Verdict:
 _CODECS = dict(enumerate(CODECS))
 
 
-def _topics_in(assignment: codec.Decoded) -> Mapping[str, Value]:
+def _topics_in(assignment: codec.DecodeResult) -> Mapping[str, Value]:
     """The partitions by topic; none where nothing is said."""
     if assignment.violations:
         return {}

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Case, Value
-from conformance.codec.json_notation import UNSHOWN, Names
+from conformance.codec.json_notation import UNSHOWN, NamedNumber
 from conformance.codec.record_batch import ATTRIBUTES
 
 STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 """A step of a path: a name, or an index in brackets."""
 _OTHER = "another value"
-_NAMED = tuple(f".{bits.name}" for bits in ATTRIBUTES if isinstance(bits.notation, Names))
+_NAMED = tuple(f".{bits.name}" for bits in ATTRIBUTES if isinstance(bits.notation, NamedNumber))
 """How fields end whose numbers stand for names: how far one is from another says nothing."""
 KEPT = "header.duplicate-keys-kept"
 

@@ -39,7 +39,7 @@ from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.differences import KEPT, STEP, explaining, open_places, part_at, way_of
-from conformance.semantics.consumer_view import VIEW, View
+from conformance.semantics.consumer_view import VIEW, ConsumerView
 from conformance.semantics.format_conversion import flattened
 
 
@@ -327,20 +327,20 @@ def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value],
     return Cause("records missing" if count < len(view.records) else "too many records", _kind(view, count))
 
 
-def _misdelivered(view: View, path: str, records: Value) -> Cause:
+def _misdelivered(view: ConsumerView, path: str, records: Value) -> Cause:
     """A field of a delivered record has another value than is due."""
     index = int(path.removeprefix("records[").partition("]")[0])
     field = _field("LOG", path).replace("RECORD.", f"{_kind(view, index)}.", 1)
     return Cause(way_of(field, part_at({"records": view.records}, path), part_at({"records": records}, path)), field)
 
 
-def _kind(view: View, index: int) -> str:
+def _kind(view: ConsumerView, index: int) -> str:
     """What holds a record that is due."""
     legacy = index < len(view.records) and view.records[index]["offset"] in view.legacy
     return "MESSAGE_SET" if legacy else "RECORD"
 
 
-def _stopped_at(case: Case, view: View, count: int, error: str) -> str:
+def _stopped_at(case: Case, view: ConsumerView, count: int, error: str) -> str:
     """What holds the first record that was not delivered: the magic, and the codec where that may be at fault."""
     read = codec.decode("LOG", case.data or b"")
     due = view.records[count]["offset"] if count < len(view.records) else view.next_offset

@@ -40,14 +40,14 @@ from conformance.cases.model import (
     VerdictKind,
 )
 from conformance.cases.packed_cases import AcceptedAsExpected
-from conformance.codec.compare import Comparison, compare_shown
+from conformance.codec.compare import ValueComparison, compare_shown
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.answers import bytes_of, count
 from conformance.judging.differences import KEPT, is_of_a_map, open_places
 from conformance.judging.log_operations import judge_log
-from conformance.semantics.consumer_view import View
+from conformance.semantics.consumer_view import ConsumerView
 
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -126,7 +126,11 @@ def _refused(expect: Expectation, outcome: Rejected) -> Verdict:
     match expect:
         case ExpectRejection(error) if error is not None and outcome.error != error:
             return Verdict(VerdictKind.FAIL, f"{said}, but the class should be {error}", level="should")
-        case ExpectRejection() | ExpectConsumerView(View(damage=codec.Violation())) | ExpectClientRequests("tells"):
+        case (
+            ExpectRejection()
+            | ExpectConsumerView(ConsumerView(damage=codec.Violation()))
+            | ExpectClientRequests("tells")
+        ):
             return PASSED
         case ExpectAnyOf(()) | ExpectConsumerView(open=True) | ExpectAppend(open=True):
             return Verdict(VerdictKind.EITHER, "refused")
@@ -186,7 +190,7 @@ def _compare(case: Case, reading: ExpectValue, answer: Answer) -> Verdict:
 
 
 def _difference(
-    case: Case, reading: ExpectValue, comparison: Comparison, value: Value, consumed: int | None
+    case: Case, reading: ExpectValue, comparison: ValueComparison, value: Value, consumed: int | None
 ) -> Verdict | None:
     if comparison.mismatches:
         return _value_difference(case, reading.value, value, comparison.mismatches)
@@ -346,7 +350,7 @@ def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | 
     return structs.replace(differs, detail=f"{differs.detail} in what was written")
 
 
-def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes) -> Verdict:
+def _compare_sets(case: Case, value: Value, read: codec.DecodeResult, written: bytes) -> Verdict:
     """A message set: what a reader gets is judged first, then the wrapper, at should, as Apache Kafka takes any."""
     plain = {"batches": tuple({**entry, "offset": 0} for entry in value["batches"]), "partial": 0}
     meant = {**read.value, "batches": tuple({**entry, "offset": 0} for entry in read.value["batches"])}
@@ -357,7 +361,7 @@ def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes)
     return lapse if lapse.kind is VerdictKind.PASS else structs.replace(lapse, level="should")
 
 
-def _lapse(read: codec.Decoded, written: bytes) -> Verdict:
+def _lapse(read: codec.DecodeResult, written: bytes) -> Verdict:
     """What a writer of a message set should not do, though readers need not mind."""
     if read.remarks:
         first = read.remarks[0]

@@ -29,7 +29,7 @@ from conformance.judging.broker_scenario import judge_scenario
 from conformance.judging.client_requests import judge_sent
 from conformance.judging.differences import KEPT, explaining, is_of_a_map
 from conformance.judging.raw_requests import judge_exchanged
-from conformance.semantics.consumer_view import SEEN, VIEW, View
+from conformance.semantics.consumer_view import SEEN, VIEW, ConsumerView
 from conformance.semantics.format_conversion import CONVERTED, flattened
 from conformance.semantics.producer_state import ANSWERS
 
@@ -101,14 +101,14 @@ def _judged(expected: ExpectConsumerView, answered: Value, error: str | None) ->
     return Verdict(VerdictKind.FAIL, hint, requirement=damage.requirement, level="should")
 
 
-def _stopped_early(view: View, answered: Value) -> Verdict | None:
+def _stopped_early(view: ConsumerView, answered: Value) -> Verdict | None:
     """What is wrong with the records delivered before an open place was refused; there may be fewer than are due."""
     shown = answered.get("records", UNSHOWN)
     due = [] if shown is UNSHOWN else list(view.records[: len(shown)])
     return _records_differ(view, due, shown, whole=False)
 
 
-def _read(view: View, answered: Value, error: str | None) -> Verdict:
+def _read(view: ConsumerView, answered: Value, error: str | None) -> Verdict:
     stop = answered.get("nextOffset")
     due = [record for record in view.records if stop is None or error is not None or record["offset"] < stop]
     shown = answered.get("records", UNSHOWN)
@@ -123,7 +123,7 @@ def _read(view: View, answered: Value, error: str | None) -> Verdict:
     return Verdict(VerdictKind.PASS, unobserved=tuple(hidden)) if hidden else PASSED
 
 
-def _out_of_damage(view: View, shown: Value) -> Verdict | None:
+def _out_of_damage(view: ConsumerView, shown: Value) -> Verdict | None:
     """A record that is handed out although it is damaged, or behind damage, before an error is reported.
 
     The records in front of it may be handed out (decisions#how-we-judge-with-this-page, rule 10).
@@ -137,7 +137,7 @@ def _out_of_damage(view: View, shown: Value) -> Verdict | None:
     return failed(f"{hint}: {view.damage.hint}", f"records[{most}]", view.damage.requirement)
 
 
-def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) -> Verdict | None:
+def _records_differ(view: ConsumerView, due: list[Value], shown: Value, *, whole: bool) -> Verdict | None:
     """The first record that is missing, too many or wrong; after an error, more than what is due is not looked at."""
     if shown is UNSHOWN:
         return None
@@ -174,7 +174,7 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
     return failed(f"{path} differs", path, rule)
 
 
-def _rule_of(field: str, record: Value, view: View) -> str:
+def _rule_of(field: str, record: Value, view: ConsumerView) -> str:
     """The requirement that says what a field of a record is."""
     is_legacy = record["offset"] in view.legacy
     if field == "timestamp" and record["timestampType"] == _APPEND_TIME:
@@ -182,7 +182,7 @@ def _rule_of(field: str, record: Value, view: View) -> str:
     return (_OF_MESSAGES if is_legacy else _SEEN_RULES)[field]
 
 
-def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:
+def _ending(view: ConsumerView, stop: int | None, error: str | None) -> Verdict | None:
     """Whether damage is reported and the next offset is right."""
     if error is not None:
         return None if view.damage else failed(f"stopped with {error}, but the log is not damaged", "error")
@@ -191,7 +191,7 @@ def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:
     return None if stop is None else _next(view, stop)
 
 
-def _next(view: View, stop: int) -> Verdict | None:
+def _next(view: ConsumerView, stop: int) -> Verdict | None:
     if stop > view.next_offset:
         return failed(f"nextOffset {stop} is beyond the last whole entry", "nextOffset", _NEXT)
     if stop <= view.fetch_offset < view.next_offset:

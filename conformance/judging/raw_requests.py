@@ -183,7 +183,7 @@ def _by_version(due: ExpectedResponse, version: int, data: bytes) -> Verdict:
     )
 
 
-def _read(name: str, version: int, header: int, data: bytes) -> tuple[codec.Decoded, int]:
+def _read(name: str, version: int, header: int, data: bytes) -> tuple[codec.DecodeResult, int]:
     """The body behind a header of some version, and the bytes behind it."""
     types = shipped_types()
     head = codec.decode(types.wire(type_name("ResponseHeader", header)), data)

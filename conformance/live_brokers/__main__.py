@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.errors import FileError
 from conformance.live_brokers.bridge import serve
 from conformance.live_brokers.bundled_broker import BrokerError, Running, read_broker
@@ -42,7 +42,7 @@ def main() -> None:
             sys.exit(str(problem))
         gone = {"gone": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
-    except (OSError, Lost, Late, Garbled) as problem:
+    except (OSError, Lost, Late, MalformedFrame) as problem:
         is_plain = isinstance(problem, Lost) and address is not None and address.security.tls is None
         hint = f"; where it listens for TLS, a {BROKER} says so" if is_plain else ""
         sys.exit(f"the broker does not answer: {problem}{hint}")
@@ -75,7 +75,7 @@ def _given_address(given: argparse.Namespace) -> Address | None:
 
 
 def _clean(address: Address) -> None:
-    """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or Garbled."""
+    """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or MalformedFrame."""
     connection = Connection(address.host, address.port, _SECONDS, address.security, Scope.of(address))
     try:
         delete_topics(connection, address.prefix)

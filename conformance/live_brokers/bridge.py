@@ -18,7 +18,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.append import Appending
 from conformance.live_brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered
 from conformance.live_brokers.partition import Partition, Refusal
@@ -57,7 +57,8 @@ class BrokerTarget:
     def __init__(self, address: Address, voids: int = _VOIDS, reboot: Callable[[], object] | None = None) -> None:
         """Connect; the broker may be not ready for fewer than `voids` cases.
 
-        `reboot` restarts a broker that keeps its log and its port. Raises OSError, Lost, Late, Garbled or NoTopic.
+        `reboot` restarts a broker that keeps its log and its port. Raises OSError, Lost, Late, MalformedFrame or
+        NoTopic.
         """
         self._address, self._voids_left, self._voids, self._reboot = address, voids, voids, reboot
         self._connections: dict[tuple[str, int], Connection] = {}
@@ -75,7 +76,7 @@ class BrokerTarget:
         }
 
     def _begin(self) -> Topics | GivenTopics:
-        """Connect: the topics that cases are put to. Raises OSError, Lost, Late, Garbled or NoTopic."""
+        """Connect: the topics that cases are put to. Raises OSError, Lost, Late, MalformedFrame or NoTopic."""
         connection, address = self._connection(), self._address
         try:
             return GivenTopics(connection, address.topics) if address.topics else Topics(connection, address.prefix)
@@ -133,7 +134,7 @@ class BrokerTarget:
         except Late as problem:
             self._drop()
             return {"timeout": str(problem)}
-        except Garbled as problem:
+        except MalformedFrame as problem:
             self._drop()
             return {"crash": f"an answer cannot be read: {problem}"}
         except (Lost, OSError) as problem:
@@ -233,7 +234,7 @@ class BrokerTarget:
                 raise NotReady("a plain batch in a new topic is not served")
         except BrokerDown as down:
             raise NotReady(f"it says that {topic.host}:{topic.port} leads a new topic: {down}") from None
-        except (Refusal, Late, Lost, Garbled, OSError) as problem:
+        except (Refusal, Late, Lost, MalformedFrame, OSError) as problem:
             raise NotReady(f"a plain batch in a new topic: {problem}") from None
         self._has_served = True
         return partition, offset + 1
@@ -241,7 +242,7 @@ class BrokerTarget:
     def _connection(self, host: str = "", port: int = 0) -> Connection:
         """Return the connection to a place, a new one where it was closed.
 
-        Raises OSError, Lost, Late, Garbled, or OutOfScope for a place that the user did not name.
+        Raises OSError, Lost, Late, MalformedFrame, or OutOfScope for a place that the user did not name.
         """
         place = (host or self._address.host, port or self._address.port)
         Scope.of(self._address).check_place(*place)
@@ -262,7 +263,7 @@ class BrokerTarget:
                 return self._connection(host, port)
             except Denied as problem:
                 raise BrokerDown(str(problem)) from None
-            except (OSError, Lost, Late, Garbled) as problem:
+            except (OSError, Lost, Late, MalformedFrame) as problem:
                 if time.monotonic() > deadline:
                     raise BrokerDown(str(problem)) from None
                 time.sleep(_PAUSE)

@@ -124,7 +124,7 @@ def _received(connection: socket.socket, size: int, until: float) -> bytes:
     return parts
 
 
-def _wire(name: str, version: int) -> codec.Wire:
+def _wire(name: str, version: int) -> codec.WireType:
     return shipped_types().wire(type_name(name, version))
 
 

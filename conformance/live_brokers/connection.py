@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import Garbled, names, request_frame, response_in, spoken
+from conformance.definitions.request_frames import MalformedFrame, names, request_frame, response_in, spoken
 from conformance.live_brokers.scope import Scope
 from conformance.targets.broker_address import Security
 
@@ -70,7 +70,9 @@ class Connection:
         security: Security = Security(),  # noqa: B008
         scope: Scope = Scope(),  # noqa: B008
     ) -> None:
-        """Connect, ask for the versions, log in. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer.
+        """Connect, ask for the versions, log in.
+
+        Raises OSError, Lost, Late or MalformedFrame; `seconds` bound each answer.
 
         Requests that change topics or transactions must name those of `scope`.
         """
@@ -115,14 +117,16 @@ class Connection:
         return best
 
     def ask(self, name: str, version: int, body: Values) -> Values:
-        """The body of the response. Raises OutOfScope, Lost, Late, Garbled or OSError."""
+        """The body of the response. Raises OutOfScope, Lost, Late, MalformedFrame or OSError."""
         self.scope.check_request(name, body)
         self._correlation += 1
         frame = request_frame(self._correlation, name, version, body, CLIENT)
         answer = self.exchange(frame)
         correlation, response = response_in(answer, name, version)
         if correlation != self._correlation:
-            raise Garbled(f"{name}Response {version}: correlation id {correlation} instead of {self._correlation}")
+            raise MalformedFrame(
+                f"{name}Response {version}: correlation id {correlation} instead of {self._correlation}"
+            )
         return response
 
     def tell(self, name: str, version: int, body: Values) -> bool:
@@ -141,11 +145,14 @@ class Connection:
             (first,) = _CORRELATION.unpack_from(self.receive())
         self._correlation += 1
         if first != self._correlation:
-            raise Garbled(f"ApiVersionsResponse 0: correlation id {first} instead of {self._correlation}")
+            raise MalformedFrame(f"ApiVersionsResponse 0: correlation id {first} instead of {self._correlation}")
         return is_answered
 
     def exchange(self, frame: bytes) -> bytes:
-        """The frame that comes back for a frame, both without their size. Raises Lost, Late, Garbled or OSError."""
+        """The frame that comes back for a frame, both without their size.
+
+        Raises Lost, Late, MalformedFrame or OSError.
+        """
         self.send(_SIZE.pack(len(frame)) + frame)
         return self.receive()
 
@@ -156,14 +163,17 @@ class Connection:
             self._socket.sendall(data)
 
     def receive(self, seconds: float = 0.0) -> bytes:
-        """The next frame, without its size; `seconds` bound it otherwise. Raises Lost, Late, Garbled or OSError."""
+        """The next frame, without its size; `seconds` bound it otherwise.
+
+        Raises Lost, Late, MalformedFrame or OSError.
+        """
         seconds = seconds or self._seconds
         deadline = time.monotonic() + seconds
         with _told(seconds):
             (size,) = _SIZE.unpack(self._take(_SIZE.size, deadline))
             if not 0 <= size <= _LARGEST:
                 is_tls = size >> 16 == _ALERT
-                raise Garbled("an alert of TLS: it is spoken there" if is_tls else f"a response of {size} bytes")
+                raise MalformedFrame("an alert of TLS: it is spoken there" if is_tls else f"a response of {size} bytes")
             return self._take(size, deadline)
 
     def _take(self, count: int, deadline: float) -> bytes:
@@ -210,7 +220,7 @@ class Connection:
         known = request_names()
         response = self.ask("ApiVersions", 0, {})
         if response["ErrorCode"]:
-            raise Garbled(f"ApiVersions 0 is answered with error {response['ErrorCode']}")
+            raise MalformedFrame(f"ApiVersions 0 is answered with error {response['ErrorCode']}")
         return {
             known[row["ApiKey"]]: (row["MinVersion"], row["MaxVersion"])
             for row in response["ApiKeys"]

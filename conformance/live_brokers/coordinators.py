@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import Connection
 from conformance.live_brokers.partition import Refusal
 from conformance.live_brokers.topics import NOT_YET
@@ -53,7 +53,7 @@ class Coordinators(Struct):
             answer = first.ask("FindCoordinator", version, body)
             found = next(iter(answer["Coordinators"]), None) if version >= _NAMES_SEVERAL else answer
             if found is None:
-                raise Garbled("FindCoordinator: nothing is said of the transactional id")
+                raise MalformedFrame("FindCoordinator: nothing is said of the transactional id")
             if found["ErrorCode"] not in _WAITING or time.monotonic() > deadline:
                 check(found["ErrorCode"])
                 return self.reach(found["Host"], found["Port"])

@@ -12,7 +12,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import named
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import Connection
 from conformance.live_brokers.topics import NOT_YET, Topic
 from conformance.mock_broker.topic import last_offset
@@ -96,7 +96,7 @@ class Partition(Struct):
         """Write a plain batch: its offset. Raises Refusal, or as Connection.ask; Garbled for one beyond a new topic."""
         offset = self.produce(plain_log(2)).offset
         if not 0 <= offset < _LARGEST_OFFSET:
-            raise Garbled(f"offset {offset} of a plain batch")
+            raise MalformedFrame(f"offset {offset} of a plain batch")
         return offset
 
     def produce_with(self, data: bytes, others: Mapping[int, bytes]) -> Mapping[int, Receipt | Refusal]:
@@ -175,7 +175,7 @@ class Partition(Struct):
 
 
 def _part(request: str, response: Values, index: int) -> Values:
-    """What a response says of a partition of the only topic. Raises Garbled."""
+    """What a response says of a partition of the only topic. Raises MalformedFrame."""
     parts, name = _PARTS[request]
     for row in response["Responses"]:
         for part in row[parts]:
@@ -184,7 +184,7 @@ def _part(request: str, response: Values, index: int) -> Values:
                 return one
     if response.get("ErrorCode"):
         return {"ErrorCode": response["ErrorCode"]}
-    raise Garbled(f"{request}: nothing is said of the partition")
+    raise MalformedFrame(f"{request}: nothing is said of the partition")
 
 
 def _told(part: Values) -> Receipt:

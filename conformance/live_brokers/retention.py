@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.partition import Partition, Refusal
 from conformance.live_brokers.topics import NOT_YET
-from conformance.semantics.broker_steps import FILLER, Compact, Expire, Step, Write, batch_of
+from conformance.semantics.broker_steps import FILLER, Compact, ExpireByRetention, Produce, Step, batch_of
 
 _COMPACTED = {
     **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"},
@@ -56,7 +56,7 @@ def settings_of(steps: Iterable[Step]) -> Mapping[str, str]:
     for step in steps:
         if isinstance(step, Compact):
             found |= _COMPACTED | (_NO_TOMBSTONES if step.tombstones else {})
-        if isinstance(step, Expire):
+        if isinstance(step, ExpireByRetention):
             found |= _SHORT
     return found
 
@@ -92,7 +92,7 @@ def _asked(partition: Partition, request: str, version: int, wanted: Values) -> 
         answer = partition.connection.ask(request, version, body)
         part: Values | None = next((part for topic in answer["Topics"] for part in topic["Partitions"]), None)
         if part is None:
-            raise Garbled(f"{request}: nothing is said of the partition")
+            raise MalformedFrame(f"{request}: nothing is said of the partition")
         if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
             break
         time.sleep(_PAUSE)
@@ -138,7 +138,7 @@ def roll(partition: Partition, span: tuple[int, int]) -> int:
     timestamp = max(latest, int(time.time() * 1000)) + _YEAR
     plain = {"offset": 0, "attributes": 0, "headers": ()}
     record = {**plain, "timestamp": timestamp, "key": FILLER, "value": FILLER}
-    batch = codec.encode("RECORD_BATCH", {**batch_of(Write(), 0, None), "records": (record,)})
+    batch = codec.encode("RECORD_BATCH", {**batch_of(Produce(), 0, None), "records": (record,)})
     return partition.produce(batch).offset + 1
 
 

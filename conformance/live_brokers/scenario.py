@@ -32,28 +32,28 @@ from conformance.semantics.broker_steps import (
     BEYOND,
     END,
     START,
-    Began,
-    Begin,
-    Cleaned,
     Compact,
-    Delete,
-    Deleted,
-    Did,
-    End,
-    Expire,
+    CompactionResult,
+    DeleteRecords,
+    DeleteRecordsResult,
+    EndTransaction,
+    ExpireByRetention,
     Fetch,
-    Fetched,
-    Find,
-    Found,
-    Producer,
-    Repeat,
-    Restart,
-    Roll,
-    Send,
+    FetchResult,
+    InitProducerId,
+    InitProducerIdResult,
+    ListOffsets,
+    ListOffsetsResult,
+    Produce,
+    ProduceRawBytes,
+    ProduceResult,
+    ProducerIdentity,
+    RestartBroker,
+    RetryProduce,
+    RollSegment,
     Step,
+    StepDone,
     Told,
-    Write,
-    Wrote,
     batch_of,
     called,
     listed_in,
@@ -79,8 +79,8 @@ class Play(Struct):
     """The connection to a place. Raises BrokerDown."""
     restart: Callable[[], Partition] | None
     """Restart the broker: the partition again; None where it is not the suite's, or keeps nothing."""
-    _producers: dict[str, Producer] = field(default_factory=dict)
-    _identities: dict[str, Producer] = field(default_factory=dict)
+    _producers: dict[str, ProducerIdentity] = field(default_factory=dict)
+    _identities: dict[str, ProducerIdentity] = field(default_factory=dict)
     """The newest producer of each transactional id."""
     _written: dict[str, Written] = field(default_factory=dict)
     """Each record, by label."""
@@ -100,7 +100,7 @@ class Play(Struct):
         told: list[Told] = []
         for at, step in enumerate(steps):
             told.append(self._did(at, step))
-            if isinstance(step, Begin) and told[-1].refused:
+            if isinstance(step, InitProducerId) and told[-1].refused:
                 # A producer without an identity writes nothing.
                 told += [one.tells(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
                 break
@@ -119,61 +119,63 @@ class Play(Struct):
 
     def _without_transactions(self, step: Step) -> str:
         """Why a refused step may be one of a broker that has no transactions, as no document demands; else empty."""
-        is_transactional = isinstance(step, Begin) and step.transactional_id is not None
+        is_transactional = isinstance(step, InitProducerId) and step.transactional_id is not None
         return "no transactional id had an identity before" if is_transactional and not self._identities else ""
 
     def _tried(self, at: int, step: Step) -> Told:
         match step:
-            case Begin():
+            case InitProducerId():
                 return self._begin(step)
-            case Write():
+            case Produce():
                 return self._write(at, step)
-            case End():
+            case EndTransaction():
                 return self._decide(step)
-            case Send():
+            case ProduceRawBytes():
                 return self._send(step)
             case Fetch():
                 return self._fetch(step)
-            case Repeat():
+            case RetryProduce():
                 return self._repeat(step)
-            case Restart():
+            case RestartBroker():
                 if self.restart is None:
                     raise Unplayed("a broker is restarted that the suite has started, and that keeps its log")
                 self.partition = self.restart()
-                return Did()
+                return StepDone()
         return self._to_log(step)
 
     def _to_log(self, step: Step) -> Told:
         """What is done to the log, and what is asked of it."""
         match step:
-            case Find():
+            case ListOffsets():
                 return self._find(step)
-            case Delete():
-                return Deleted(low_watermark=str(delete_records(self.partition, self._place(step.before))))
+            case DeleteRecords():
+                return DeleteRecordsResult(low_watermark=str(delete_records(self.partition, self._place(step.before))))
             case Compact():
                 since, span = int(time.time() * 1000), (self.start, self._end)
                 self._end = max(self._end, compact(self.partition, span, self._written.values(), step))
-                return Cleaned(since=str(since))
-            case Roll():
+                return CompactionResult(since=str(since))
+            case RollSegment():
                 self._end = max(self._end, roll(self.partition, (self.start, self._end)))
-            case Expire():
+            case ExpireByRetention():
                 expire(self.partition, self._end)
-        return Did()
+        return StepDone()
 
-    def _find(self, step: Find) -> Told:
+    def _find(self, step: ListOffsets) -> Told:
         if step.time is not None:
             offset, timestamp = found(self.partition, self._began + step.time)
-            return Found(offset=str(offset), time=str(timestamp))
-        return Found(offset=str(found(self.partition, EARLIEST if step.offset == "earliest" else LATEST)[0]))
+            return ListOffsetsResult(offset=str(offset), time=str(timestamp))
+        return ListOffsetsResult(
+            offset=str(found(self.partition, EARLIEST if step.offset == "earliest" else LATEST)[0])
+        )
 
     # --- producers ------------------------------------------------------------------------------------
 
-    def _begin(self, step: Begin) -> Told:
+    def _begin(self, step: InitProducerId) -> Told:
         named = None if step.transactional_id is None else self._name(step.transactional_id)
         body = {"TransactionalId": named, "TransactionTimeoutMs": 60_000}
         given = self._coordinated(named, "InitProducerId", body, 4)
         check(given["ErrorCode"])
-        producer = Producer(given["ProducerId"], given["ProducerEpoch"], named, step.sequence)
+        producer = ProducerIdentity(given["ProducerId"], given["ProducerEpoch"], named, step.sequence)
         older = self._identities.get(named or "")
         if older is not None and older.identity in self._undecided:
             self._forget(older)
@@ -181,7 +183,7 @@ class Play(Struct):
         if named is not None:
             self._identities[named] = producer
         self._producers[step.producer] = producer
-        return Began(producer_id=str(producer.identity), producer_epoch=producer.epoch)
+        return InitProducerIdResult(producer_id=str(producer.identity), producer_epoch=producer.epoch)
 
     def _name(self, transactional_id: str) -> str:
         """The transactional id that the broker is told: another one for each case."""
@@ -190,7 +192,7 @@ class Play(Struct):
     def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
         return Coordinators(self.reach).ask(self.partition.connection, named, request, body, high=high)
 
-    def _write(self, at: int, step: Write) -> Told:
+    def _write(self, at: int, step: Produce) -> Told:
         producer = self._producers[step.producer] if step.producer else None
         named = producer.transactional_id if producer else None
         if producer and named is not None and not producer.in_transaction:
@@ -216,22 +218,22 @@ class Play(Struct):
             if named is not None:
                 first, _ = self._undecided.get(producer.identity, (offset, 0))
                 self._undecided[producer.identity] = first, self._end
-        return Wrote(offset=str(offset), time=str(now), answered=is_answered)
+        return ProduceResult(offset=str(offset), time=str(now), answered=is_answered)
 
-    def _repeat(self, step: Repeat) -> Told:
+    def _repeat(self, step: RetryProduce) -> Told:
         """Send a batch once more; an error that says that it is there already tells its offset. Raises Refusal."""
         if step.step not in self._sent:
-            return Wrote(refused=f"not sent again: the batch of step {step.step} was not taken")
+            return ProduceResult(refused=f"not sent again: the batch of step {step.step} was not taken")
         data, named, offset = self._sent[step.step]
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
         try:
-            return Wrote(offset=str(self._produced(data, named, version)))
+            return ProduceResult(offset=str(self._produced(data, named, version)))
         except Refusal as refusal:
             if refusal.code != _DUPLICATE:
                 raise
-            return Wrote(offset=str(offset))
+            return ProduceResult(offset=str(offset))
 
-    def _add(self, producer: Producer, named: str) -> None:
+    def _add(self, producer: ProducerIdentity, named: str) -> None:
         """Add the partition to a transaction. Raises Refusal."""
         own: Values = {"TransactionalId": named, "ProducerId": producer.identity, "ProducerEpoch": producer.epoch}
         own["Topics"] = ({"Name": self.partition.topic.name, "Partitions": (0,)},)
@@ -256,12 +258,12 @@ class Play(Struct):
             self.partition.connection = self.reach(topic.host, topic.port)
             raise Refusal(0, str(lost)) from None
 
-    def _send(self, step: Send) -> Told:
+    def _send(self, step: ProduceRawBytes) -> Told:
         data = None if step.hex is None else bytes.fromhex(step.hex)
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
-        return Wrote(offset=str(self._produced(data, None, version)))
+        return ProduceResult(offset=str(self._produced(data, None, version)))
 
-    def _decide(self, step: End) -> Told:
+    def _decide(self, step: EndTransaction) -> Told:
         producer = self._producers[step.producer]
         named = producer.transactional_id
         if named is None:
@@ -274,16 +276,16 @@ class Play(Struct):
             self._forget(producer)
         if producer.identity in self._undecided:
             self._await_marker(producer)
-        return Did()
+        return StepDone()
 
-    def _forget(self, producer: Producer) -> None:
+    def _forget(self, producer: ProducerIdentity) -> None:
         """What a producer has written in its open transaction is aborted: the log cleaner removes it."""
         first = self._undecided.get(producer.identity, (self._end, self._end))[0]
         for label, one in self._written.items():
             if one.identity == producer.identity and one.offset >= first:
                 self._written[label] = replace(one, is_aborted=True)
 
-    def _await_marker(self, producer: Producer) -> None:
+    def _await_marker(self, producer: ProducerIdentity) -> None:
         """Wait until a control batch of the producer stands behind its last record, or it is too late for one."""
         (_, end), deadline = self._undecided.pop(producer.identity), time.monotonic() + _SERVED
         while time.monotonic() < deadline:
@@ -314,7 +316,7 @@ class Play(Struct):
                 break
             data, offset = data + came, next_offset
             listed += [one for one in listed_in(following) if one not in listed]
-        return Fetched(
+        return FetchResult(
             hex=data.hex(),
             fetch_offset=str(at),
             high_watermark=str(part["HighWatermark"]),

@@ -16,9 +16,9 @@ from conformance.cases.api_versions_profiles import BARE, TAKEN_FROM, Offer
 from conformance.cases.client_scenarios import INSTANCE, SUBSCRIPTION
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import (
-    Closed,
-    Request,
-    Unanswerable,
+    CloseConnection,
+    KafkaRequest,
+    UnhandledRequest,
     names,
     opening,
     request_in,
@@ -44,7 +44,7 @@ def _topic(broker: Broker) -> Topic:
     return next(iter(broker.topics.values()))
 
 
-def _subscriptions(broker: Broker, _: Request) -> Values:
+def _subscriptions(broker: Broker, _: KafkaRequest) -> Values:
     """The id that the client has from now on, and the metrics that are wanted of it.
 
     Who has the id is told it again, as by Apache Kafka; its definition says that 0 is told, which its consumer refuses.
@@ -62,11 +62,11 @@ def _subscriptions(broker: Broker, _: Request) -> Values:
     return {"ErrorCode": topic.group.error("GetTelemetrySubscriptions"), **told}
 
 
-def _push(broker: Broker, _: Request) -> Values:
+def _push(broker: Broker, _: KafkaRequest) -> Values:
     return {"ErrorCode": _topic(broker).group.error("PushTelemetry")}
 
 
-ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
     "GetTelemetrySubscriptions": _subscriptions,
     "PushTelemetry": _push,
 }
@@ -130,20 +130,22 @@ class Broker(Struct):
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size.
 
-        Raises Unanswerable, Closed or Garbled.
+        Raises UnhandledRequest, CloseConnection or Garbled.
         """
         name, version, correlation = opening(frame)
         if name not in self.offered:
-            raise Unanswerable(f"{name} {version}, which was not offered")
+            raise UnhandledRequest(f"{name} {version}, which was not offered")
         low, high = self.offered[name]
         if not low <= version <= high:
             if name == "ApiVersions":
                 # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
                 told = self._versions(_UNSUPPORTED_VERSION, (name,))
                 return Response(response_frame(correlation, name, 0, told))
-            raise (Closed if self.is_strict else Unanswerable)(f"{name} {version}, where {low} to {high} is offered")
+            raise (CloseConnection if self.is_strict else UnhandledRequest)(
+                f"{name} {version}, where {low} to {high} is offered"
+            )
         if version < TAKEN_FROM.get(name, low) <= high:
-            raise Unanswerable(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
+            raise UnhandledRequest(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
         request = request_in(frame)
         body = self._answered(request)
         written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
@@ -152,13 +154,13 @@ class Broker(Struct):
             written, fetch_handlers.wait_before(request, body), wrong[0].misframed.pop(0) if wrong else None
         )
 
-    def _answered(self, request: Request) -> Values:
+    def _answered(self, request: KafkaRequest) -> Values:
         """The body of the response."""
         if request.name == "ApiVersions":
             self.has_told = True
             return self._versions()
         if request.name not in _ANSWERS:
-            raise Unanswerable(f"{request.name} {request.version}")
+            raise UnhandledRequest(f"{request.name} {request.version}")
         return _ANSWERS[request.name](self, request)
 
     def _versions(self, error: int = 0, only: Collection[str] = ()) -> Values:
@@ -176,7 +178,7 @@ class Broker(Struct):
         return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"]), **told}
 
 
-_ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+_ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
     **fetch_handlers.ANSWERS,
     **group_handlers.ANSWERS,
     **produce_handlers.ANSWERS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.cases.append import carried
 from conformance.cases.client_scenarios import LATEST
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import Request, Unanswerable
+from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.faults import (
     ALONE,
     ERRED,
@@ -45,7 +45,7 @@ _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
 
 
-def _metadata(broker: Broker, request: Request) -> Values:
+def _metadata(broker: Broker, request: KafkaRequest) -> Values:
     asked, listed = request.body["Topics"], _listed(broker)
     if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
         topics = [_described(name, topic) for name, topic in broker.topics.items()]
@@ -64,7 +64,7 @@ def _listed(broker: Broker) -> Sequence[Broker]:
     return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_gone]
 
 
-def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values:
+def _described_as_asked(broker: Broker, request: KafkaRequest, row: Values) -> Values:
     """A topic that was asked for by its name, or by its id from version 10 on."""
     name = row["Name"]
     if name is None:
@@ -101,7 +101,7 @@ def _described(name: str, topic: Topic | None) -> Values:
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
 
 
-def _list_offsets(broker: Broker, request: Request) -> Values:
+def _list_offsets(broker: Broker, request: KafkaRequest) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
         error = _refused_epoch(broker, topic, row) or (topic.group.error("ListOffsets") if topic else 0)
@@ -119,17 +119,17 @@ def _list_offsets(broker: Broker, request: Request) -> Values:
 
 
 def _offset_at(topic: Topic, timestamp: int) -> int:
-    """Where a topic begins or ends. Raises Unanswerable for what would take its records to be read."""
+    """Where a topic begins or ends. Raises UnhandledRequest for what would take its records to be read."""
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         return max(topic.start, topic.begins)
     if timestamp >= 0 and topic.begins:
         return topic.begins if timestamp <= TIME_MS else -1
     if timestamp != LATEST:
-        raise Unanswerable(f"ListOffsets for the timestamp {timestamp}")
+        raise UnhandledRequest(f"ListOffsets for the timestamp {timestamp}")
     return topic.high_watermark
 
 
-def _fetch(broker: Broker, request: Request) -> Values:
+def _fetch(broker: Broker, request: KafkaRequest) -> Values:
     """What each partition has; in a session, what is new of those in it. SessionId 0 declines one."""
     try:
         session = _session(broker, request.body)
@@ -153,7 +153,7 @@ def _session(broker: Broker, body: Values) -> Session | None:
     return session
 
 
-def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) -> Values:
+def _fetched_from(broker: Broker, request: KafkaRequest, topics: Iterable[Values]) -> Values:
     """What each of these partitions has."""
     isolation, newest = request.body.get("IsolationLevel", 0), carried(request.version)
     broker.carried = newest
@@ -180,7 +180,7 @@ def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) ->
     return {"Responses": rows}
 
 
-def wait_before(request: Request, body: Values) -> float:
+def wait_before(request: KafkaRequest, body: Values) -> float:
     """Seconds that a response is held back: that of a fetch that brings nothing, as the client lets it wait."""
     if request.name != "Fetch" or any(part["Records"] for row in body["Responses"] for part in row["Partitions"]):
         return 0.0
@@ -227,7 +227,7 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 
-def _offset_for_leader_epoch(broker: Broker, request: Request) -> Values:
+def _offset_for_leader_epoch(broker: Broker, request: KafkaRequest) -> Values:
     """Where the epoch of what a client read last ends, unless the new leader cut that off."""
 
     def one(topic: Topic | None, row: Values) -> Values:
@@ -264,7 +264,7 @@ def _refused_epoch(broker: Broker, topic: Topic | None, row: Values) -> int:
     return _FENCED_EPOCH if known < topic.epoch else _UNKNOWN_EPOCH
 
 
-ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
     "Metadata": _metadata,
     "ListOffsets": _list_offsets,
     "Fetch": _fetch,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import Request, Unanswerable
+from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.faults import APART, NOTHING
 from conformance.mock_broker.membership import COMPANIES, Membership, company
 from conformance.mock_broker.topic import Topic
@@ -33,7 +33,7 @@ def _group(broker: Broker, name: str) -> Membership:
     return Membership() if topic is None else topic.group
 
 
-def _find_coordinator(broker: Broker, request: Request) -> Values:
+def _find_coordinator(broker: Broker, request: KafkaRequest) -> Values:
     def found(key: str) -> Values:
         group = _group(broker, key)
         error = group.error("FindCoordinator")
@@ -46,11 +46,11 @@ def _find_coordinator(broker: Broker, request: Request) -> Values:
     return {"Coordinators": [{"Key": key, **found(key)} for key in request.body["CoordinatorKeys"]]}
 
 
-def _join_group(broker: Broker, request: Request) -> Values:
-    """The group as it is made up now. Raises Unanswerable where the client names no protocol."""
+def _join_group(broker: Broker, request: KafkaRequest) -> Values:
+    """The group as it is made up now. Raises UnhandledRequest where the client names no protocol."""
     body, group = request.body, _group(broker, request.body["GroupId"])
     if not body["Protocols"]:
-        raise Unanswerable("JoinGroup without a protocol")
+        raise UnhandledRequest("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
     error = group.error("JoinGroup", broker.node) or (_UNKNOWN_MEMBER if member in group.gone else 0)
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
@@ -74,10 +74,10 @@ def _join_group(broker: Broker, request: Request) -> Values:
     }
 
 
-def _sync_group(broker: Broker, request: Request) -> Values:
+def _sync_group(broker: Broker, request: KafkaRequest) -> Values:
     """What the leader assigns to the client: nothing to an only member is an answer where the topic has an odd name.
 
-    Raises Unanswerable elsewhere.
+    Raises UnhandledRequest elsewhere.
     """
     body, group = request.body, _group(broker, request.body["GroupId"])
     if error := group.error("SyncGroup", broker.node):
@@ -90,12 +90,12 @@ def _sync_group(broker: Broker, request: Request) -> Values:
         topic = broker.topics.get(body["GroupId"])
         if topic is not None and topic.called:
             return {"ErrorCode": 0, **asked, "Assignment": b""}
-        raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")
+        raise UnhandledRequest("SyncGroup of a leader that assigns nothing to itself")
     is_led = group.now not in ("", *COMPANIES) or not mine
     return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
 
-def _heartbeat(broker: Broker, request: Request) -> Values:
+def _heartbeat(broker: Broker, request: KafkaRequest) -> Values:
     group = _group(broker, request.body["GroupId"])
     if request.body["MemberId"] in group.gone:
         return {"ErrorCode": _UNKNOWN_MEMBER}
@@ -104,7 +104,7 @@ def _heartbeat(broker: Broker, request: Request) -> Values:
     return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
 
 
-def _leave_group(_: Broker, request: Request) -> Values:
+def _leave_group(_: Broker, request: KafkaRequest) -> Values:
     if "Members" not in request.body:
         return {"ErrorCode": 0}
     members = [
@@ -114,7 +114,7 @@ def _leave_group(_: Broker, request: Request) -> Values:
     return {"ErrorCode": 0, "Members": members}
 
 
-def _offset_commit(broker: Broker, request: Request) -> Values:
+def _offset_commit(broker: Broker, request: KafkaRequest) -> Values:
     error, rows = _group(broker, request.body["GroupId"]).error("OffsetCommit", broker.node), []
     for row in request.body["Topics"]:
         asked, topic = named(broker, row, "Name")
@@ -126,7 +126,7 @@ def _offset_commit(broker: Broker, request: Request) -> Values:
     return {"Topics": rows}
 
 
-def _offset_fetch(broker: Broker, request: Request) -> Values:
+def _offset_fetch(broker: Broker, request: KafkaRequest) -> Values:
     body = request.body
     if "Groups" not in body:
         return _fetched(broker, request.version, body["GroupId"], body["Topics"])
@@ -135,9 +135,12 @@ def _offset_fetch(broker: Broker, request: Request) -> Values:
 
 
 def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
-    """The committed offsets of these topics. Raises Unanswerable where none is named: groups have no topics here."""
+    """The committed offsets of these topics.
+
+    Raises UnhandledRequest where none is named: groups have no topics here.
+    """
     if asked is None:
-        raise Unanswerable("OffsetFetch for every topic of a group")
+        raise UnhandledRequest("OffsetFetch for every topic of a group")
     error, rows = _group(broker, group).error("OffsetFetch", broker.node), []
     if error and error != _UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
         return {"ErrorCode": error, "Topics": []}
@@ -150,7 +153,7 @@ def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] |
     return {"ErrorCode": 0, "Topics": rows}
 
 
-ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
     "FindCoordinator": _find_coordinator,
     "JoinGroup": _join_group,
     "SyncGroup": _sync_group,

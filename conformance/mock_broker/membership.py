@@ -10,7 +10,7 @@ from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
 from conformance.cases.model import Value
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
-from conformance.definitions.request_frames import Closed
+from conformance.definitions.request_frames import CloseConnection
 from conformance.mock_broker.faults import (
     APART,
     CLAIMS,
@@ -64,7 +64,7 @@ class Membership(Struct):
     def error(self, name: str, node: int | None = None) -> int:
         """The error with which a request is answered now, by a node where only the coordinator answers; 0 for none.
 
-        Raises Closed where the node is gone.
+        Raises CloseConnection where the node is gone.
         """
         if node not in (None, self.coordinator):
             return NOT_COORDINATOR
@@ -72,7 +72,7 @@ class Membership(Struct):
         if self.hands_over and error in (NOT_COORDINATOR, GONE):
             self.coordinator = OTHER
         if error == GONE:
-            raise Closed("its answer is lost")
+            raise CloseConnection("its answer is lost")
         return error
 
     def next_of(self, codes: list[int]) -> int:

@@ -12,7 +12,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.definitions.request_frames import Request, Unanswerable
+from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.topic import Topic, holds_messages
 from conformance.mock_broker.topic_rows import NOT_LEADER, named, with_leader
 
@@ -95,9 +95,9 @@ def _record(record: Value) -> Answer:
 # --- what the broker answers --------------------------------------------------------------------------
 
 
-def _produce(broker: Broker, request: Request) -> Values:
+def _produce(broker: Broker, request: KafkaRequest) -> Values:
     if request.body["Acks"] == 0:
-        raise Unanswerable("Produce that wants no answer")
+        raise UnhandledRequest("Produce that wants no answer")
     rows = []
     for row in request.body["TopicData"]:
         asked, topic = named(broker, row, "Name")
@@ -146,11 +146,11 @@ def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> V
     return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}
 
 
-def _init_producer_id(broker: Broker, request: Request) -> Values:
+def _init_producer_id(broker: Broker, request: KafkaRequest) -> Values:
     """The producer id and epoch of the topic that a client is named after."""
     topic = broker.topics.get(request.header["ClientId"] or "")
     if topic is None:
-        raise Unanswerable("InitProducerId of a client that is not named after its topic")
+        raise UnhandledRequest("InitProducerId of a client that is not named after its topic")
     if error := topic.group.error("InitProducerId", _coordinator(broker, request)):
         return {"ErrorCode": error, "ProducerId": -1, "ProducerEpoch": -1}
     producer, epoch = topic.producer
@@ -159,12 +159,12 @@ def _init_producer_id(broker: Broker, request: Request) -> Values:
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
 
-def _coordinator(broker: Broker, request: Request) -> int | None:
+def _coordinator(broker: Broker, request: KafkaRequest) -> int | None:
     """The node that is asked, where only the coordinator of a transaction answers."""
     return None if request.body["TransactionalId"] is None else broker.node
 
 
-def _add_partitions(broker: Broker, request: Request) -> Values:
+def _add_partitions(broker: Broker, request: KafkaRequest) -> Values:
     """The partitions as part of the transaction; of several transactions where it is in a version for brokers."""
     if "Transactions" not in request.body:
         return {"ResultsByTopicV3AndBelow": _added(broker, request.body["V3AndBelowTopics"])}
@@ -187,11 +187,11 @@ def _added(broker: Broker, topics: Sequence[Values]) -> list[Values]:
     return rows
 
 
-def _end(broker: Broker, request: Request) -> Values:
+def _end(broker: Broker, request: KafkaRequest) -> Values:
     """The end of a transaction; from version 5 on the epoch is another one behind it."""
     topic = broker.topics.get(request.body["TransactionalId"])
     if topic is None:
-        raise Unanswerable("EndTxn with an id that is not named after its topic")
+        raise UnhandledRequest("EndTxn with an id that is not named after its topic")
     error = topic.group.error("EndTxn", broker.node)
     if error or not topic.has_begun:
         return {"ErrorCode": error or _INVALID_TXN_STATE}
@@ -201,7 +201,7 @@ def _end(broker: Broker, request: Request) -> Values:
     return {"ErrorCode": 0, "ProducerId": id_, "ProducerEpoch": epoch}
 
 
-ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
     "Produce": _produce,
     "InitProducerId": _init_producer_id,
     "AddPartitionsToTxn": _add_partitions,

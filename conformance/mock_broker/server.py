@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import cycle
 
 from conformance.cases.api_versions_profiles import BARE, Offer
-from conformance.definitions.request_frames import START, Closed, Garbled, Unanswerable
+from conformance.definitions.request_frames import START, CloseConnection, MalformedFrame, UnhandledRequest
 from conformance.mock_broker.broker import Broker
 from conformance.mock_broker.request_recorder import Witness
 
@@ -91,12 +91,12 @@ class Server:
                         await writer.drain()
                         if self._broker.in_pieces:
                             await asyncio.sleep(_APART)
-        except Garbled as problem:  # who sends what is none is let go, as Kafka does
+        except MalformedFrame as problem:  # who sends what is none is let go, as Kafka does
             self.witness.unread = self.witness.unread or str(problem)
-        except Closed:
+        except CloseConnection:
             if self._broker.away:
                 self._restart()
-        except Unanswerable as problem:
+        except UnhandledRequest as problem:
             self._notice(f"the broker has no answer to {problem}")
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's
             self._notice(f"the broker failed: {type(problem).__name__}: {problem}")

@@ -22,10 +22,10 @@ from conformance.codec.record_batch import (
     stored_offset,
     stored_size,
 )
-from conformance.definitions.request_frames import Closed
+from conformance.definitions.request_frames import CloseConnection
 from conformance.mock_broker.faults import EPOCH, NODE, OTHER, Kind, Move
 from conformance.mock_broker.membership import Membership
-from conformance.semantics.consumer_view import View, abort_markers
+from conformance.semantics.consumer_view import ConsumerView, abort_markers
 
 END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
@@ -142,10 +142,10 @@ class Topic:
         return self
 
     def lose(self) -> None:
-        """Let the connection end in place of an answer, where that is due. Raises Closed."""
+        """Let the connection end in place of an answer, where that is due. Raises CloseConnection."""
         if self.lost:
             self.lost -= 1
-            raise Closed("its answer is lost")
+            raise CloseConnection("its answer is lost")
 
     def move(self, offset: int = 0) -> None:
         """Let the other node lead it from now on, or the same one in another epoch, if a fetch has come so far."""
@@ -289,7 +289,7 @@ def is_carried(log: bytes, newest: int) -> bool:
     return newest == _BATCHES or all(stored_magic(log, at) <= newest for at, _ in extents(log))
 
 
-def _is_without_gap(seen: View) -> bool:
+def _is_without_gap(seen: ConsumerView) -> bool:
     """Whether the records that are due take every offset of a log from the fetch on."""
     offsets = [record["offset"] for record in seen.records]
     return all(found == due for found, due in zip_longest(offsets, range(seen.fetch_offset, seen.next_offset)))

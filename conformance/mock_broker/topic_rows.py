@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import Request
+from conformance.definitions.request_frames import KafkaRequest
 from conformance.mock_broker.topic import NO_ID
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _ROOMS: Mapping[str, _Room] = {
 }
 
 
-def with_leader(broker: Broker, request: Request, body: Values) -> Values:
+def with_leader(broker: Broker, request: KafkaRequest, body: Values) -> Values:
     """An answer that also tells the leader of each partition which it refuses because the leader has moved."""
     room, leaders = _ROOMS[request.name], set()
     for row in body["Responses"] if request.version >= room.leader else ():

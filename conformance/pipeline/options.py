@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.errors import MachineError
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.limits import Allowance
@@ -58,7 +58,7 @@ class CampaignOptions(Struct, frozen=True):
     corpus: tuple[Path, ...] = ()
     """Folders of vectors that are judged first."""
     python: str | None = None
-    messages: tuple[Message, ...] = ()
+    messages: tuple[MessageSpec, ...] = ()
     files: Mapping[str, Path] | None = None
     """The report files, by the name of the format."""
     quiet: bool = False

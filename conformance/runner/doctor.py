@@ -64,7 +64,7 @@ class Exchange(Struct, frozen=True):
     """Lines that show what would have been in order."""
 
 
-def exchange(case: Case, outcome: Outcome, types: codec.Types, *, lenient: bool = False) -> Exchange:
+def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> Exchange:
     """The words for an outcome; `lenient`: it may be `unsupported`."""
     told = f"asked {_asked(case.request)}, answered {_answered(outcome)}"
     if isinstance(outcome, Unsupported):
@@ -140,7 +140,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _lines(case: Case, outcome: Outcome, types: codec.Types) -> tuple[str, ...]:
+def _lines(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str, ...]:
     """The request, the answer, and what the reference answers."""
     request = {name: part for name, part in case.request.items() if name != "definition"}
     answer = outcome.answer if isinstance(outcome, Accepted) else None
@@ -172,7 +172,7 @@ Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
 """Puts requests to a target: their outcomes, in their order."""
 
 
-def examine(launch: Launch | None, types: codec.Types, allowance: Allowance | None = None) -> Iterator[Check]:
+def examine(launch: Launch | None, types: codec.TypeRegistry, allowance: Allowance | None = None) -> Iterator[Check]:
     """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`.
 
     `allowance` says how long the target may take, where it is not what a target has as a rule.
@@ -196,7 +196,7 @@ def examine(launch: Launch | None, types: codec.Types, allowance: Allowance | No
         yield Check(_BAD, "starts and describes itself", str(error))
 
 
-def _reference_outcomes(types: codec.Types) -> Ask:
+def _reference_outcomes(types: codec.TypeRegistry) -> Ask:
     return lambda requests: (protocol.outcome(reference.answer(request, types)) for request in requests)
 
 
@@ -276,7 +276,7 @@ def _is_claimed(described: Description, op: str, name: str) -> bool:
 # --- what it claims -----------------------------------------------------------------------------------
 
 
-def _claim(claim: Claim, types: codec.Types, ask: Ask) -> Check:
+def _claim(claim: Claim, types: codec.TypeRegistry, ask: Ask) -> Check:
     """Puts the questions of a claim; the answer with the most to say stands for those like it."""
     if not claim.cases:
         return Check(_GOOD, claim.what, claim.remark)

@@ -12,7 +12,7 @@ from conformance.cases.log_requests import convert_question, read_question
 from conformance.cases.model import Case
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.message_spec import Versions, type_name
+from conformance.codec.message_spec import VersionRange, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.targets.probes import MAGICS, decode_probe, log_probe, newest_magic, plain_log, probe_case
 from conformance.targets.protocol import Description
@@ -35,12 +35,12 @@ class Claim(Struct, frozen=True):
     """Whether the claim holds if one question is not answered `unsupported`."""
 
 
-def claims_of(described: Description, types: codec.Types) -> Iterator[Claim]:
+def claims_of(described: Description, types: codec.TypeRegistry) -> Iterator[Claim]:
     """Every claim of a target, in the order of operations and types, messages by `types`."""
     return (_at_its_door(described, claim) for claim in _all_of(described, types))
 
 
-def _all_of(described: Description, types: codec.Types) -> Iterator[Claim]:
+def _all_of(described: Description, types: codec.TypeRegistry) -> Iterator[Claim]:
     for op, names in described.supports.items():
         for name in sorted(names):
             if name == "MESSAGE":
@@ -100,7 +100,7 @@ def _element(described: Description, op: str) -> str:
     return next((name for name in ("INT32", "STRING", "COMPACT_STRING", *own) if name in own), "")
 
 
-def _messages(described: Description, op: str, types: codec.Types) -> Iterator[Claim]:
+def _messages(described: Description, op: str, types: codec.TypeRegistry) -> Iterator[Claim]:
     """Each message that is claimed, in all versions of the claim."""
     claimed = described.messages
     names = sorted(types.messages if claimed is None else claimed)
@@ -114,7 +114,7 @@ def _messages(described: Description, op: str, types: codec.Types) -> Iterator[C
         yield Claim(f"{op} MESSAGE", remark=remark)
 
 
-def _message(described: Description, op: str, types: codec.Types, name: str, claimed: Versions) -> Claim:
+def _message(described: Description, op: str, types: codec.TypeRegistry, name: str, claimed: VersionRange) -> Claim:
     valid = types.messages[name].valid
     cases = {}
     for version in claimed.shared(valid):
@@ -128,7 +128,7 @@ def _message(described: Description, op: str, types: codec.Types, name: str, cla
 
 def _with_definition(described: Description, case: Case) -> Case:
     """The case as it is put: a codec that takes any definition gets this one with the request."""
-    if described.messages is not None or not isinstance(case.wire, codec.MessageWire):
+    if described.messages is not None or not isinstance(case.wire, codec.MessageType):
         return case
     return replace(case, request={**case.request, "definition": case.wire.message.source})
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from conformance.cases.model import LEVELS, Case
 from conformance.cases.packed_cases import SerializedCase, SerializedCases
 from conformance.catalog.catalog import Catalog, as_of, select
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError
 from conformance.runner.generated_cases import Order, made
@@ -102,7 +102,7 @@ class Selection(Struct, frozen=True):
     generated: int = 200
     """Generated cases per type."""
     seed: int = 0
-    messages: tuple[Message, ...] = ()
+    messages: tuple[MessageSpec, ...] = ()
     """Messages for which cases are generated besides the shipped ones, or in their place."""
 
 
@@ -165,7 +165,7 @@ def _named(selection: Selection, catalog: Catalog) -> list[Case]:
 
 
 def claimed_messages(
-    patterns: Sequence[str], messages: Iterable[Message], describe: Callable[[], Iterable[Description]]
+    patterns: Sequence[str], messages: Iterable[MessageSpec], describe: Callable[[], Iterable[Description]]
 ) -> list[str]:
     """The messages in a version, as types, whose generated cases a selection may match and some target says it has.
 

@@ -35,20 +35,20 @@ _DAY = 86_400_000
 _PLACE = r"[0-9]+\.[0-9]+"
 
 
-class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+class _StepResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
     """What a broker tells of a step; `refused` says how, where it refused it."""
 
     refused: str = ""
 
 
-class Began(_Told, frozen=True):
+class InitProducerIdResult(_StepResult, frozen=True):
     """The identity that a broker gave to a producer."""
 
     producer_id: Number = "-1"
     producer_epoch: int = -1
 
 
-class Wrote(_Told, frozen=True):
+class ProduceResult(_StepResult, frozen=True):
     """The offset that a broker told of a batch, and the time of its writing, in milliseconds since 1970."""
 
     offset: Number = "-1"
@@ -57,23 +57,26 @@ class Wrote(_Told, frozen=True):
     """Whether there is an answer to what asks for none; the offset is that at which the log ended, then."""
 
 
-class Did(_Told, frozen=True):
+class StepDone(_StepResult, frozen=True):
     """Nothing but that it was done."""
 
 
-class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class ListedTransaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """An entry of the list of aborted transactions."""
 
     producer_id: Number
     first_offset: Number
 
 
-def listed_in(part: Values) -> list[Listed]:
+def listed_in(part: Values) -> list[ListedTransaction]:
     """The aborted transactions that a fetch lists, by what its response says of the partition."""
-    return [Listed(str(one["ProducerId"]), str(one["FirstOffset"])) for one in part.get("AbortedTransactions") or ()]
+    return [
+        ListedTransaction(str(one["ProducerId"]), str(one["FirstOffset"]))
+        for one in part.get("AbortedTransactions") or ()
+    ]
 
 
-class Fetched(_Told, frozen=True):
+class FetchResult(_StepResult, frozen=True):
     """What a fetch brought."""
 
     hex: _Hex = ""
@@ -83,23 +86,23 @@ class Fetched(_Told, frozen=True):
     """-1 where the version of the fetch does not tell it."""
     log_start: Number = "-1"
     """Likewise."""
-    aborted: list[Listed] = []
+    aborted: list[ListedTransaction] = []
 
 
-class Deleted(_Told, frozen=True):
+class DeleteRecordsResult(_StepResult, frozen=True):
     """Where the log begins now, as a broker tells of records that it has deleted."""
 
     low_watermark: Number = "-1"
 
 
-class Found(_Told, frozen=True):
+class ListOffsetsResult(_StepResult, frozen=True):
     """An offset that a broker was asked for; of one that a time was asked for, the time of its record, or -1."""
 
     offset: Number = "-1"
     time: Number = "-1"
 
 
-class Cleaned(_Told, frozen=True):
+class CompactionResult(_StepResult, frozen=True):
     """When the log cleaner was waited for, in milliseconds since 1970 by the client's clock."""
 
     since: Number = "-1"
@@ -110,10 +113,10 @@ class _Step(
 ):
     """A step; `tells` is the form of what a broker tells of it."""
 
-    tells: ClassVar[type[_Told]] = Did
+    tells: ClassVar[type[_StepResult]] = StepDone
 
 
-class Begin(_Step, frozen=True, tag="begin"):
+class InitProducerId(_Step, frozen=True, tag="begin"):
     """A producer asks for its identity; two of the same transactional id are instances of one."""
 
     producer: str
@@ -121,10 +124,10 @@ class Begin(_Step, frozen=True, tag="begin"):
     """None: an idempotent producer without transactions."""
     sequence: Annotated[int, msgspec.Meta(ge=0, lt=SEQUENCES)] = 0
     """That of its first record; whether a broker takes another one than 0 is open."""
-    tells: ClassVar[type[_Told]] = Began
+    tells: ClassVar[type[_StepResult]] = InitProducerIdResult
 
 
-class Write(_Step, frozen=True, tag="write"):
+class Produce(_Step, frozen=True, tag="write"):
     """A batch; without a producer, one that has no identity."""
 
     producer: str = ""
@@ -138,7 +141,7 @@ class Write(_Step, frozen=True, tag="write"):
     writing, and each a millisecond more than the one before it."""
     acks: Literal[-1, 0] = -1
     """0: the producer wants no answer."""
-    tells: ClassVar[type[_Told]] = Wrote
+    tells: ClassVar[type[_StepResult]] = ProduceResult
 
     @property
     def wants_answer(self) -> bool:
@@ -150,25 +153,25 @@ class Write(_Step, frozen=True, tag="write"):
         return [f"{at}.{index}" for index in range(self.records)]
 
 
-class Repeat(_Step, frozen=True, tag="repeat"):
+class RetryProduce(_Step, frozen=True, tag="repeat"):
     """The batch of an earlier step once more, as a producer sends it that had no answer."""
 
     step: _Index
-    tells: ClassVar[type[_Told]] = Wrote
+    tells: ClassVar[type[_StepResult]] = ProduceResult
 
 
-class End(_Step, frozen=True, tag="end"):
+class EndTransaction(_Step, frozen=True, tag="end"):
     """A producer commits or aborts its transaction."""
 
     producer: str
     commit: bool
 
 
-class Send(_Step, frozen=True, tag="send"):
+class ProduceRawBytes(_Step, frozen=True, tag="send"):
     """Bytes in the place of record data, or null; whether a broker takes them is open."""
 
     hex: _Hex | None
-    tells: ClassVar[type[_Told]] = Wrote
+    tells: ClassVar[type[_StepResult]] = ProduceResult
 
 
 class Fetch(_Step, frozen=True, tag="fetch"):
@@ -179,23 +182,23 @@ class Fetch(_Step, frozen=True, tag="fetch"):
     max_bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)] = ALL
     version: Annotated[int, msgspec.Meta(ge=0, lt=4)] | None = None
     """A version of Fetch that carries messages alone; None for the newest that both sides speak."""
-    tells: ClassVar[type[_Told]] = Fetched
+    tells: ClassVar[type[_StepResult]] = FetchResult
 
 
-class Delete(_Step, frozen=True, tag="delete"):
+class DeleteRecords(_Step, frozen=True, tag="delete"):
     """All records before a place are deleted: the end, or the label of a record."""
 
     before: Annotated[str, msgspec.Meta(pattern=rf"^({END}|{_PLACE})$")]
-    tells: ClassVar[type[_Told]] = Deleted
+    tells: ClassVar[type[_StepResult]] = DeleteRecordsResult
 
 
-class Find(_Step, frozen=True, tag="find"):
+class ListOffsets(_Step, frozen=True, tag="find"):
     """A client asks for the offset at which the log begins, or ends, or for that of the first record from a time on."""
 
     offset: Literal["earliest", "latest"] | None = None
     time: Annotated[int, msgspec.Meta(ge=0, le=_DAY)] | None = None
     """Milliseconds from the beginning of the case."""
-    tells: ClassVar[type[_Told]] = Found
+    tells: ClassVar[type[_StepResult]] = ListOffsetsResult
 
 
 class Compact(_Step, frozen=True, tag="compact"):
@@ -203,23 +206,44 @@ class Compact(_Step, frozen=True, tag="compact"):
 
     tombstones: bool = False
     """Whether it removes records with a null value too: they are kept for no time in the topic."""
-    tells: ClassVar[type[_Told]] = Cleaned
+    tells: ClassVar[type[_StepResult]] = CompactionResult
 
 
-class Roll(_Step, frozen=True, tag="roll"):
+class RollSegment(_Step, frozen=True, tag="roll"):
     """The log goes on in a new segment: a record comes that is so much later that a broker begins one."""
 
 
-class Expire(_Step, frozen=True, tag="expire"):
+class ExpireByRetention(_Step, frozen=True, tag="expire"):
     """All that was written is older than the topic keeps it, and goes."""
 
 
-class Restart(_Step, frozen=True, tag="restart"):
+class RestartBroker(_Step, frozen=True, tag="restart"):
     """The broker shuts down as its operator would have it, and comes back."""
 
 
-Step = Begin | Write | Repeat | End | Send | Fetch | Delete | Find | Compact | Roll | Expire | Restart
-Told = Began | Wrote | Did | Fetched | Deleted | Found | Cleaned
+Step = (
+    InitProducerId
+    | Produce
+    | RetryProduce
+    | EndTransaction
+    | ProduceRawBytes
+    | Fetch
+    | DeleteRecords
+    | ListOffsets
+    | Compact
+    | RollSegment
+    | ExpireByRetention
+    | RestartBroker
+)
+Told = (
+    InitProducerIdResult
+    | ProduceResult
+    | StepDone
+    | FetchResult
+    | DeleteRecordsResult
+    | ListOffsetsResult
+    | CompactionResult
+)
 
 
 def parsed_steps(given: object) -> tuple[Step, ...]:
@@ -230,11 +254,11 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
         raise NotationError(str(error)) from None
     places, begun = {START, END, BEYOND}, {""}
     for at, step in enumerate(steps):
-        if isinstance(step, Begin):
+        if isinstance(step, InitProducerId):
             begun.add(step.producer)
         if problem := _problem(step, steps[:at], places, begun):
             raise NotationError(f"step {at}: {problem}")
-        if isinstance(step, Write):
+        if isinstance(step, Produce):
             places.update(step.labels(at))
     return tuple(steps)
 
@@ -242,26 +266,30 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
 def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: Container[str]) -> str:
     """What is wrong with a step behind others, which have written records and begun producers; empty for nothing."""
     match step:
-        case Write() | End() if step.producer not in begun:
+        case Produce() | EndTransaction() if step.producer not in begun:
             return f"producer {step.producer!r} has not begun"
-        case Write():
+        case Produce():
             return _problem_of_batch(step)
-        case Find() if (step.offset is None) == (step.time is None):
+        case ListOffsets() if (step.offset is None) == (step.time is None):
             return "one of offset and time is asked for"
-        case Find() if step.time is not None and not any(isinstance(one, Write) and one.times for one in before):
+        case ListOffsets() if step.time is not None and not any(
+            isinstance(one, Produce) and one.times for one in before
+        ):
             return "a time is asked for, and no record was written at one"
-        case Find() if step.time is not None and any(isinstance(one, Roll) for one in before):
+        case ListOffsets() if step.time is not None and any(isinstance(one, RollSegment) for one in before):
             return "a time is asked for, and what begins a segment is later than all"
         case Fetch() if step.at not in places:
             return f"no record {step.at} was written before"
-        case Delete() if step.before not in places:
+        case DeleteRecords() if step.before not in places:
             return f"no record {step.before} was written before"
-        case Repeat() if not any(isinstance(one, Write) and one.producer for one in before[step.step : step.step + 1]):
+        case RetryProduce() if not any(
+            isinstance(one, Produce) and one.producer for one in before[step.step : step.step + 1]
+        ):
             return f"no producer wrote a batch in step {step.step}"
     return ""
 
 
-def _problem_of_batch(step: Write) -> str:
+def _problem_of_batch(step: Produce) -> str:
     """What is wrong with a batch, whatever was before it; empty for nothing."""
     if step.keys and len(step.keys) != step.records:
         return f"{len(step.keys)} keys for {step.records} records"
@@ -275,7 +303,11 @@ def _problem_of_batch(step: Write) -> str:
 def called(step: Step) -> str:
     """A step in words."""
     name = str(type(step).__struct_config__.tag)
-    return f"{name} of {step.producer}" if isinstance(step, Begin | Write | End) and step.producer else name
+    return (
+        f"{name} of {step.producer}"
+        if isinstance(step, InitProducerId | Produce | EndTransaction) and step.producer
+        else name
+    )
 
 
 def rendered_steps(steps: Sequence[Step]) -> list[Values]:
@@ -296,7 +328,7 @@ def parsed_told(steps: Sequence[Step], given: object) -> list[Told]:
     return told  # type: ignore[return-value]
 
 
-class Producer(Struct):
+class ProducerIdentity(Struct):
     """A producer as its own side knows it."""
 
     identity: int
@@ -312,7 +344,7 @@ class Producer(Struct):
         self.has_written = True
 
 
-def batch_of(step: Write, at: int, producer: Producer | None, time: int = EARLIER) -> Values:
+def batch_of(step: Produce, at: int, producer: ProducerIdentity | None, time: int = EARLIER) -> Values:
     """The batch that a step at an index writes at a time, a RECORD_BATCH value (record-batch#batch-header-fields)."""
     keys: Sequence[str | None] = step.keys or [None] * step.records
     times: Sequence[int] = step.times or range(step.records)

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.codec import Openness
+from conformance.codec import Definedness
 from conformance.codec import json_notation as n
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derived_fields import Values
@@ -42,11 +42,11 @@ _NO_SIZE = "batch.length-wrong-rejected"
 """What is found wrong with a size that is below that of any entry."""
 _ABORT = CONTROL_TYPES.index("ABORT")
 
-SEEN = n.Fields(
+SEEN = n.ObjectOf(
     {
         "offset": n.DECIMAL,
         "timestamp": n.DECIMAL,
-        "timestampType": n.Names(TIMESTAMP_TYPES, further=("NoTimestampType",)),
+        "timestampType": n.NamedNumber(TIMESTAMP_TYPES, further=("NoTimestampType",)),
         "key": n.HEX,
         "value": n.HEX,
         "headers": RECORD.notation.fields["headers"],
@@ -54,11 +54,13 @@ SEEN = n.Fields(
 )
 """A record as an application sees it; magic 0 has no timestamp, which is -1 of no type."""
 
-VIEW = n.Fields({"records": n.ListOf(SEEN, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT})
+VIEW = n.ObjectOf(
+    {"records": n.ListOf(SEEN, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT}
+)
 """The answer to `read`; `beside` says what a live client made of the records that its broker put beside the log."""
 
 
-class Aborted(Struct, frozen=True):
+class AbortedTransaction(Struct, frozen=True):
     """An entry of the list of aborted transactions that a broker sends with a fetch."""
 
     producer_id: int
@@ -66,7 +68,7 @@ class Aborted(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ConsumerView:
     """What is to be seen of a log from an offset on."""
 
     fetch_offset: int
@@ -94,10 +96,10 @@ class View:
         return max((self.fetch_offset, *self.ends))
 
 
-class _Transactions:
+class _AbortedTransactionFilter:
     """Which producers are inside an aborted transaction, as the log is gone through."""
 
-    def __init__(self, aborted: Iterable[Aborted]) -> None:
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = [(entry.first_offset, entry.producer_id) for entry in aborted]
         heapq.heapify(self._coming)
         self._active: dict[int, int] = {}
@@ -114,19 +116,19 @@ class _Transactions:
         self._reach(last_offset(batch))
         if batch["isControlBatch"]:
             matters = producer in self._active
-            openness = Openness.ANY_VALUE if matters else Openness.OPEN
+            openness = Definedness.ANY_VALUE if matters else Definedness.OPEN
             remarks += (replace(doubt, openness=openness) for doubt in _doubts(batch, at))
             if _marker(batch) == _ABORT:
                 self._active.pop(producer, None)
             elif matters:
                 hint = f"a marker that is not an ABORT ends a transaction listed as aborted (producer {producer})"
-                remarks.append(_doubt("control.ends-transaction", at, hint, Openness.ANY_VALUE))
+                remarks.append(_doubt("control.ends-transaction", at, hint, Definedness.ANY_VALUE))
             return False
         if not batch["isTransactional"] or producer not in self._active:
             return False
         if self._active[producer] > first_offset(batch):
             hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
-            remarks.append(_doubt("consumer.filters-aborted", at, hint, Openness.ANY_VALUE))
+            remarks.append(_doubt("consumer.filters-aborted", at, hint, Definedness.ANY_VALUE))
         return True
 
     def passes_over(self, header: Values) -> bool:
@@ -141,7 +143,7 @@ class _Transactions:
             self._active[listed] = first
 
 
-def _doubt(requirement: str, at: int, hint: str, openness: Openness = Openness.OPEN) -> codec.Violation:
+def _doubt(requirement: str, at: int, hint: str, openness: Definedness = Definedness.OPEN) -> codec.Violation:
     return codec.Violation(requirement, at, hint, openness=openness)
 
 
@@ -179,17 +181,17 @@ def view(
     fetch_offset: int,
     *,
     isolation: str = ISOLATIONS[0],
-    aborted: Iterable[Aborted] = (),
+    aborted: Iterable[AbortedTransaction] = (),
     check_crcs: bool = True,
-    entries: Iterable[codec.Entry] | None = None,
-) -> View:
+    entries: Iterable[codec.LogEntry] | None = None,
+) -> ConsumerView:
     """What a consumer at `fetch_offset` is to be shown of the bytes of a log, up to the first damaged entry.
 
     With `check_crcs` off, an entry whose checksum is all that is wrong counts as sound. `entries` are those of the log,
     for who has read them already.
     """
-    transactions = _Transactions(aborted) if isolation == READ_COMMITTED else None
-    seen = _Seen(fetch_offset, transactions)
+    transactions = _AbortedTransactionFilter(aborted) if isolation == READ_COMMITTED else None
+    seen = _ConsumerViewBuilder(fetch_offset, transactions)
     damage: codec.Violation | None = None
     partial, before_damage = False, None
     for entry in codec.entries(data) if entries is None else entries:
@@ -201,13 +203,13 @@ def view(
             position = max((fetch_offset, *seen.ends))
             if damage is not None and _need_not_be_met(data, entry, faults, position, transactions):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
-                seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
+                seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Definedness.ANY_VALUE))
             elif damage is not None:
                 before_damage = _whole_records(data[entry.start : entry.stop], damage, entry.start)
             break
         seen.add(entry)
     seen.remark_the_first_entry(is_followed=len(seen.ends) + (damage is not None) > 1)
-    return View(
+    return ConsumerView(
         fetch_offset,
         tuple(record for record in seen.records if record["offset"] >= fetch_offset),
         tuple(seen.ends),
@@ -221,11 +223,11 @@ def view(
     )
 
 
-class _Seen(Struct):
+class _ConsumerViewBuilder(Struct):
     """What was seen of a log so far, its sound entries added in order."""
 
     fetch_offset: int
-    transactions: _Transactions | None
+    transactions: _AbortedTransactionFilter | None
     """None where all transactions are shown."""
     records: list[Values] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -234,7 +236,7 @@ class _Seen(Struct):
     remarks: list[codec.Violation] = field(default_factory=list)
     rests_on: list[str] = field(default_factory=list)
 
-    def add(self, entry: codec.Entry) -> None:
+    def add(self, entry: codec.LogEntry) -> None:
         """Add a sound entry."""
         self._place(entry)
         self.rests_on += entry.rests_on
@@ -244,24 +246,24 @@ class _Seen(Struct):
         else:
             self._add_batch(entry)
 
-    def _place(self, entry: codec.Entry) -> None:
+    def _place(self, entry: codec.LogEntry) -> None:
         """Note where the entry ends, and what is open about its offsets."""
         at = entry.start
         if self.ends and entry.first_offset < self.ends[-1]:
             hint = "the entry does not begin after the end of the one before it"
-            self.remarks.append(_doubt("offset.record-formula", at, hint, Openness.ANY_VALUE))
+            self.remarks.append(_doubt("offset.record-formula", at, hint, Definedness.ANY_VALUE))
         self.ends.append(entry.last_offset + 1)
         if self.ends[-1] > _INT64_MAX:
             hint = "the offset after the last one is not an INT64"
-            self.remarks.append(_doubt("offset.next-formula", at, hint, Openness.ANY_VALUE))
+            self.remarks.append(_doubt("offset.next-formula", at, hint, Definedness.ANY_VALUE))
 
-    def _add_batch(self, entry: codec.Entry) -> None:
+    def _add_batch(self, entry: codec.LogEntry) -> None:
         """Add the records of a batch, or hide them."""
         batch, at = entry.value, entry.start
         is_aborted = self.transactions is not None and self.transactions.hides(batch, at, self.remarks)
         if is_aborted and self.ends[-1] <= self.fetch_offset:
             hint = "an aborted batch before the fetch offset: Apache Kafka's consumer goes back to its end"
-            self.remarks.append(_doubt("offset.fetch-absolute", at, hint, Openness.ANY_VALUE))
+            self.remarks.append(_doubt("offset.fetch-absolute", at, hint, Definedness.ANY_VALUE))
         if is_aborted or batch["isControlBatch"]:
             rule = "consumer.filters-aborted" if is_aborted else "consumer.handles-control-batches"
             self.hidden.update((record["offset"], rule) for record in batch["records"])
@@ -272,15 +274,15 @@ class _Seen(Struct):
         """A whole entry before the fetch offset: Apache Kafka's consumer may fall back to its end and show the rest."""
         if self.ends and self.ends[0] <= self.fetch_offset and is_followed:
             hint = "a whole entry before the fetch offset, with others after it: a broker does not send that"
-            self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
+            self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Definedness.ANY_VALUE))
 
 
 def _need_not_be_met(
     data: bytes,
-    entry: codec.Entry,
+    entry: codec.LogEntry,
     faults: Sequence[codec.Violation],
     position: int,
-    transactions: _Transactions | None,
+    transactions: _AbortedTransactionFilter | None,
 ) -> bool:
     """Whether faults may lie in records that are not to be seen: hidden ones, or those before a consumer's position.
 

@@ -21,18 +21,18 @@ _BATCHES = 2
 """The magic of record batches."""
 
 CONVERTED = n.ListOf(
-    n.Fields(
+    n.ObjectOf(
         {
             "entry": n.NUMBER,
             "magic": n.NUMBER,
-            "compression": n.Names(CODEC_NAMES),
+            "compression": n.NamedNumber(CODEC_NAMES),
             "producerId": n.DECIMAL,
             "producerEpoch": n.NUMBER,
             "baseSequence": n.NUMBER,
             "isTransactional": n.TRUTH,
             "isControlBatch": n.TRUTH,
             "offset": n.DECIMAL,
-            "timestampType": n.Names(TIMESTAMP_TYPES),
+            "timestampType": n.NamedNumber(TIMESTAMP_TYPES),
             "timestamp": n.DECIMAL,
             "key": n.HEX,
             "value": n.HEX,
@@ -96,13 +96,13 @@ def _up(record: Values) -> Values:
 def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     """The bytes of a log in another magic: each entry on its own, or all as one batch numbered from `base_offset`.
 
-    Entries of the magic are copied as they are. Raises Unencodable where there is no such conversion, and Unconvertible
-    for a log that cannot be read.
+    Entries of the magic are copied as they are. Raises Unencodable where there is no such conversion, and
+    NotConvertible for a log that cannot be read.
     """
     entries = list(codec.entries(data))
     broken = next((entry.violations[0] for entry in entries if entry.violations), None)
     if broken is not None:
-        raise Unconvertible(broken)
+        raise NotConvertible(broken)
     whole = [entry for entry in entries if entry.value is not None]
     parts = rewritten([entry.value for entry in whole], magic, base_offset)
     return b"".join(
@@ -127,7 +127,7 @@ def _rewritten(records: Records, magic: int) -> bytes:
     return _batch(records) if magic == _BATCHES else _messages(records)
 
 
-class Unconvertible(UserError):
+class NotConvertible(UserError):
     """Bytes of a log that break the format; the violation says how."""
 
     def __init__(self, violation: codec.Violation) -> None:

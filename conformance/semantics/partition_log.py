@@ -16,7 +16,7 @@ from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.consumer_view import READ_COMMITTED, Aborted
+from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction
 
 KEPT = "producer"
 """The compression type of a topic that leaves a batch in the codec of its producer."""
@@ -24,7 +24,7 @@ SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_
 """The settings of a topic that change what is stored, with their values (record-batch#compression-configuration)."""
 
 _NUMBERS = ("logEnd", "baseOffset", "appendTime")
-APPENDED = n.Fields({**dict.fromkeys(_NUMBERS, n.DECIMAL), "stored": n.HEX, "segment": n.TEXT})
+APPENDED = n.ObjectOf({**dict.fromkeys(_NUMBERS, n.DECIMAL), "stored": n.HEX, "segment": n.TEXT})
 """Beside the bytes that a broker serves of a batch: where its log ended before, and the offset and time that it told.
 
 Where other bytes are stored than are served, these, and the file in which they stand.
@@ -112,7 +112,7 @@ class PartitionLog(Struct):
     batches: list[Values] = field(default_factory=list)
     undecided: dict[int, int] = field(default_factory=dict)
     """The first offset of each open transaction, by producer id."""
-    aborted: list[tuple[Aborted, int]] = field(default_factory=list)
+    aborted: list[tuple[AbortedTransaction, int]] = field(default_factory=list)
     """Each aborted transaction, with the offset of its marker."""
 
     @property
@@ -138,7 +138,7 @@ class PartitionLog(Struct):
         at = self.append(marker(producer_id, epoch, commit=commit))
         first = self.undecided.pop(producer_id)
         if not commit:
-            self.aborted.append((Aborted(producer_id, first), at))
+            self.aborted.append((AbortedTransaction(producer_id, first), at))
 
     def fetch(self, offset: int, isolation: str, most: int) -> bytes:
         """The batches from the one on that holds an offset: so many bytes, but the first one whole."""
@@ -152,7 +152,7 @@ class PartitionLog(Struct):
                 data += came
         return data
 
-    def listed(self, offset: int) -> list[Aborted]:
+    def listed(self, offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that reach beyond an offset."""
         return [one for one, at in self.aborted if at >= offset]
 

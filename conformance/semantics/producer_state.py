@@ -19,7 +19,7 @@ ANSWERS = ("accept", "duplicate", "out-of-order", "fenced")
 ANY = frozenset(ANSWERS)
 
 BATCHES = n.ListOf(
-    n.Fields({"producerId": n.DECIMAL, "producerEpoch": n.NUMBER, "baseSequence": n.NUMBER, "recordCount": n.NUMBER}),
+    n.ObjectOf({"producerId": n.DECIMAL, "producerEpoch": n.NUMBER, "baseSequence": n.NUMBER, "recordCount": n.NUMBER}),
     nullable=False,
 )
 """The batches of a `sequence` request."""
@@ -37,7 +37,7 @@ def next_sequence(sequence: int, records: int) -> int:
     return (sequence + records) % (1 << 31)
 
 
-class _Producer(Struct, frozen=True):
+class _ProducerState(Struct, frozen=True):
     """What a broker knows of a producer."""
 
     epoch: int
@@ -49,9 +49,9 @@ class _Producer(Struct, frozen=True):
     """An open place was met: which batches of this epoch the target has taken is its own choice."""
 
 
-_State = _Producer | None
+_State = _ProducerState | None
 """None: the broker does not know the producer."""
-_NOTHING_SAID = _Producer(-1)
+_NOTHING_SAID = _ProducerState(-1)
 """A producer without an epoch or a sequence: nothing is said of any of its batches."""
 
 
@@ -90,7 +90,7 @@ def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozense
 
 def _told_apart(states: set[_State]) -> frozenset[_State]:
     """The states that can still lead to other answers; where they are too many to follow, nothing is said any more."""
-    extremes: dict[object, list[_Producer]] = {}
+    extremes: dict[object, list[_ProducerState]] = {}
     for state in states:
         if state is not None:
             extremes.setdefault((state.epoch, state.batches, state.unsure), []).append(state)
@@ -100,7 +100,7 @@ def _told_apart(states: set[_State]) -> frozenset[_State]:
     return frozenset(kept) if len(kept) <= _FOLLOWED else frozenset((_NOTHING_SAID,))
 
 
-def _stored(producer: _Producer) -> int:
+def _stored(producer: _ProducerState) -> int:
     return producer.stored
 
 
@@ -110,7 +110,7 @@ def _fates(known: _State, batch: Values) -> set[tuple[str, _State]]:
     if epoch < 0 or first < 0 or count < 1 or known == _NOTHING_SAID:
         return {(answer, _NOTHING_SAID) for answer in ANSWERS}
     if known is None or epoch > known.epoch:
-        begun = _accepted(_Producer(epoch), first, count)
+        begun = _accepted(_ProducerState(epoch), first, count)
         if first == 0:
             return {("accept", begun)}
         # Apache Kafka takes any first sequence; no document says so, and another broker may ask for 0.
@@ -120,7 +120,7 @@ def _fates(known: _State, batch: Values) -> set[tuple[str, _State]]:
     return {(answer, known) for answer in ANSWERS} if known.unsure else _fates_in_epoch(known, first, count)
 
 
-def _fates_in_epoch(known: _Producer, first: int, count: int) -> set[tuple[str, _State]]:
+def _fates_in_epoch(known: _ProducerState, first: int, count: int) -> set[tuple[str, _State]]:
     """The right answers to a batch of the producer's own epoch."""
     if _span(first, count) in known.batches:
         return {("duplicate", known)}
@@ -139,6 +139,6 @@ def _span(first: int, count: int) -> tuple[int, int]:
     return first, next_sequence(first, count - 1)
 
 
-def _accepted(producer: _Producer, first: int, count: int) -> _Producer:
+def _accepted(producer: _ProducerState, first: int, count: int) -> _ProducerState:
     batches = (*producer.batches, _span(first, count))[-_REMEMBERED:]
     return replace(producer, batches=batches, stored=producer.stored + count)

@@ -12,30 +12,30 @@ from conformance.semantics.broker_steps import (
     EARLIER,
     END,
     START,
-    Began,
-    Begin,
-    Cleaned,
     Compact,
-    Delete,
-    Deleted,
-    Did,
-    End,
-    Expire,
+    CompactionResult,
+    DeleteRecords,
+    DeleteRecordsResult,
+    EndTransaction,
+    ExpireByRetention,
     Fetch,
-    Fetched,
-    Find,
-    Found,
-    Listed,
-    Producer,
-    Repeat,
-    Send,
+    FetchResult,
+    InitProducerId,
+    InitProducerIdResult,
+    ListedTransaction,
+    ListOffsets,
+    ListOffsetsResult,
+    Produce,
+    ProduceRawBytes,
+    ProduceResult,
+    ProducerIdentity,
+    RetryProduce,
     Step,
+    StepDone,
     Told,
-    Write,
-    Wrote,
     batch_of,
 )
-from conformance.semantics.consumer_view import Aborted, view
+from conformance.semantics.consumer_view import AbortedTransaction, view
 from conformance.semantics.format_conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 
@@ -53,11 +53,11 @@ def outcomes(steps: Sequence[Step], told: Sequence[Told]) -> list[object]:
 
 
 def _outcome(step: Step, told: Told) -> object:
-    if isinstance(step, Send):
+    if isinstance(step, ProduceRawBytes):
         return "either"
-    if told.refused or not isinstance(step, Fetch) or not isinstance(told, Fetched):
+    if told.refused or not isinstance(step, Fetch) or not isinstance(told, FetchResult):
         return "refused" if told.refused else "ok"
-    listed = [Aborted(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
+    listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
     seen = view(bytes.fromhex(told.hex), int(told.fetch_offset), isolation=step.isolation, aborted=listed)
     return [_label(record) for record in seen.records]
 
@@ -68,11 +68,11 @@ def _label(record: Values) -> str:
     return str((b"-" + key if value is None else value).decode())
 
 
-class ScenarioBroker(Struct):
+class ReferenceBroker(Struct):
     """The reference's broker."""
 
     log: PartitionLog = field(default_factory=PartitionLog)
-    _producers: dict[str, Producer] = field(default_factory=dict)
+    _producers: dict[str, ProducerIdentity] = field(default_factory=dict)
     _identities: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Producer id and newest epoch, by transactional id."""
     _offsets: dict[str, int] = field(default_factory=dict)
@@ -87,40 +87,40 @@ class ScenarioBroker(Struct):
 
     def _did(self, at: int, step: Step) -> Told:
         match step:
-            case Begin():
+            case InitProducerId():
                 return self._begin(step)
-            case Write():
+            case Produce():
                 return self._write(at, step)
-            case End():
+            case EndTransaction():
                 return self._end(step)
             case Fetch():
                 return self._fetch(step)
-            case Send():
-                return Wrote(refused="it is no batch of a producer")
-            case Repeat():
-                return Wrote(offset=self._told[step.step])
+            case ProduceRawBytes():
+                return ProduceResult(refused="it is no batch of a producer")
+            case RetryProduce():
+                return ProduceResult(offset=self._told[step.step])
         return self._to_log(step)
 
     def _to_log(self, step: Step) -> Told:
         match step:
-            case Find():
+            case ListOffsets():
                 return self._find(step)
-            case Delete():
-                return Deleted(low_watermark=str(self.log.delete(self._places()[step.before])))
+            case DeleteRecords():
+                return DeleteRecordsResult(low_watermark=str(self.log.delete(self._places()[step.before])))
             case Compact():
                 self.log.compact(_NOW + _DAY, tombstones=step.tombstones)
-                return Cleaned(since=str(_NOW))
-            case Expire():
+                return CompactionResult(since=str(_NOW))
+            case ExpireByRetention():
                 self.log.delete(self.log.end)
-        return Did()
+        return StepDone()
 
-    def _find(self, step: Find) -> Told:
+    def _find(self, step: ListOffsets) -> Told:
         if step.time is None:
-            return Found(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
+            return ListOffsetsResult(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
         offset, time = self.log.find(EARLIER + step.time)
-        return Found(offset=str(offset), time=str(time))
+        return ListOffsetsResult(offset=str(offset), time=str(time))
 
-    def _begin(self, step: Begin) -> Told:
+    def _begin(self, step: InitProducerId) -> Told:
         known = self._identities.get(step.transactional_id) if step.transactional_id is not None else None
         if known is None:
             self._given += 1
@@ -130,51 +130,51 @@ class ScenarioBroker(Struct):
             self.log.mark(identity, epoch, commit=False)
         if step.transactional_id is not None:
             self._identities[step.transactional_id] = identity, epoch
-        self._producers[step.producer] = Producer(identity, epoch, step.transactional_id, step.sequence)
-        return Began(producer_id=str(identity), producer_epoch=epoch)
+        self._producers[step.producer] = ProducerIdentity(identity, epoch, step.transactional_id, step.sequence)
+        return InitProducerIdResult(producer_id=str(identity), producer_epoch=epoch)
 
-    def _is_fenced(self, producer: Producer) -> bool:
+    def _is_fenced(self, producer: ProducerIdentity) -> bool:
         named = producer.transactional_id
         return named is not None and self._identities[named][1] > producer.epoch
 
-    def _write(self, at: int, step: Write) -> Told:
+    def _write(self, at: int, step: Produce) -> Told:
         producer = self._producers[step.producer] if step.producer else None
         if producer and self._is_fenced(producer):
-            return Wrote(refused=_FENCED)
+            return ProduceResult(refused=_FENCED)
         offset = self.log.append(batch_of(step, at, producer))
         if producer:
             producer.wrote(step.records)
         self._told[at] = str(offset)
         self._offsets.update((label, offset + index) for index, label in enumerate(step.labels(at)))
-        return Wrote(offset=str(offset))
+        return ProduceResult(offset=str(offset))
 
-    def _end(self, step: End) -> Told:
+    def _end(self, step: EndTransaction) -> Told:
         producer = self._producers[step.producer]
         if self._is_fenced(producer):
-            return Did(refused=_FENCED)
+            return StepDone(refused=_FENCED)
         self.log.mark(producer.identity, producer.epoch, commit=step.commit)
-        return Did()
+        return StepDone()
 
     def _fetch(self, step: Fetch) -> Told:
         offset = self._places().get(step.at, -1)
         if not self.log.start <= offset <= self.log.end:
-            return Fetched(refused="there is no such offset")
+            return FetchResult(refused="there is no such offset")
         if step.version is not None:
             return self._older(step, offset, 0 if step.version < _MAGIC_1 else 1)
         listed = self.log.listed(offset)
-        return Fetched(
+        return FetchResult(
             hex=self.log.fetch(offset, step.isolation, step.max_bytes).hex(),
             fetch_offset=str(offset),
             high_watermark=str(self.log.end),
             last_stable_offset=str(self.log.stable),
             log_start=str(self.log.start),
-            aborted=[Listed(str(one.producer_id), str(one.first_offset)) for one in listed],
+            aborted=[ListedTransaction(str(one.producer_id), str(one.first_offset)) for one in listed],
         )
 
-    def _older(self, step: Fetch, offset: int, magic: int) -> Fetched:
+    def _older(self, step: Fetch, offset: int, magic: int) -> FetchResult:
         """What a fetch brings that carries messages of a magic: nothing of the markers."""
         data = convert(self.log.fetch(offset, step.isolation, step.max_bytes), magic)
-        return Fetched(hex=data.hex(), fetch_offset=str(offset), high_watermark=str(self.log.end))
+        return FetchResult(hex=data.hex(), fetch_offset=str(offset), high_watermark=str(self.log.end))
 
     def _places(self) -> dict[str, int]:
         """The offset of each place."""

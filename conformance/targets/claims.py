@@ -104,9 +104,9 @@ class ClaimedTarget:
         request = self.request_put(case.wire, case.request)
         return case if request is case.request else replace(case, request=request)
 
-    def request_put(self, wire: codec.Wire, request: Request) -> Request:
+    def request_put(self, wire: codec.WireType, request: Request) -> Request:
         """The request as it is put; a target without messages of its own gets the definition with it."""
-        if not isinstance(wire, codec.MessageWire) or "definition" in request:
+        if not isinstance(wire, codec.MessageType) or "definition" in request:
             return request
         if self.describe().messages is not None:
             return request
@@ -119,7 +119,7 @@ class ClaimedTarget:
             return asked
         if label.type not in self._definitions:
             wire = label.whole_wire
-            assert isinstance(wire, codec.MessageWire)
+            assert isinstance(wire, codec.MessageType)
             self._definitions[label.type] = b"," + _DEFINITION + written({**wire.message.source}) + b"}"
         return asked[:-1] + self._definitions[label.type]
 

@@ -75,7 +75,7 @@ def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
     Code that writes requests need not write every one of them: `unsupported` to one message says nothing of others.
     """
     if isinstance(outcome, Unsupported):
-        if isinstance(case.wire, codec.MessageWire) and case.op in WRITING_OPS:
+        if isinstance(case.wire, codec.MessageType) and case.op in WRITING_OPS:
             return Verdict(VerdictKind.PASS)
         return Verdict(
             VerdictKind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})"
@@ -89,7 +89,7 @@ def newest_magic(description: Description) -> int:
     return max((description.magics or set(MAGICS)) & set(MAGICS), default=MAGICS[-1])
 
 
-def probe_case(op: str, wire: codec.Wire, magic: int = 2) -> Case | None:
+def probe_case(op: str, wire: codec.WireType, magic: int = 2) -> Case | None:
     """A case about a plain value of a type; None for a type without one, and for an operation that is not probed.
 
     What can be in several formats is in that of this magic, or the next older one that it can be in.
@@ -117,12 +117,12 @@ def probe_case(op: str, wire: codec.Wire, magic: int = 2) -> Case | None:
     return _probe(f"probe/{name}:{op}", op, wire, question, data)
 
 
-def decode_probe(wire: codec.Wire, data: bytes) -> Case:
+def decode_probe(wire: codec.WireType, data: bytes) -> Case:
     """A case about sound bytes of a type, which are to be decoded."""
     return _reading(wire, data, codec.decode(wire, data).value)
 
 
-def _reading(wire: codec.Wire, data: bytes, value: Value) -> Case:
+def _reading(wire: codec.WireType, data: bytes, value: Value) -> Case:
     question = RequestWithExpectation({"hex": data.hex()}, ExpectValue(value, None))
     return _probe(f"probe/{wire.name}:decode", "decode", wire, question, data)
 
@@ -132,7 +132,7 @@ def log_probe(op: str, question: RequestWithExpectation, data: bytes) -> Case:
     return _probe(f"probe/{op}", op, codec.wire("LOG"), question, data)
 
 
-def _probe(identity: str, op: str, wire: codec.Wire, question: RequestWithExpectation, data: bytes) -> Case:
+def _probe(identity: str, op: str, wire: codec.WireType, question: RequestWithExpectation, data: bytes) -> Case:
     known = cast("Op", op)
     request = request_of(known, wire, question.parts)
     return Case(identity, known, wire, GENERAL, "must", request, question.expect, data, kind=CaseOrigin.PROBE)
@@ -174,7 +174,7 @@ _CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check"
 _ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
 
 
-def _plain_value(wire: codec.Wire) -> Value:
+def _plain_value(wire: codec.WireType) -> Value:
     record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
     batch = {
         **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isTransactional": False},
@@ -184,7 +184,7 @@ def _plain_value(wire: codec.Wire) -> Value:
     message = {"offset": 0, "timestamp": 1000, "key": b"k", "value": b"v"}
     plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
     plain["MESSAGE_SET"] = (message,)
-    if wire.name in plain or isinstance(wire, codec.MessageWire):
+    if wire.name in plain or isinstance(wire, codec.MessageType):
         return plain.get(wire.name, {})
     edges = wire.edges
     return next((edge for edge in edges if type(edge) is int and edge == 1), edges[0])

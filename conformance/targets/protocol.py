@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from conformance.cases.model import ERRORS, Accepted, Answer, Case, NoAnswer, Outcome, Rejected, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
 from conformance.cases.packed_cases import SerializedCase, written
-from conformance.codec.message_spec import LAST, Versions
+from conformance.codec.message_spec import LAST, VersionRange
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
 from conformance.process.errors import Breakdown
@@ -171,7 +171,7 @@ class Description(Struct, frozen=True):
     """The operations on whole logs that it can do."""
     codecs: frozenset[str] | None = None
     magics: frozenset[int] | None = None
-    messages: dict[str, Versions] | None = None
+    messages: dict[str, VersionRange] | None = None
     """The messages that it has, with their versions; None for a codec that takes any definition."""
     surrogates: bool = False
     """Whether its reader of JSON takes a lone surrogate, which is escaped, in a string to be encoded."""
@@ -282,7 +282,7 @@ def description(answer: Answer) -> Description:
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5})|(\+))?\Z")
 
 
-def _messages(given: object) -> dict[str, Versions]:
+def _messages(given: object) -> dict[str, VersionRange]:
     """Message names with the versions that a target has of them."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: messages is an object of names and versions")
@@ -291,7 +291,7 @@ def _messages(given: object) -> dict[str, Versions]:
         match = _RANGE.match(versions) if isinstance(versions, str) else None
         if match is None:
             raise ProtocolError(f"describe: messages.{name}: versions such as 0-3, not {versions!r:.40}")
-        claimed[name] = Versions(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
+        claimed[name] = VersionRange(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
     return claimed
 
 

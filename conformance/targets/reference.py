@@ -13,7 +13,7 @@ from conformance import __version__, codec
 from conformance.cases.model import Answer, Case, Outcome, Request
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.reference_answers import NOT_ENCODED, error_class
-from conformance.codec import BUILT_IN, Types
+from conformance.codec import BUILT_IN, TypeRegistry
 from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
@@ -21,7 +21,7 @@ from conformance.codec.message_spec import type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import parse_definition, shipped_types
 from conformance.files.bounded_json import read_json
-from conformance.semantics.format_conversion import Unconvertible
+from conformance.semantics.format_conversion import NotConvertible
 from conformance.targets.protocol import PROTOCOL, Description, description, outcome
 
 
@@ -43,7 +43,7 @@ def describe() -> Answer:
     }
 
 
-def answer(request: Request, types: codec.Types | None = None) -> Answer:
+def answer(request: Request, types: codec.TypeRegistry | None = None) -> Answer:
     """The answer to a request, without its id. Never raises, whatever the request holds.
 
     A request about a message brings its definition, unless the message is one of `types` [the shipped ones].
@@ -62,12 +62,12 @@ def answer(request: Request, types: codec.Types | None = None) -> Answer:
         return {"unsupported": str(error)}
     except (codec.Unencodable, NotationError) as error:
         return {"ok": False, "error": "invalid-value", "message": str(error)}
-    except Unconvertible as error:
+    except NotConvertible as error:
         return {"ok": False, "error": error_class(error.violation), "message": str(error)}
     return answered
 
 
-def _type(request: Request, types: codec.Types) -> codec.Wire:
+def _type(request: Request, types: codec.TypeRegistry) -> codec.WireType:
     name = request.get("type")
     if not isinstance(name, str):
         raise codec.UnknownType("a request names a type")
@@ -82,7 +82,7 @@ def _type(request: Request, types: codec.Types) -> codec.Wire:
 
 
 @lru_cache(maxsize=1 << 12)
-def _with_definition(types: codec.Types, definition: str) -> codec.Types:
+def _with_definition(types: codec.TypeRegistry, definition: str) -> codec.TypeRegistry:
     """The types with the message of a definition that came with a request."""
     message, findings = parse_definition(json.loads(definition))
     if message is None:
@@ -93,9 +93,9 @@ def _with_definition(types: codec.Types, definition: str) -> codec.Types:
         raise NotationError(f"definition: {error}") from None
 
 
-def _check_fields(wire: codec.Wire, request: Request) -> None:
+def _check_fields(wire: codec.WireType, request: Request) -> None:
     """Raise NotationError for a field that the message does not have: it would be passed over in silence."""
-    unknown = unknown_fields(wire.notation, request.get("value")) if isinstance(wire, codec.MessageWire) else []
+    unknown = unknown_fields(wire.notation, request.get("value")) if isinstance(wire, codec.MessageType) else []
     if unknown:
         raise NotationError(f"{unknown[0]} is not a field of the message")
 
@@ -123,7 +123,7 @@ class ReferenceTarget:
         """Nothing runs."""
 
 
-def serve_reference(source: BinaryIO, sink: BinaryIO, types: Types = BUILT_IN) -> None:
+def serve_reference(source: BinaryIO, sink: BinaryIO, types: TypeRegistry = BUILT_IN) -> None:
     """Answer every line of `source` on `sink` with the reference codec, which knows `types`, until the input ends."""
     serve(iter(source.readline, b""), sink, lambda request: answer(request, types))
 

@@ -15,7 +15,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.primitives import INT16, INT32, INT64, VARINT, VARLONG
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES, build
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 from conformance.strategies.hypothesis.building import (
     LONGEST,
     SMALL,
@@ -70,7 +70,7 @@ def records() -> SearchStrategy[Values]:
 @cache
 def _choices() -> SearchStrategy[Values]:
     """What an application decides of a record: small contents, and a time."""
-    row = {field.name: field.wire for field in RECORD_LAYOUT.fields if type(field.wire) is Wire}
+    row = {field.name: field.wire for field in RECORD_LAYOUT.fields if type(field.wire) is WireType}
     return st.fixed_dictionaries(
         {
             "timestamp": _from(-1, "baseTimestamp"),
@@ -90,7 +90,7 @@ def control_records() -> SearchStrategy[Values]:
 
 # --- batches ------------------------------------------------------------------------------------------
 
-_BATCH = {field.name: field.wire for field in BATCH_LAYOUT.fields if type(field.wire) is Wire}
+_BATCH = {field.name: field.wire for field in BATCH_LAYOUT.fields if type(field.wire) is WireType}
 PRODUCER = ("producerId", "producerEpoch", "baseSequence")
 
 

@@ -20,7 +20,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.layout import Layout
 from conformance.codec.primitives import INT16, PRIMITIVES
-from conformance.codec.wire_type import Wire
+from conformance.codec.wire_type import WireType
 
 T = TypeVar("T")
 Sizes = tuple[int, int | None]
@@ -100,9 +100,9 @@ def strategy_given(argument: str, given: object) -> SearchStrategy[Any]:
     return given
 
 
-def row_given(type_: object) -> Wire:
+def row_given(type_: object) -> WireType:
     """The type that is given, or the built-in one of a name. Raises TypeError, or UnknownType."""
-    if not isinstance(type_, (str, Wire)):
+    if not isinstance(type_, (str, WireType)):
         raise TypeError(f"a type, or the name of one, is expected, not {type_!r}")
     return wire(type_)
 
@@ -117,13 +117,13 @@ def codec_given(codec: str | None) -> str | None:
 # --- from rows to plain strategies --------------------------------------------------------------------
 
 
-def integers(row: Wire, low: int | None = None, high: int | None = None) -> SearchStrategy[int]:
+def integers(row: WireType, low: int | None = None, high: int | None = None) -> SearchStrategy[int]:
     """Numbers of a row between bounds, its edges among them."""
     return _between(row, *_range(low, high, min(row.edges), max(row.edges)))
 
 
 @lru_cache(maxsize=512)
-def _between(row: Wire, low: int, high: int) -> SearchStrategy[int]:
+def _between(row: WireType, low: int, high: int) -> SearchStrategy[int]:
     edges = {edge for edge in row.edges if low <= edge <= high} | {low, high}
     return st.integers(low, high) | st.sampled_from(sorted(edges, key=abs))
 
@@ -149,7 +149,7 @@ LONGEST = 1 << 15
 
 
 @cache
-def limit_of(row: Wire) -> int | None:
+def limit_of(row: WireType) -> int | None:
     """The largest size that a row can write, if it is small enough for a test to reach it."""
     most = max(INT16.edges)
     try:
@@ -160,13 +160,13 @@ def limit_of(row: Wire) -> int | None:
 
 
 @cache
-def _edge_sizes(row: Wire) -> tuple[int, ...]:
+def _edge_sizes(row: WireType) -> tuple[int, ...]:
     limit = limit_of(row)
     steps = steps_of(lambda size: row.encode(_zeros(row, size)), LONGEST)
     return steps if limit is None else (*steps, limit)
 
 
-def _zeros(row: Wire, size: int) -> Any:
+def _zeros(row: WireType, size: int) -> Any:
     return "0" * size if row.notation is n.TEXT else bytes(size)
 
 
@@ -217,7 +217,7 @@ def _octets(raw: bytes, fill: int) -> bytes:
     return raw if len(raw) >= fill else ((raw or b"\0") * fill)[:fill]
 
 
-def contents_of(row: Wire, sizes: Sizes, *, nul: bool = True) -> SearchStrategy[Any]:
+def contents_of(row: WireType, sizes: Sizes, *, nul: bool = True) -> SearchStrategy[Any]:
     """Text or bytes of a row, never null; sizes are in bytes, and often those at which the length takes more bytes."""
     fills = _fills(sizes, _edge_sizes(row))
     if row.notation is n.TEXT:
@@ -245,7 +245,7 @@ SMALL = 128
 """Bytes of the longest content inside records of a batch."""
 
 
-def plain_values(row: Wire, *, longest: int = LONGEST, nul: bool = True) -> SearchStrategy[Any]:
+def plain_values(row: WireType, *, longest: int = LONGEST, nul: bool = True) -> SearchStrategy[Any]:
     """Any value of a row of numbers or of sized contents (with a limit in bytes), null included where the row has it.
 
     Of another row, one of its edges.
@@ -264,7 +264,7 @@ def fields_of(layout: Layout, *, longest: int = LONGEST, nul: bool = True, **giv
     for field in layout.fields:
         if field.name in given:
             rows[field.name] = given[field.name]
-        elif field.derive is None and isinstance(field.wire, Wire):
+        elif field.derive is None and isinstance(field.wire, WireType):
             rows[field.name] = plain_values(field.wire, longest=longest, nul=nul)
     return st.fixed_dictionaries(rows)
 

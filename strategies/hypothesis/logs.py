@@ -16,7 +16,7 @@ from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import LOG, first_offset, last_offset
 from conformance.codec.primitives import INT32, INT64
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED, Aborted, view
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED, AbortedTransaction, view
 from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.hypothesis.batches import GAP, markers, moved, small_batches, written
 from conformance.strategies.hypothesis.building import SMALL, Sizes, integers, named, sizes_given, strategy_of, whole
@@ -176,7 +176,7 @@ class _History:
         self.draw, self.end = draw, start
         self.batches: list[Values] = []
         self.open: dict[int, int] = {}
-        self.aborted: list[tuple[Aborted, int]] = []
+        self.aborted: list[tuple[AbortedTransaction, int]] = []
         self._sequences: dict[int, int] = {}
 
     def _append(self, batch: Values) -> None:
@@ -202,7 +202,7 @@ class _History:
         self._append({**batch, "producerId": producer, "producerEpoch": 0, "records": (record,)})
         first = self.open.pop(producer)
         if not commits:
-            self.aborted.append((Aborted(producer, first), self.end))
+            self.aborted.append((AbortedTransaction(producer, first), self.end))
 
 
 @st.composite
@@ -218,7 +218,7 @@ def _histories(draw: DrawFn, sizes: Sizes) -> _History:
     return log
 
 
-def _listed(aborted: Collection[Aborted]) -> tuple[Values, ...]:
+def _listed(aborted: Collection[AbortedTransaction]) -> tuple[Values, ...]:
     return tuple({"producerId": one.producer_id, "firstOffset": one.first_offset} for one in aborted)
 
 

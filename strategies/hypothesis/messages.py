@@ -11,7 +11,7 @@ from conformance.codec import TYPES, Unencodable
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_layout import wire_of
-from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, Member, Message, default_of
+from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, FieldSpec, MessageSpec, default_of
 from conformance.strategies.hypothesis.building import FOR_TYPE, SMALL, contents_of, named, steps_of, tuples
 from conformance.strategies.hypothesis.primitives import tagged_fields
 from conformance.strategies.seeded.messages import writable
@@ -21,7 +21,7 @@ _MOST = 3
 _EDGE_COUNTS = steps_of(lambda count: TYPES["UNSIGNED_VARINT"].encode(count + 1) + bytes(count), SMALL)
 
 
-def from_message(message: Message, version: int, *, unknown_tags: bool = False) -> SearchStrategy[Values]:
+def from_message(message: MessageSpec, version: int, *, unknown_tags: bool = False) -> SearchStrategy[Values]:
     """Values of a message in a version: every field that it has, edges, nulls and defaults among them.
 
     With `unknown_tags`, values of a flexible version also have tagged fields that the definition does not know, after
@@ -36,7 +36,7 @@ def from_message(message: Message, version: int, *, unknown_tags: bool = False) 
     return named("from_message", plain, _Shown(message), version, unknown_tags=unknown_tags or None)
 
 
-def version_skews(message: Message, version: int) -> SearchStrategy[tuple[Values, Values | None]]:
+def version_skews(message: MessageSpec, version: int) -> SearchStrategy[tuple[Values, Values | None]]:
     """Pairs: a value with the fields of any version, and what a reader has of it after it was written in this one.
 
     A writer drops fields that this version lacks if they are ignorable or at their default, and a reader has them at
@@ -53,7 +53,7 @@ def version_skews(message: Message, version: int) -> SearchStrategy[tuple[Values
 
 
 def _given(message: object, version: object) -> None:
-    if not isinstance(message, Message):
+    if not isinstance(message, MessageSpec):
         raise TypeError(f"message must be a definition (conformance.definitions), not {message!r}")
     if isinstance(version, bool) or not isinstance(version, int):
         raise TypeError(f"version must be an int, not {version!r}")
@@ -64,14 +64,14 @@ def _given(message: object, version: object) -> None:
 class _Shown:
     """A message as the argument of a call that is shown."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: MessageSpec) -> None:
         self._name = message.name
 
     def __repr__(self) -> str:
         return self._name
 
 
-def _arrived(message: Message, version: int, value: Values) -> Values | None:
+def _arrived(message: MessageSpec, version: int, value: Values) -> Values | None:
     wire = wire_of(message, version)
     try:
         data = wire.encode(value)
@@ -87,7 +87,7 @@ def _with_tags(value: Values, fields: tuple[Values, ...], first: int) -> Values:
     return {**value, UNKNOWN: tags} if tags else value
 
 
-def _structure(message: Message, version: int, name: str) -> SearchStrategy[Values]:
+def _structure(message: MessageSpec, version: int, name: str) -> SearchStrategy[Values]:
     rows = {
         member.name: _member(message, version, member)
         for member in message.structures[name]
@@ -96,7 +96,7 @@ def _structure(message: Message, version: int, name: str) -> SearchStrategy[Valu
     return st.fixed_dictionaries(rows)
 
 
-def _member(message: Message, version: int, member: Member) -> SearchStrategy[Any]:
+def _member(message: MessageSpec, version: int, member: FieldSpec) -> SearchStrategy[Any]:
     one = _one(message, version, member)
     if member.is_array:
         flat = member.type in FIXED
@@ -107,7 +107,7 @@ def _member(message: Message, version: int, member: Member) -> SearchStrategy[An
     return st.just(default_of(message, member)) | one if version in member.tagged else one
 
 
-def _one(message: Message, version: int, member: Member) -> SearchStrategy[Any]:
+def _one(message: MessageSpec, version: int, member: FieldSpec) -> SearchStrategy[Any]:
     """A field, or an element of an array."""
     if member.type in FIXED:
         return FOR_TYPE[FIXED[member.type]]()

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from conformance.codec import MessageWire, Wire, wire
+from conformance.codec import MessageType, WireType, wire
 from conformance.codec import json_notation as n
 from conformance.strategies.hypothesis.batches import (
     control_batches,
@@ -107,14 +107,14 @@ __all__ = [
 # --- any type -----------------------------------------------------------------------------------------
 
 
-def from_type(type_: Wire | str) -> SearchStrategy[Any]:
+def from_type(type_: WireType | str) -> SearchStrategy[Any]:
     """The strategy of a type, given itself or by its name (`ARRAY<INT32>`); the repr of the strategy shows it.
 
     Arrays of anything but numbers and sized contents are kept short. A message in a version is a type of
     `codec.Types(…)`. Raises UnknownType, a ValueError.
     """
     row = row_given(type_)
-    if isinstance(row, MessageWire):
+    if isinstance(row, MessageType):
         return from_message(row.message, row.version)
     name = row.name
     form, _, rest = name.partition("<")
@@ -124,7 +124,7 @@ def from_type(type_: Wire | str) -> SearchStrategy[Any]:
     return FOR_TYPE[form](from_type(rest[:-1]), max_size=None if flat else 8)
 
 
-def encoded(type_: Wire | str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
+def encoded(type_: WireType | str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
     """Pairs of a value of a type (or from a strategy for it) and its bytes, gaps kept. Shrinks as the values do."""
     row, given = row_given(type_), from_type(type_) if values is None else strategy_given("values", values)
     return named("encoded", given.map(lambda value: (value, row.encode(value))), row.name, values=values)
@@ -150,14 +150,14 @@ class _HypothesisChoices(Choices):
 
 
 @st.composite
-def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], row: Wire) -> bytes:
+def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], row: WireType) -> bytes:
     data, choices = draw(pairs)[1], _HypothesisChoices(draw)
     for _ in range(draw(st.integers(1, 2))):
         data = mutate(row, data, choices)[0]
     return data
 
 
-def hostile(type_: Wire | str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
+def hostile(type_: WireType | str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
     """Bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
 
     They have overlong varints, wrong lengths and counts, nulls that the type lacks, cut or doubled parts, flipped bits;

@@ -16,7 +16,7 @@ from conformance.catalog.case_builder import decode_case, encode_case, log_case
 from conformance.catalog.catalog import Catalog
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
-from conformance.codec.message_spec import Message, type_name
+from conformance.codec.message_spec import MessageSpec, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import large_values
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
@@ -50,7 +50,7 @@ _OF_RARE = 10
 """Large values are slow: at so many indexes there is one."""
 
 
-def message_types(messages: Iterable[Message], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
+def message_types(messages: Iterable[MessageSpec], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
     """Every message in every version it has, as types; with `has`, only those that it names."""
     return [
         type_name(message.name, version)
@@ -119,7 +119,7 @@ def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog)
 def _share(name: str, count: int, catalog: Catalog) -> int:
     """How many of `count` cases are made under a name."""
     wire = catalog.types.wire(name) if name.startswith("MESSAGE<") else None
-    if not isinstance(wire, codec.MessageWire):
+    if not isinstance(wire, codec.MessageType):
         return count
     versions = len(list(wire.message.valid)) if wire.message.is_shipped else 1
     return -(-count // (_OF_MESSAGES * versions))
@@ -217,7 +217,7 @@ def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog
         yield replace(encode_case(identity, wire, asked, catalog), data=data)
 
 
-def _encode_cases(identity: str, wire: codec.Wire, value: Any, catalog: Catalog) -> Iterator[Case]:
+def _encode_cases(identity: str, wire: codec.WireType, value: Any, catalog: Catalog) -> Iterator[Case]:
     """The encode case of a value; none for a batch that a request cannot describe."""
     if wire.name == "RECORD_BATCH":
         if not value["records"] or value["timestampType"] or value["lastOffsetDelta"] != len(value["records"]) - 1:

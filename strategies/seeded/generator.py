@@ -44,17 +44,17 @@ def choices_of(name: str, seed: int, index: int) -> Choices:
     return Choices(f"gen/{SEEDED_AS}/{name}/{seed}/{index}")
 
 
-def value(type_: codec.Wire | str, choices: Choices) -> Any:
+def value(type_: codec.WireType | str, choices: Choices) -> Any:
     """A wire value of any type that has an encoding. Raises codec.UnknownType."""
     wire = codec.wire(type_)
-    if isinstance(wire, codec.MessageWire):
+    if isinstance(wire, codec.MessageType):
         drawn = draw_message(wire.message, wire.version, choices, value)
         return with_unknown_tags(drawn, wire.message, wire.version, choices) if choices.chance(10) else drawn
     return _drawer(wire)(choices)
 
 
 @cache
-def _drawer(wire: codec.Wire) -> Callable[[Choices], object]:
+def _drawer(wire: codec.WireType) -> Callable[[Choices], object]:
     """What draws a value of a type that is not a message."""
     if wire.name in _SPECIAL:
         return _SPECIAL[wire.name]
@@ -71,7 +71,7 @@ class Generated(Struct, frozen=True):
     data: bytes
 
 
-def generate(type_: codec.Wire | str, choices: Choices) -> Generated:
+def generate(type_: codec.WireType | str, choices: Choices) -> Generated:
     """A value of a type, and the bytes it has on the wire."""
     wire = codec.wire(type_)
     drawn, name = value(wire, choices), wire.name
@@ -97,13 +97,13 @@ def batch_bytes(batch: Values) -> bytes:
     return encoded(PACKED_BATCH, {**batch, "payload": payload})
 
 
-def unencodable(type_: codec.Wire | str, choices: Choices) -> object:
+def unencodable(type_: codec.WireType | str, choices: Choices) -> object:
     """A value, in notation, that a type cannot encode and that lies close to its range; Ellipsis where we know none.
 
     Raises codec.UnknownType.
     """
     wire = codec.wire(type_)
-    if isinstance(wire, codec.MessageWire):
+    if isinstance(wire, codec.MessageType):
         return unencodable_message(wire.message, wire.version, choices)
     form, _, element = wire.name.partition("<")
     if element:
@@ -123,12 +123,12 @@ def unencodable(type_: codec.Wire | str, choices: Choices) -> object:
     return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
 
 
-def value_of_another_version(type_: codec.Wire | str, choices: Choices) -> object:
+def value_of_another_version(type_: codec.WireType | str, choices: Choices) -> object:
     """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
     wire = codec.wire(type_)
     return (
         message_of_another_version(wire.message, wire.version, choices, value)
-        if isinstance(wire, codec.MessageWire)
+        if isinstance(wire, codec.MessageType)
         else ...
     )
 
@@ -147,7 +147,7 @@ def _disordered(choices: Choices) -> tuple[Values, ...]:
 Draw = Callable[[Choices], object]
 
 
-def _number(wire: codec.Wire) -> Callable[[Choices], int]:
+def _number(wire: codec.WireType) -> Callable[[Choices], int]:
     edges = [edge for edge in wire.edges if type(edge) is int]
     low, high = min(edges), max(edges)
     widths = range(1, high.bit_length() + 1)
@@ -161,20 +161,20 @@ def _number(wire: codec.Wire) -> Callable[[Choices], int]:
     return draw
 
 
-def _edge(wire: codec.Wire) -> Draw:
+def _edge(wire: codec.WireType) -> Draw:
     """One of the edges of a row: for a notation that no function here draws, no other values are known."""
     return lambda choices: choices.pick(wire.edges)
 
 
-def _bits(wire: codec.Wire) -> Draw:
+def _bits(wire: codec.WireType) -> Draw:
     return lambda choices: choices.pick(wire.edges) if choices.chance(40) else int.from_bytes(choices.octets(8), "big")
 
 
-def _text(wire: codec.Wire) -> Draw:
+def _text(wire: codec.WireType) -> Draw:
     return _or_null(wire, text)
 
 
-def _or_null(wire: codec.Wire, draw: Draw) -> Draw:
+def _or_null(wire: codec.WireType, draw: Draw) -> Draw:
     """Null now and then, of a type that has it."""
     return (lambda choices: None if choices.chance(20) else draw(choices)) if None in wire.edges else draw
 
@@ -185,15 +185,15 @@ def text(choices: Choices) -> str:
     return choices.text(letters, choices.pick(_LENGTHS))
 
 
-def _octets(wire: codec.Wire) -> Draw:
+def _octets(wire: codec.WireType) -> Draw:
     return _or_null(wire, lambda choices: choices.octets(choices.pick(_LENGTHS)))
 
 
-def _uuid(wire: codec.Wire) -> Draw:
+def _uuid(wire: codec.WireType) -> Draw:
     return lambda choices: choices.pick(wire.edges) if choices.chance(20) else choices.octets(16)
 
 
-_BY_NOTATION: dict[str, Callable[[codec.Wire], Draw]] = {
+_BY_NOTATION: dict[str, Callable[[codec.WireType], Draw]] = {
     n.NUMBER.describes: _number,
     n.DECIMAL.describes: _number,
     n.FLOAT_BITS.describes: _bits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.codec.json_notation import is_nan
-from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, Member, Message, default_of
+from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, FieldSpec, MessageSpec, default_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ _UNSUPPORTED_VERSION = 35
 _CANONICAL_NAN = 0x7FF8_0000_0000_0000
 
 
-def draw_message(message: Message, version: int, choices: Choices, scalar: Scalar) -> Values:
+def draw_message(message: MessageSpec, version: int, choices: Choices, scalar: Scalar) -> Values:
     """A wire value of a message in a version; `scalar` draws a value of a primitive type."""
     drawn = _Drawer(message, version, choices, scalar).structure(message.name, depth=0)
     if message.name == "ApiVersionsResponse" and version > 0 and drawn["ErrorCode"] == _UNSUPPORTED_VERSION:
@@ -36,7 +36,7 @@ def draw_message(message: Message, version: int, choices: Choices, scalar: Scala
 class _Drawer:
     """Draws the fields of one message in one version."""
 
-    def __init__(self, message: Message, version: int, choices: Choices, scalar: Scalar) -> None:
+    def __init__(self, message: MessageSpec, version: int, choices: Choices, scalar: Scalar) -> None:
         self._message, self._version, self._dice, self._scalar = message, version, choices, scalar
 
     def structure(self, name: str, depth: int) -> Values:
@@ -52,7 +52,7 @@ class _Drawer:
                 values[member.name] = self._member(member, depth)
         return values
 
-    def _member(self, member: Member, depth: int) -> object:
+    def _member(self, member: FieldSpec, depth: int) -> object:
         # The zero UUID stands for the absent one, so null is not a value of its own.
         nullable = self._version in member.nullable and (member.type != "uuid" or member.is_array)
         if nullable and self._dice.chance(20):
@@ -65,7 +65,7 @@ class _Drawer:
             count = self._dice.pick(_MANY)
         return tuple(self._one(member, depth) for _ in range(count))
 
-    def _one(self, member: Member, depth: int) -> object:
+    def _one(self, member: FieldSpec, depth: int) -> object:
         if member.type in FIXED:
             drawn = self._scalar(FIXED[member.type], self._dice)
             # A NaN has one encoding that is due, whatever its payload was.
@@ -75,7 +75,7 @@ class _Drawer:
         return self.structure(member.type, depth + 1)
 
 
-def with_unknown_tags(value: Values, message: Message, version: int, choices: Choices) -> Values:
+def with_unknown_tags(value: Values, message: MessageSpec, version: int, choices: Choices) -> Values:
     """The value with tagged fields that the definition does not know, where the version has such sections."""
     if version not in message.flexible:
         return value
@@ -85,7 +85,7 @@ def with_unknown_tags(value: Values, message: Message, version: int, choices: Ch
     return {**value, UNKNOWN: tuple({"tag": tag, "data": choices.octets(choices.pick((0, 1, 5, 127)))} for tag in tags)}
 
 
-def message_of_another_version(message: Message, version: int, choices: Choices, scalar: Scalar) -> object:
+def message_of_another_version(message: MessageSpec, version: int, choices: Choices, scalar: Scalar) -> object:
     """A value of another version of a message, near or far, to be written in this one.
 
     A writer drops or refuses the fields that this version lacks, and writes fields that the other version lacks at
@@ -99,7 +99,7 @@ def message_of_another_version(message: Message, version: int, choices: Choices,
     return completed(message, version, writable(message, version, drawn) if choices.chance(70) else drawn)
 
 
-def completed(message: Message, version: int, value: Values, name: str = "") -> Values:
+def completed(message: MessageSpec, version: int, value: Values, name: str = "") -> Values:
     """The value of a structure with all fields of the version but tagged ones: a library may have other defaults."""
     whole = dict(value)
     for member in message.structures[name or message.name]:
@@ -115,7 +115,7 @@ def completed(message: Message, version: int, value: Values, name: str = "") -> 
     return whole
 
 
-def writable(message: Message, version: int, value: Values, name: str = "") -> Values:
+def writable(message: MessageSpec, version: int, value: Values, name: str = "") -> Values:
     """The value of a structure; fields that the version lacks and that no writer may drop are at their default."""
     written: Values = {}
     for member in message.structures[name or message.name]:
@@ -133,7 +133,7 @@ def writable(message: Message, version: int, value: Values, name: str = "") -> V
     return written
 
 
-def unencodable_message(message: Message, version: int, choices: Choices) -> object:
+def unencodable_message(message: MessageSpec, version: int, choices: Choices) -> object:
     """A value of a message that this version cannot write; Ellipsis where the definition allows none.
 
     Either a field that cannot be null is null, or a field is set that the version lacks and no writer may drop.

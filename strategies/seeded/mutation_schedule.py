@@ -26,10 +26,10 @@ _SAMPLES, _OF_MESSAGES = 24, 3
 
 
 @lru_cache(maxsize=1 << 12)
-def places(wire: codec.Wire) -> dict[tuple[Place, str], bytes]:
+def places(wire: codec.WireType) -> dict[tuple[Place, str], bytes]:
     """Every field of a type with every mutation that it can have, and bytes that have the field."""
     found: dict[tuple[Place, str], bytes] = {}
-    for index in range(_OF_MESSAGES if isinstance(wire, codec.MessageWire) else _SAMPLES):
+    for index in range(_OF_MESSAGES if isinstance(wire, codec.MessageType) else _SAMPLES):
         subject = _laid_out(wire, index)
         for row, mutation in MUTATIONS.items():
             for span in mutation.where(subject):
@@ -38,13 +38,13 @@ def places(wire: codec.Wire) -> dict[tuple[Place, str], bytes]:
 
 
 @lru_cache(maxsize=64)
-def _laid_out(wire: codec.Wire, index: int) -> Subject:
+def _laid_out(wire: codec.WireType, index: int) -> Subject:
     """One of the values whose fields are looked at."""
     return lay_out(wire, generate(wire, Choices(f"places/{SEEDED_AS}/{wire.name}/{index}")).data)
 
 
 @lru_cache(maxsize=1 << 12)
-def in_order(wire: codec.Wire, seed: int) -> tuple[tuple[Place, str], ...]:
+def in_order(wire: codec.WireType, seed: int) -> tuple[tuple[Place, str], ...]:
     """The fields and mutations of a type in the order in which they come with a seed, until each field had each."""
     choices = Choices(f"order/{SEEDED_AS}/{wire.name}/{seed}")
     rows: dict[str, list[tuple[Place, str]]] = {}
@@ -62,7 +62,7 @@ def _inserted(items: list[T], item: T, choices: Choices) -> list[T]:
     return [*items[:at], item, *items[at:]]
 
 
-def due_at(wire: codec.Wire, number: int, seed: int) -> tuple[tuple[Place, str], ...]:
+def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[Place, str], ...]:
     """The field and mutation, or the two together, that are due at a number; none of a type without fields."""
     order = in_order(wire, seed)
     if not order:
@@ -80,7 +80,7 @@ class Damaged(NamedTuple):
     """The bytes before: those that were given, or another value's, which has the field that was due."""
 
 
-def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choices) -> Damaged:
+def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: Choices) -> Damaged:
     """The bytes of a value with the damage of a number; where it lacks the field, those of another that has it."""
     dues = due_at(wire, number, seed)
     if not dues:
@@ -95,7 +95,7 @@ def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choi
     return Damaged(both, STACKED, first.base)
 
 
-def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Choices) -> Damaged:
+def _damaged(wire: codec.WireType, data: bytes, due: tuple[Place, str], choices: Choices) -> Damaged:
     """The bytes, or those of a sample that has the field, with one mutation of one field."""
     place, row = due
     for one in (data, places(wire)[due]):

@@ -213,7 +213,7 @@ _INDEX = re.compile(r"\[\d+\]")
 _TRIES = 8
 
 
-def mutate(type_: codec.Wire | str, data: bytes, choices: Choices) -> tuple[bytes, str]:
+def mutate(type_: codec.WireType | str, data: bytes, choices: Choices) -> tuple[bytes, str]:
     """Damaged bytes and the name of the mutation; mutations that these bytes give no place for are passed over."""
     subject = lay_out(type_, data)
     for _ in range(_TRIES):

@@ -58,7 +58,7 @@ class Damage(Struct, frozen=True):
     seal: bool = True
 
 
-def lay_out(type_: codec.Wire | str, data: bytes) -> Subject:
+def lay_out(type_: codec.WireType | str, data: bytes) -> Subject:
     """The subject that some bytes are, as far as the reference reads them."""
     wire = codec.wire(type_)
     read = codec.decode(wire, data, trail=True)

@@ -53,7 +53,7 @@ class Budget:
 
 
 def shrink_bytes(
-    type_: codec.Wire | str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None
+    type_: codec.WireType | str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None
 ) -> bytes:
     """The smallest bytes found for which `shows` still holds."""
     return _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or Budget(), _weight_of_bytes)
@@ -126,7 +126,7 @@ def _from(place: int, best: T, candidates: Callable[[T], Iterator[T]]) -> Iterat
 # --- bytes --------------------------------------------------------------------------------------------
 
 
-def _smaller_bytes(type_: codec.Wire | str, data: bytes) -> Iterator[bytes]:
+def _smaller_bytes(type_: codec.WireType | str, data: bytes) -> Iterator[bytes]:
     """Smaller neighbours, the boldest first."""
     subject = lay_out(type_, data)
     pieces: list[Span | _Elements] = [*_lists(subject), *subject.pieces()]

@@ -51,7 +51,7 @@ def test_what_was_kept_equals_what_was_made(catalog):
 
 
 def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
-    own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageWire)]
+    own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageType)]
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
     catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, catalog_builder.Cases(own), ()))

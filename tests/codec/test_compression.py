@@ -232,7 +232,7 @@ def test_open_places_that_leave_all_records_leave_a_remark(number, payload):
 def test_open_places_that_apache_kafka_refuses_leave_any_outcome_open(number, payload):
     found = read(number, payload)
     assert not found.ok
-    assert [(mark.open, mark.openness is codec.Openness.ANY_VALUE) for mark in found.violations] == [(True, True)], (
+    assert [(mark.open, mark.openness is codec.Definedness.ANY_VALUE) for mark in found.violations] == [(True, True)], (
         found
     )
 

@@ -63,7 +63,7 @@ def open_refusal(data):
     read = decode(data)
     assert not read.ok
     assert read.violations[0].open
-    assert read.violations[0].openness is codec.Openness.ANY_VALUE
+    assert read.violations[0].openness is codec.Definedness.ANY_VALUE
     return read.violations[0].requirement
 
 
@@ -458,7 +458,7 @@ def test_a_wrapper_of_magic_1_that_does_not_fit_its_last_inner_offset_is_open_an
 
 def test_a_sum_beyond_64_bits_leaves_any_outcome_open_and_a_64_bit_offset():
     read = decode(wrapper(*inner(INT64_MAX, 0), offset=10))
-    assert any(mark.openness is codec.Openness.ANY_VALUE for mark in read.remarks)
+    assert any(mark.openness is codec.Definedness.ANY_VALUE for mark in read.remarks)
     for offsets in ((INT64_MAX, 0), (INT64_MAX, -5), (INT64_MAX, -INT64_MAX + 9)):
         for message in decode(wrapper(*inner(*offsets), offset=9)).value or ():
             assert -(1 << 63) <= message["offset"] <= INT64_MAX
@@ -467,7 +467,7 @@ def test_a_sum_beyond_64_bits_leaves_any_outcome_open_and_a_64_bit_offset():
 def test_a_wrapper_of_magic_1_at_offset_0_leaves_its_messages_as_they_are_and_any_outcome_open():
     read = decode(wrapper(*inner(0, 1, 2), offset=0))
     assert [message["offset"] for message in read.value] == [0, 1, 2]
-    assert [(mark.requirement, mark.openness is codec.Openness.ANY_VALUE) for mark in read.remarks] == [
+    assert [(mark.requirement, mark.openness is codec.Definedness.ANY_VALUE) for mark in read.remarks] == [
         ("message-set.v1-relative-offsets", True)
     ]
 
@@ -522,7 +522,7 @@ def test_open_wrappers(magic):
     assert open_refusal(wrapper(wrapper(*two, magic=magic), magic=magic)) == "recursive.wrapper-holds-set"
     assert "recursive.wrapper-holds-set" in remarks(wrapper(*inner(5, 6, magic=other), magic=magic))
     mixed = decode(wrapper(two[0], inner(0, 6, magic=other)[1], magic=magic))
-    assert any(mark.openness is codec.Openness.ANY_VALUE for mark in mixed.remarks)
+    assert any(mark.openness is codec.Definedness.ANY_VALUE for mark in mixed.remarks)
 
 
 @pytest.mark.parametrize("magic", MAGICS)

@@ -338,7 +338,7 @@ def test_ill_formed_utf8_leaves_any_outcome_open_and_is_never_written(name, text
     data = (bytes([len(raw) + 1]) if name.startswith("COMPACT") else len(raw).to_bytes(2, "big")) + raw
     read = decode(name, data)
     assert read.ok
-    assert [(mark.requirement, mark.openness is codec.Openness.ANY_VALUE) for mark in read.remarks] == [
+    assert [(mark.requirement, mark.openness is codec.Definedness.ANY_VALUE) for mark in read.remarks] == [
         ("utf8.invalid-implementation-defined", True)
     ]
     shown = codec.wire(name).notation.render(read.value)

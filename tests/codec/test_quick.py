@@ -9,8 +9,8 @@ from conformance.codec import dispatch
 from conformance.codec.compiled import readers, writers
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.layout import Layout
-from conformance.codec.length_prefixed import Counted
-from conformance.codec.message_layout import Structure
+from conformance.codec.length_prefixed import CountedShape
+from conformance.codec.message_layout import StructShape
 from conformance.strategies.seeded.cases import TYPES, message_types
 from conformance.strategies.seeded.generator import choices_of, generate, value, value_of_another_version
 from conformance.strategies.seeded.large_values import LARGE, SURROGATES
@@ -19,7 +19,7 @@ from conformance.strategies.seeded.mutations import mutate
 
 NAMES = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 BUILT_IN = [codec.wire(name) for name in NAMES]
-COMPOSED = [wire for wire in BUILT_IN if isinstance(wire.shape, (Counted, Layout))]
+COMPOSED = [wire for wire in BUILT_IN if isinstance(wire.shape, (CountedShape, Layout))]
 DAMAGED, DAMAGED_AT_LENGTH = 2_000, 100_000
 
 
@@ -198,5 +198,5 @@ def test_functions_are_made_of_a_message_once_it_is_used_often(messages, monkeyp
     monkeypatch.setattr(readers, "reader_of", lambda wire: made.append(wire) or wire.decode)
     for _ in range(5):
         codec.decode(messages[0], bytes(100))
-    assert isinstance(messages[0].shape, Structure)
+    assert isinstance(messages[0].shape, StructShape)
     assert made == [messages[0]] * 2

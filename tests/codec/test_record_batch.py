@@ -419,7 +419,7 @@ def test_offset_deltas_that_do_not_rise_are_open_and_kept(first, second):
 def test_sums_beyond_64_bits_leave_any_outcome_open(change, rule):
     read = decode(patched(**change))
     assert read.ok
-    assert rule in [mark.requirement for mark in read.remarks if mark.openness is codec.Openness.ANY_VALUE]
+    assert rule in [mark.requirement for mark in read.remarks if mark.openness is codec.Definedness.ANY_VALUE]
     for record in read.value["records"]:
         assert all(-(1 << 63) <= record[name] < 1 << 63 for name in ("offset", "timestamp"))
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.codec import json_notation as n
 from conformance.codec.compare import compare
-from conformance.codec.length_prefixed import Prefix, array
+from conformance.codec.length_prefixed import LengthPrefix, array
 from conformance.codec.primitives import INT32, VARINT
 
 ELEMENTS = {
@@ -66,7 +66,7 @@ def counting():
         return VARINT.encode(value)
 
     element = replace(VARINT, decode=decode, encode=encode, shape=None)
-    return array("ARRAY<VARINT>", Prefix(INT32), element, "array.layout"), seen, written
+    return array("ARRAY<VARINT>", LengthPrefix(INT32), element, "array.layout"), seen, written
 
 
 def test_equal_elements_one_after_another_are_read_and_written_once():

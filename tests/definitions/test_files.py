@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from conformance.codec.message_layout import wire_of
-from conformance.codec.message_spec import Versions, default_of
+from conformance.codec.message_spec import VersionRange, default_of
 from conformance.definitions import loader as definitions
 from conformance.definitions.loader import DefinitionError, parse_definition, parse_json, read_definitions, usable
 
@@ -36,7 +36,7 @@ def a(name, kind="int32", versions="0+", **more):
 )
 def test_a_range_of_versions_is_read(written, low, high):
     (member,) = parsed(a("A", versions=written)).members
-    assert member.versions == Versions(low, high)
+    assert member.versions == VersionRange(low, high)
 
 
 @pytest.mark.parametrize(

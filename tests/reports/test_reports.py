@@ -46,7 +46,7 @@ from conformance.reports.junit import render as as_junit
 from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.runner.results import Result, TargetRun
-from conformance.semantics.consumer_view import View
+from conformance.semantics.consumer_view import ConsumerView
 from conformance.targets.protocol import description
 
 PLAIN = bytes.fromhex(
@@ -392,7 +392,7 @@ CORRUPT = codec.Violation("crc.mismatch-corrupt", 17, "the checksum differs")
     ],
 )
 def test_a_part_that_is_missing_on_one_side_is_said_to_be_missing(damage, answer, path, expected, actual):
-    view = View(0, (), (), {}, damage=damage)
+    view = ConsumerView(0, (), (), {}, damage=damage)
     one = case(ExpectConsumerView(view, view), op="read", type="LOG", data=b"")
     shown = explain(replace(result(one, Accepted({"value": answer})), verdict=Verdict(VerdictKind.FAIL, path=path)))
     assert (shown.expected, shown.actual) == (expected, actual)

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.codec.message_spec import Versions
+from conformance.codec.message_spec import VersionRange
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.parser import parse_definition
 from conformance.runner.selection import Selection, claimed_messages, selected_cases
@@ -17,7 +17,7 @@ SHIPPED = shipped_types().messages
 
 def describing(**messages):
     """A target that has the messages in these versions."""
-    claimed = {name: Versions(*versions) for name, versions in messages.items()}
+    claimed = {name: VersionRange(*versions) for name, versions in messages.items()}
     return Description("", supports={"decode": frozenset(["MESSAGE"])}, messages=claimed)
 
 

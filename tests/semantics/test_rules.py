@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.semantics.consumer_view import READ_COMMITTED, Aborted, view
-from conformance.semantics.format_conversion import Unconvertible, convert, converted, flattened
+from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, view
+from conformance.semantics.format_conversion import NotConvertible, convert, converted, flattened
 from conformance.semantics.producer_state import ANY, judged, next_sequence
 
 
@@ -62,20 +62,21 @@ def test_what_follows_damage_is_not_looked_at():
 def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
     log = batch(0, [0, 2]) + batch(5)
     assert [
-        any(remark.openness is codec.Openness.ANY_VALUE for remark in view(log, fetch).remarks) for fetch in (2, 3, 5)
+        any(remark.openness is codec.Definedness.ANY_VALUE for remark in view(log, fetch).remarks)
+        for fetch in (2, 3, 5)
     ] == [False, True, True]
     assert view(batch(0), 50).remarks == view(batch(0) + batch(1)[:-1], 50).remarks == ()
 
 
 def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():
     for log in (batch(5) + batch(0), batch(0) + batch(0), message(3) + message(2)):
-        assert any(remark.openness is codec.Openness.ANY_VALUE for remark in view(log, 0).remarks)
+        assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in view(log, 0).remarks)
 
 
 @pytest.mark.parametrize("log", [batch((1 << 63) - 1), message((1 << 63) - 1)])
 def test_there_is_no_offset_after_the_largest(log):
     assert any(
-        remark.requirement == "offset.next-formula" and remark.openness is codec.Openness.ANY_VALUE
+        remark.requirement == "offset.next-formula" and remark.openness is codec.Definedness.ANY_VALUE
         for remark in view(log, 0).remarks
     )
 
@@ -83,9 +84,9 @@ def test_there_is_no_offset_after_the_largest(log):
 def test_a_checksum_that_is_not_looked_at_does_not_lead_into_records_that_are_not_shown():
     cut = bytearray(part(0))
     cut[-1] = 20  # more headers than there are bytes, behind a checksum that is wrong for it
-    for fetch, aborted in ((0, [Aborted(7, 0)]), (1, [])):
+    for fetch, aborted in ((0, [AbortedTransaction(7, 0)]), (1, [])):
         open_ends = [
-            any(remark.openness is codec.Openness.ANY_VALUE for remark in seen.remarks)
+            any(remark.openness is codec.Definedness.ANY_VALUE for remark in seen.remarks)
             for check in (False, True)
             for seen in [view(bytes(cut), fetch, isolation=READ_COMMITTED, aborted=aborted, check_crcs=check)]
             if seen.damage is not None
@@ -98,7 +99,7 @@ def test_a_checksum_that_is_not_looked_at_does_not_lead_into_records_that_are_no
 
 
 def committed(log, *aborted, fetch=0):
-    return view(log, fetch, isolation=READ_COMMITTED, aborted=[Aborted(*entry) for entry in aborted])
+    return view(log, fetch, isolation=READ_COMMITTED, aborted=[AbortedTransaction(*entry) for entry in aborted])
 
 
 MIXED = part(0) + part(2, 8) + marker(4, ABORT) + part(5) + marker(7, COMMIT, 8) + marker(8, COMMIT) + batch(9)
@@ -112,7 +113,7 @@ def test_an_aborted_transaction_ends_at_its_marker():
 
 
 def test_markers_are_hidden_whatever_the_isolation_and_nothing_else_is_without_a_list():
-    for seen in (view(MIXED, 0, aborted=[Aborted(7, 0)]), committed(MIXED)):
+    for seen in (view(MIXED, 0, aborted=[AbortedTransaction(7, 0)]), committed(MIXED)):
         assert offsets(seen) == [0, 1, 2, 3, 5, 6, 9]
         assert set(seen.hidden) == {4, 7, 8}
 
@@ -141,14 +142,14 @@ def test_a_batch_outside_transactions_is_seen():
     ids=["begins inside a batch", "COMMIT", "unknown type", "version 1", "no marker's key", "not transactional"],
 )
 def test_where_a_listed_transaction_hangs_on_an_open_place_any_outcome_will_do(log, aborted):
-    assert any(remark.openness is codec.Openness.ANY_VALUE for remark in committed(log, aborted).remarks)
-    assert not any(remark.openness is codec.Openness.ANY_VALUE for remark in view(log, 0).remarks)
+    assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in committed(log, aborted).remarks)
+    assert not any(remark.openness is codec.Definedness.ANY_VALUE for remark in view(log, 0).remarks)
 
 
 def test_a_strange_marker_of_nobody_listed_may_be_refused_and_changes_nothing():
     seen = committed(part(0) + marker(2, bytes((0, 0, 0, 9))) + part(3))
     assert offsets(seen) == [0, 1, 3, 4]
-    assert {remark.openness is codec.Openness.ANY_VALUE for remark in seen.remarks} == {False}
+    assert {remark.openness is codec.Definedness.ANY_VALUE for remark in seen.remarks} == {False}
 
 
 entries = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, 7, 8, -7, -8]), st.booleans()), max_size=12)
@@ -256,7 +257,7 @@ def test_there_is_no_conversion_of_zstandard_down_nor_renumbering_below_magic_2(
 
 
 def test_a_damaged_log_is_not_converted():
-    with pytest.raises(Unconvertible, match=r"batch\.length"):
+    with pytest.raises(NotConvertible, match=r"batch\.length"):
         convert(batch(0) + bytes(8) + b"\xff" * 8, 1)
     assert convert(batch(0) + batch(1)[:30], 1) == convert(batch(0), 1)
 

@@ -23,9 +23,9 @@ from conformance.cases.reference_answers import error_class
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, stored_magic
 from conformance.definitions.loader import shipped_types
-from conformance.definitions.request_frames import Garbled, request_named, response_frame
+from conformance.definitions.request_frames import MalformedFrame, request_named, response_frame
 from conformance.live_brokers.connection import request_names
-from conformance.semantics.format_conversion import Unconvertible, convert
+from conformance.semantics.format_conversion import NotConvertible, convert
 from conformance.semantics.partition_log import appended_bytes, compacted, marker
 from conformance.semantics.producer_state import answered
 from conformance.targets.protocol import ERRORS
@@ -67,7 +67,7 @@ def raised(data):
         return data, ERROR_CODES.get(error_class(read.violations[0]), 87)
     try:
         made = convert(data, 2, 0)
-    except (codec.Unencodable, Unconvertible):
+    except (codec.Unencodable, NotConvertible):
         return data, 87
     return made, 0 if isinstance(append_question({"hex": data}).expect, ExpectAppend) else 87
 
@@ -430,7 +430,7 @@ class ModelBroker:
             name = request_names()[key]
             low, high = self.ways.offered[name]
             return request_named(name, version, frame) if low <= version <= high else None
-        except (struct.error, KeyError, Garbled):
+        except (struct.error, KeyError, MalformedFrame):
             return None
 
     def _of_unreadable(self, frame):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from conformance.codec.compression_formats import Stream
+from conformance.codec.compression_formats import BoundedStream
 from conformance.codec.cursor import Cursor
 
 
@@ -34,7 +34,7 @@ class _Parts(list):
 
 @contextmanager
 def _counting_copies(monkeypatch) -> Iterator[None]:
-    begin, open_stream = Cursor.__init__, Stream.__init__
+    begin, open_stream = Cursor.__init__, BoundedStream.__init__
 
     def cursor(self, data, *given, **named):
         begin(self, data if isinstance(data, _Counted) else _Counted(data), *given, **named)
@@ -45,7 +45,7 @@ def _counting_copies(monkeypatch) -> Iterator[None]:
 
     with monkeypatch.context() as patch:
         patch.setattr(Cursor, "__init__", cursor)
-        patch.setattr(Stream, "__init__", stream)
+        patch.setattr(BoundedStream, "__init__", stream)
         yield
 
 

@@ -23,7 +23,7 @@ from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import UNKNOWN
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire
 from conformance.definitions.loader import parse_definition
-from conformance.semantics.consumer_view import Aborted, view
+from conformance.semantics.consumer_view import AbortedTransaction, view
 from conformance.strategies import (
     arrays,
     compact_arrays,
@@ -223,7 +223,7 @@ def test_transactions_are_read_back_as_they_are_and_those_listed_are_aborted_in_
 def test_what_is_to_be_seen_of_a_fetch_is_what_a_reader_of_the_whole_makes_of_it(isolation):
     def hold(fetch):
         data = codec.encode("LOG", fetch["log"])
-        aborted = [Aborted(entry["producerId"], entry["firstOffset"]) for entry in fetch["aborted"]]
+        aborted = [AbortedTransaction(entry["producerId"], entry["firstOffset"]) for entry in fetch["aborted"]]
         seen = view(data, fetch["fetchOffset"], isolation=isolation, aborted=aborted)
         assert (seen.damage, seen.remarks) == (None, ())
         assert (seen.records, seen.next_offset) == (fetch["records"], fetch["nextOffset"])

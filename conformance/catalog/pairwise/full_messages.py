@@ -15,7 +15,7 @@ from conformance.catalog.pairwise import builders
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import START_MS
 from conformance.catalog.pairwise.messages import both_ways, may_be_null, messages
-from conformance.codec.message_spec import Member, Message, default_of, type_name
+from conformance.codec.message_spec import FieldSpec, MessageSpec, default_of, type_name
 
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
 _EMPTY = "empty but for structures"
@@ -49,7 +49,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
     yield from both_ways(type_name(name, int(version)), value)
 
 
-def _ways(message: Message, version: int) -> tuple[str, ...]:
+def _ways(message: MessageSpec, version: int) -> tuple[str, ...]:
     """How the fields of a version can be filled, each way with other values."""
     values: dict[str, Value] = {}
     for way in _FIELDS:
@@ -64,7 +64,7 @@ def _ways(message: Message, version: int) -> tuple[str, ...]:
 class _FullMessageBuilder:
     """A value of a message in a version; the numbers in it are all different."""
 
-    def __init__(self, message: Message, version: int, fields: str) -> None:
+    def __init__(self, message: MessageSpec, version: int, fields: str) -> None:
         self._message, self._version, self._fields = message, version, fields
         self._numbers = count(1)
 
@@ -73,7 +73,7 @@ class _FullMessageBuilder:
         members = [member for member in self._message.structures[name] if self._version in member.versions]
         return {member.name: self._member(member) for member in members}
 
-    def _member(self, member: Member) -> Value:
+    def _member(self, member: FieldSpec) -> Value:
         is_null = self._fields == _NULL or (self._fields == _NULL_INSIDE and not member.is_array)
         if is_null and may_be_null(member, self._version):
             return None
@@ -89,7 +89,7 @@ class _FullMessageBuilder:
             return default_of(self._message, member)
         return self._one(member)
 
-    def _one(self, member: Member) -> Value:
+    def _one(self, member: FieldSpec) -> Value:
         number = next(self._numbers)
         match member.type:
             case "bool":

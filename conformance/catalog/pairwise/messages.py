@@ -13,7 +13,7 @@ from conformance.cases.model import Value
 from conformance.catalog.pairwise import builders
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
 from conformance.catalog.pairwise.builders import START_MS
-from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of, type_name
+from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, FieldSpec, MessageSpec, default_of, type_name
 from conformance.codec.primitives import PRIMITIVES
 from conformance.definitions.loader import shipped_types
 
@@ -32,7 +32,7 @@ _TEXTS = ("", "a", "x" * 127, "\u20ac" * 43)
 """Two of these have a compact length of two bytes."""
 
 
-def messages() -> dict[str, Message]:
+def messages() -> dict[str, MessageSpec]:
     """The messages that the suite ships, by name."""
     return {name: message for name, message in shipped_types().messages.items() if message.valid}
 
@@ -72,7 +72,7 @@ def both_ways(name: str, value: Value) -> Iterator[RowRequest]:
     yield RowRequest(":encode", "encode", name, {"value": wire.notation.render(value)})
 
 
-def may_be_null(member: Member, version: int) -> bool:
+def may_be_null(member: FieldSpec, version: int) -> bool:
     """Whether a field that a version has may be null in it; a UUID by itself has no null."""
     return version in member.nullable and (member.is_array or member.type != "uuid")
 
@@ -80,7 +80,7 @@ def may_be_null(member: Member, version: int) -> bool:
 class RotatingFieldValues:
     """Values of a message in a version whose fields have their shapes in turn."""
 
-    def __init__(self, message: Message, version: int) -> None:
+    def __init__(self, message: MessageSpec, version: int) -> None:
         self._message, self._version = message, version
 
     def structure(self, name: str, turn: int, depth: int = 0) -> dict[str, Value]:
@@ -88,7 +88,7 @@ class RotatingFieldValues:
         members = [member for member in self._message.structures[name] if self._version in member.versions]
         return {member.name: self._member(member, turn + at, depth) for at, member in enumerate(members)}
 
-    def _member(self, member: Member, turn: int, depth: int) -> Value:
+    def _member(self, member: FieldSpec, turn: int, depth: int) -> Value:
         """A field: null where it may be, or empty, one and many elements; a tagged structure also at its default."""
         shapes: list[Value] = []
         if may_be_null(member, self._version):
@@ -102,11 +102,11 @@ class RotatingFieldValues:
             shapes += self._several(member, turn, depth)
         return shapes[turn % len(shapes)]
 
-    def _one(self, member: Member, turn: int, depth: int) -> Value:
+    def _one(self, member: FieldSpec, turn: int, depth: int) -> Value:
         several = self._several(member, turn, depth)
         return several[turn % len(several)]
 
-    def _several(self, member: Member, turn: int, depth: int) -> list[Value]:
+    def _several(self, member: FieldSpec, turn: int, depth: int) -> list[Value]:
         """What stands in a field or an element that is there."""
         if "ErrorCode" in member.name:
             return [*_ERRORS]

@@ -1,7 +1,7 @@
 """Quick readers: a function made for a type from what its table says, for bytes about which there is nothing to say.
 
 It reads what the interpreter reads, without trail and findings. At whatever the interpreter would refuse or remark on
-it raises Doubt, or ends as one of DOUBTS; then the interpreter reads the same bytes again, and explains.
+it raises NeedsInterpreter, or ends as one of DOUBTS; then the interpreter reads the same bytes again, and explains.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from itertools import groupby
 from typing import Any
 
 from conformance.codec import json_notation as n
-from conformance.codec.compiled.source_builder import Doubt, Source
+from conformance.codec.compiled.source_builder import FunctionBuilder, NeedsInterpreter
 from conformance.codec.cursor import Cursor, Malformed
-from conformance.codec.derived_fields import ByteLength, CountOf, Usual
+from conformance.codec.derived_fields import ByteLength, CountOf, ExpectedRange
 from conformance.codec.layout import Field, Layout
-from conformance.codec.length_prefixed import MANY, Counted, Prefix, Sized, repeats
-from conformance.codec.message_layout import Keyed, Marked, Section, Structure
-from conformance.codec.message_spec import UNKNOWN, Member, default_of
+from conformance.codec.length_prefixed import MANY, CountedShape, LengthPrefix, SizedShape, repeats
+from conformance.codec.message_layout import KeyedArrayShape, NullableStructShape, StructShape, TaggedSection
+from conformance.codec.message_spec import UNKNOWN, FieldSpec, default_of
 from conformance.codec.primitives import UNSIGNED_VARINT
-from conformance.codec.wire_type import Grouped, Number, Raw, Wire
+from conformance.codec.wire_type import NumberShape, RawShape, VarintShape, WireType
 
 
 @cache
@@ -36,7 +36,7 @@ def _two_groups(*, signed: bool) -> tuple[int | None, ...]:
     return (*(None,) * 256, *_short(signed=signed)[128:], *(None,) * (1 << 14))
 
 
-def numbers(out: Source, shapes: Sequence[Number]) -> list[str]:
+def numbers(out: FunctionBuilder, shapes: Sequence[NumberShape]) -> list[str]:
     """Lines that read numbers of fixed width one after another, at once; the names that stand for them."""
     names = [out.name() for _ in shapes]
     size = sum(shape.size for shape in shapes)
@@ -51,7 +51,7 @@ def numbers(out: Source, shapes: Sequence[Number]) -> list[str]:
     return names
 
 
-def grouped(out: Source, shape: Grouped) -> str:
+def grouped(out: FunctionBuilder, shape: VarintShape) -> str:
     """Lines that read a number in groups: one or two of them at once, more as the interpreter does."""
     number, first = out.name(), out.name()
     out(f"{number} = {first} = data[pos]")
@@ -69,7 +69,7 @@ def grouped(out: Source, shape: Grouped) -> str:
     return number
 
 
-DOUBTS = (Doubt, Malformed, IndexError, struct.error, UnicodeDecodeError)
+DOUBTS = (NeedsInterpreter, Malformed, IndexError, struct.error, UnicodeDecodeError)
 """What ends a quick reader: it reads single bytes and numbers without looking first whether they are there."""
 
 
@@ -77,9 +77,9 @@ Reader = Callable[[Cursor], Any]
 
 
 @cache
-def reader_of(wire: Wire) -> Reader:
+def reader_of(wire: WireType) -> Reader:
     """Reads one value at a cursor, which ends behind it."""
-    out = Source()
+    out = FunctionBuilder()
     with out.block("def read(cursor)"):
         out("data = cursor.data; pos = cursor.pos; end = cursor.end")
         value = _value(out, wire)
@@ -89,9 +89,9 @@ def reader_of(wire: Wire) -> Reader:
 
 
 @cache
-def several_of(wire: Wire) -> Callable[[Cursor, int], list[Any]]:
+def several_of(wire: WireType) -> Callable[[Cursor, int], list[Any]]:
     """Reads so many values at a cursor, each an object of its own."""
-    out = Source()
+    out = FunctionBuilder()
     with out.block("def read(cursor, count)"):
         out("data = cursor.data; pos = cursor.pos; end = cursor.end", "values = []; add = values.append")
         with out.block("for _ in range(count)"):
@@ -101,29 +101,29 @@ def several_of(wire: Wire) -> Callable[[Cursor, int], list[Any]]:
     return out.function("read")
 
 
-def _value(out: Source, wire: Wire) -> str:
+def _value(out: FunctionBuilder, wire: WireType) -> str:
     """Lines that read a value at `pos`; the name or expression that stands for it."""
     if out.is_deep:
         return _asked(out, f"{out.known(reader_of(wire))}(cursor)")
     match wire.shape:
-        case Number() as number:
+        case NumberShape() as number:
             return numbers(out, [number])[0]
-        case Raw(size, read, _):
+        case RawShape(size, read, _):
             raw = out.name()
             out(f"{raw} = {out.known(read)}(data[pos:pos + {size}])", f"pos += {size}")
             return raw
-        case Grouped() as shape:
+        case VarintShape() as shape:
             return grouped(out, shape)
-        case Sized(prefix, content):
+        case SizedShape(prefix, content):
             return _sized(out, prefix, content.expression)
-        case Counted(prefix, element):
+        case CountedShape(prefix, element):
             return _counted(out, prefix, element)
         case Layout() as layout:
             return _structure(out, layout)
     return _part_of_message(out, wire) or _asked(out, f"{out.known(wire.decode)}(cursor)")
 
 
-def _asked(out: Source, call: str) -> str:
+def _asked(out: FunctionBuilder, call: str) -> str:
     """What a call makes of the cursor, for which the table has no more than a function."""
     value = out.name()
     out("cursor.pos = pos; cursor.end = end", f"{value} = {call}", "pos = cursor.pos; end = cursor.end")
@@ -133,7 +133,7 @@ def _asked(out: Source, call: str) -> str:
 # --- lengths and counts -------------------------------------------------------------------------------
 
 
-def _prefix(out: Source, prefix: Prefix) -> str:
+def _prefix(out: FunctionBuilder, prefix: LengthPrefix) -> str:
     """A length or count, below zero or of a size that is not disputed."""
     number = _value(out, prefix.wire)
     if prefix.plus:
@@ -144,7 +144,7 @@ def _prefix(out: Source, prefix: Prefix) -> str:
     return number
 
 
-def _absent(out: Source, prefix: Prefix, number: str, value: str) -> None:
+def _absent(out: FunctionBuilder, prefix: LengthPrefix, number: str, value: str) -> None:
     """Null, for a number below zero that says so."""
     if prefix.nullable and not prefix.null_rule:
         out.doubt(f"{number} != -1")
@@ -153,7 +153,7 @@ def _absent(out: Source, prefix: Prefix, number: str, value: str) -> None:
         out("raise Doubt")
 
 
-def _sized(out: Source, prefix: Prefix, expression: str) -> str:
+def _sized(out: FunctionBuilder, prefix: LengthPrefix, expression: str) -> str:
     number, value = _prefix(out, prefix), out.name()
     with out.block(f"if {number} >= 0"):
         out(f"{number} += pos")
@@ -164,12 +164,12 @@ def _sized(out: Source, prefix: Prefix, expression: str) -> str:
     return value
 
 
-def _counted(out: Source, prefix: Prefix, element: Wire) -> str:
+def _counted(out: FunctionBuilder, prefix: LengthPrefix, element: WireType) -> str:
     number, value = _prefix(out, prefix), out.name()
     with out.block(f"if {number} > 0"):
         out.doubt(f"{number} * {element.smallest} > end - pos")
         out(f"if cursor.layer: cursor.count({number})")
-        if isinstance(element.shape, Number):
+        if isinstance(element.shape, NumberShape):
             code = element.shape.code
             out(f"{value} = {out.known(struct.unpack_from, 'unpack')}(f'>{{{number}}}{code}', data, pos)")
             out(f"pos += {number} * {element.smallest}")
@@ -184,7 +184,7 @@ def _counted(out: Source, prefix: Prefix, element: Wire) -> str:
     return value
 
 
-def _elements(out: Source, element: Wire, number: str, value: str) -> None:
+def _elements(out: FunctionBuilder, element: WireType, number: str, value: str) -> None:
     """So many elements; of many, the same bytes one after another are read once, as the interpreter does."""
     gathered, start, before, alike = (out.name() for _ in range(4))
     out(f"{gathered} = []")
@@ -204,7 +204,7 @@ def _elements(out: Source, element: Wire, number: str, value: str) -> None:
 # --- structures ---------------------------------------------------------------------------------------
 
 
-def _structure(out: Source, layout: Layout) -> str:
+def _structure(out: FunctionBuilder, layout: Layout) -> str:
     """The fields in order, in a dict; numbers of fixed width that follow one another are read at once."""
     start, outer, values = (out.name() for _ in range(3))
     if layout.rules:
@@ -213,13 +213,13 @@ def _structure(out: Source, layout: Layout) -> str:
         out(f"{outer} = end")
     names: dict[str, str] = {}
     is_made = False
-    for fixed, run in groupby(layout.fields, key=lambda field: isinstance(_shape(field), Number)):
+    for fixed, run in groupby(layout.fields, key=lambda field: isinstance(_shape(field), NumberShape)):
         fields = list(run)
         if fixed:
             _fixed_fields(out, fields, names)
             continue
         for field in fields:
-            if not isinstance(field.wire, Wire):
+            if not isinstance(field.wire, WireType):
                 out(f"{values}.update({_dict(names)})" if is_made else f"{values} = {_dict(names)}")
                 is_made, names = True, {}
             _field(out, field, names, values)
@@ -233,14 +233,14 @@ def _structure(out: Source, layout: Layout) -> str:
 
 
 def _shape(field: Field) -> Any:
-    return field.wire.shape if isinstance(field.wire, Wire) else None
+    return field.wire.shape if isinstance(field.wire, WireType) else None
 
 
 def _dict(names: dict[str, str]) -> str:
     return "{" + ", ".join(f"{name!r}: {value}" for name, value in names.items()) + "}"
 
 
-def _fixed_fields(out: Source, fields: Sequence[Field], names: dict[str, str]) -> None:
+def _fixed_fields(out: FunctionBuilder, fields: Sequence[Field], names: dict[str, str]) -> None:
     values = numbers(out, [_shape(field) for field in fields])
     after = sum(_shape(field).size for field in fields)
     for field, value in zip(fields, values, strict=True):
@@ -249,18 +249,18 @@ def _fixed_fields(out: Source, fields: Sequence[Field], names: dict[str, str]) -
         _hold(out, field, value, begin, f"pos - {after}" if after else "pos", names)
 
 
-def _field(out: Source, field: Field, names: dict[str, str], values: str) -> None:
+def _field(out: FunctionBuilder, field: Field, names: dict[str, str], values: str) -> None:
     begin = out.name()
     if field.check is not None or field.derive is not None:
         out(f"{begin} = pos")
-    if isinstance(field.wire, Wire):
+    if isinstance(field.wire, WireType):
         value = _value(out, field.wire)
     else:
         value = _asked(out, f"{out.known(field.wire.read)}(cursor, {values})")
     _hold(out, field, value, begin, "pos", names)
 
 
-def _hold(out: Source, field: Field, value: str, begin: str, at: str, names: dict[str, str]) -> None:
+def _hold(out: FunctionBuilder, field: Field, value: str, begin: str, at: str, names: dict[str, str]) -> None:
     """Hold a field against the rest, and give it and its parts their names; it lies from `begin` to `at`."""
     names[field.name] = value
     match field.derive:
@@ -281,7 +281,7 @@ def _hold(out: Source, field: Field, value: str, begin: str, at: str, names: dic
     match field.check:
         case None:
             pass
-        case Usual(low=low, high=high):
+        case ExpectedRange(low=low, high=high):
             both = value if low == high == 0 else f"not {low} <= {value} <= {high}"
             out.doubt(f"{value} < {low}" if high is None else both)
         case check:
@@ -291,18 +291,18 @@ def _hold(out: Source, field: Field, value: str, begin: str, at: str, names: dic
 # --- messages -----------------------------------------------------------------------------------------
 
 
-def _part_of_message(out: Source, wire: Wire) -> str:
+def _part_of_message(out: FunctionBuilder, wire: WireType) -> str:
     match wire.shape:
-        case Structure() as structure:
+        case StructShape() as structure:
             return _of_message(out, structure)
-        case Keyed(elements, keys):
+        case KeyedArrayShape(elements, keys):
             return _keyed(out, elements, keys)
-        case Marked(structure):
+        case NullableStructShape(structure):
             return _marked(out, structure)
     return ""
 
 
-def _of_message(out: Source, structure: Structure) -> str:
+def _of_message(out: FunctionBuilder, structure: StructShape) -> str:
     section = structure.section
     if section is None and not structure.layout.fields:
         out("cursor.count_in(1)")
@@ -316,7 +316,7 @@ def _of_message(out: Source, structure: Structure) -> str:
     return values
 
 
-def _keyed(out: Source, elements: Wire, keys: Sequence[str]) -> str:
+def _keyed(out: FunctionBuilder, elements: WireType, keys: Sequence[str]) -> str:
     """Elements that are a set, where no two have the same keys."""
     value = _value(out, elements)
     known = "".join(f"one[{key!r}], " for key in keys)
@@ -324,7 +324,7 @@ def _keyed(out: Source, elements: Wire, keys: Sequence[str]) -> str:
     return value
 
 
-def _marked(out: Source, structure: Wire) -> str:
+def _marked(out: FunctionBuilder, structure: WireType) -> str:
     """A structure behind a byte that says whether it is null."""
     mark, value = out.name(), out.name()
     out(f"{mark} = data[pos]; pos += 1")
@@ -336,7 +336,7 @@ def _marked(out: Source, structure: Wire) -> str:
     return value
 
 
-def _section(out: Source, section: Section, names: dict[str, str]) -> str:
+def _section(out: FunctionBuilder, section: TaggedSection, names: dict[str, str]) -> str:
     """Tagged fields: the known ones under their names, what is not there at its default; the name of the others."""
     unknown, count = out.name(), grouped(out, UNSIGNED_VARINT.shape)
     for member, _ in section.known.values():
@@ -365,7 +365,7 @@ def _section(out: Source, section: Section, names: dict[str, str]) -> str:
     return unknown
 
 
-def _default(out: Source, section: Section, member: Member) -> str:
+def _default(out: FunctionBuilder, section: TaggedSection, member: FieldSpec) -> str:
     """The default of a field: of a structure each time another object, as the reader of a value may change it."""
     default = default_of(section.message, member)
     if isinstance(default, dict):

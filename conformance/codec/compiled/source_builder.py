@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Doubt(Exception):
+class NeedsInterpreter(Exception):
     """Raised by a quick reader or writer where there is anything to say: the interpreter says it."""
 
 
@@ -15,13 +15,13 @@ _DEEP = 12
 """Blocks inside one another: Python takes 20 loops, and types may hold more types than that."""
 
 
-class Source:
+class FunctionBuilder:
     """Gathers the lines of one function."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._depth = 0
-        self._known: dict[str, Any] = {"Doubt": Doubt}
+        self._known: dict[str, Any] = {"Doubt": NeedsInterpreter}
         self._names = 0
 
     def __call__(self, *lines: str) -> None:

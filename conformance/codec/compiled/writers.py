@@ -1,7 +1,7 @@
 """Quick writers: a function made for a type from what its table says, for values that have an encoding.
 
-It writes what the interpreter writes. At whatever the interpreter would refuse it raises Doubt, or ends as one of
-DOUBTS; then the interpreter is given the same value, and explains.
+It writes what the interpreter writes. At whatever the interpreter would refuse it raises NeedsInterpreter, or ends as
+one of DOUBTS; then the interpreter is given the same value, and explains.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from conformance.codec.compiled.source_builder import Doubt, Source
+from conformance.codec.compiled.source_builder import FunctionBuilder, NeedsInterpreter
 from conformance.codec.cursor import Unencodable
 from conformance.codec.derived_fields import ByteLength
 from conformance.codec.layout import Field, Layout
-from conformance.codec.length_prefixed import Content, Counted, Prefix, Sized
-from conformance.codec.message_layout import Keyed, Marked, Section, Structure
+from conformance.codec.length_prefixed import ContentCodec, CountedShape, LengthPrefix, SizedShape
+from conformance.codec.message_layout import KeyedArrayShape, NullableStructShape, StructShape, TaggedSection
 from conformance.codec.message_spec import UNKNOWN, default_of, is_default
 from conformance.codec.primitives import INT8, TAGGED_FIELDS
-from conformance.codec.wire_type import Grouped, Number, Raw, Wire
+from conformance.codec.wire_type import NumberShape, RawShape, VarintShape, WireType
 
-DOUBTS = (Doubt, Unencodable, KeyError, TypeError, AttributeError, UnicodeEncodeError, struct.error)
+DOUBTS = (NeedsInterpreter, Unencodable, KeyError, TypeError, AttributeError, UnicodeEncodeError, struct.error)
 """What ends a quick writer: it uses a value without looking first what it is, where another kind cannot pass."""
 
 OCTETS = tuple(bytes((octet,)) for octet in range(256))
@@ -30,18 +30,18 @@ Writer = Callable[[Any], bytes]
 
 
 @cache
-def writer_of(wire: Wire) -> Writer:
+def writer_of(wire: WireType) -> Writer:
     """Writes a value."""
-    out = Source()
+    out = FunctionBuilder()
     with out.block("def write(value)"):
         out(f"return {_written(out, wire, 'value')}")
     return out.function("write")
 
 
 @cache
-def several_of(wire: Wire) -> Callable[[Iterable[Any]], bytes]:
+def several_of(wire: WireType) -> Callable[[Iterable[Any]], bytes]:
     """Writes values one after another."""
-    out = Source()
+    out = FunctionBuilder()
     with out.block("def write(values)"):
         out("parts = []; add = parts.append")
         with out.block("for value in values"):
@@ -50,27 +50,27 @@ def several_of(wire: Wire) -> Callable[[Iterable[Any]], bytes]:
     return out.function("write")
 
 
-def _written(out: Source, wire: Wire, value: str) -> str:
+def _written(out: FunctionBuilder, wire: WireType, value: str) -> str:
     """Lines that write what an expression stands for; an expression of its bytes."""
     if out.is_deep:
         return f"{out.known(writer_of(wire))}({value})"
     match wire.shape:
-        case Number() as number:
+        case NumberShape() as number:
             return _numbers(out, [number], [value])
-        case Raw(write=write):
+        case RawShape(write=write):
             return f"{out.known(write)}({value})"
-        case Grouped() as grouped:
+        case VarintShape() as grouped:
             return _grouped(out, grouped, wire.edges, value)
-        case Sized(prefix, content):
+        case SizedShape(prefix, content):
             return _sized(out, prefix, content, value)
-        case Counted(prefix, element):
+        case CountedShape(prefix, element):
             return _counted(out, prefix, element, value)
         case Layout() as layout:
             return _structure(out, layout, value)
     return _part_of_message(out, wire, value) or f"{out.known(wire.encode)}({value})"
 
 
-def _named(out: Source, value: str) -> str:
+def _named(out: FunctionBuilder, value: str) -> str:
     """A name for what an expression stands for."""
     name = out.name()
     out(f"{name} = {value}")
@@ -80,7 +80,9 @@ def _named(out: Source, value: str) -> str:
 # --- numbers ------------------------------------------------------------------------------------------
 
 
-def _numbers(out: Source, numbers: Sequence[Number], values: Sequence[str], *, are_ints: bool = False) -> str:
+def _numbers(
+    out: FunctionBuilder, numbers: Sequence[NumberShape], values: Sequence[str], *, are_ints: bool = False
+) -> str:
     """Numbers of fixed width one after another, written at once: `struct` refuses what is out of range."""
     names = list(values) if are_ints else [_named(out, value) for value in values]
     if not are_ints:
@@ -89,7 +91,9 @@ def _numbers(out: Source, numbers: Sequence[Number], values: Sequence[str], *, a
     return f"{out.known(pack, 'pack')}({', '.join(names)})"
 
 
-def _grouped(out: Source, grouped: Grouped, edges: tuple[Any, ...], value: str, *, is_int: bool = False) -> str:
+def _grouped(
+    out: FunctionBuilder, grouped: VarintShape, edges: tuple[Any, ...], value: str, *, is_int: bool = False
+) -> str:
     """A number in groups: one of them at once, more as the interpreter does."""
     number, raw = _named(out, value), out.name()
     out.doubt(("" if is_int else f"type({number}) is not int or ") + f"not {min(edges)} <= {number} <= {max(edges)}")
@@ -100,25 +104,25 @@ def _grouped(out: Source, grouped: Grouped, edges: tuple[Any, ...], value: str, 
 # --- lengths and counts -------------------------------------------------------------------------------
 
 
-def _prefix(out: Source, prefix: Prefix, number: str) -> str:
+def _prefix(out: FunctionBuilder, prefix: LengthPrefix, number: str) -> str:
     return _int(out, prefix.wire, f"{number} + {prefix.plus}" if prefix.plus else number)
 
 
-def _int(out: Source, wire: Wire, number: str) -> str:
+def _int(out: FunctionBuilder, wire: WireType, number: str) -> str:
     """A number that was computed, so that it is one."""
-    if isinstance(wire.shape, Grouped):
+    if isinstance(wire.shape, VarintShape):
         return _grouped(out, wire.shape, wire.edges, number, is_int=True)
     return _numbers(out, [wire.shape], [number], are_ints=True)
 
 
-def _null(out: Source, prefix: Prefix, written: str) -> None:
+def _null(out: FunctionBuilder, prefix: LengthPrefix, written: str) -> None:
     if prefix.nullable:
         out(f"{written} = {prefix.write(None)!r}")
     else:
         out("raise Doubt")
 
 
-def _sized(out: Source, prefix: Prefix, content: Content, value: str) -> str:
+def _sized(out: FunctionBuilder, prefix: LengthPrefix, content: ContentCodec, value: str) -> str:
     value, written = _named(out, value), out.name()
     with out.block(f"if {value} is None"):
         _null(out, prefix, written)
@@ -129,13 +133,13 @@ def _sized(out: Source, prefix: Prefix, content: Content, value: str) -> str:
     return written
 
 
-def _counted(out: Source, prefix: Prefix, element: Wire, value: str) -> str:
+def _counted(out: FunctionBuilder, prefix: LengthPrefix, element: WireType, value: str) -> str:
     value, written = _named(out, value), out.name()
     with out.block(f"if {value} is None"):
         _null(out, prefix, written)
     with out.block("else"):
         out.doubt(f"not isinstance({value}, (list, tuple))")
-        if isinstance(element.shape, Number):
+        if isinstance(element.shape, NumberShape):
             out.doubt(f"not set(map(type, {value})) <= {out.known({int})}")
             out(f"{written} = {out.known(struct.pack, 'pack')}(f'>{{len({value})}}{element.shape.code}', *{value})")
         else:
@@ -144,7 +148,7 @@ def _counted(out: Source, prefix: Prefix, element: Wire, value: str) -> str:
     return written
 
 
-def _elements(out: Source, element: Wire, value: str, written: str) -> None:
+def _elements(out: FunctionBuilder, element: WireType, value: str, written: str) -> None:
     """The elements one after another; of one object that stands several times in a row it is made once."""
     parts, one, last, made = (out.name() for _ in range(4))
     out(f"{parts} = []; {last} = {made} = Doubt")
@@ -158,7 +162,7 @@ def _elements(out: Source, element: Wire, value: str, written: str) -> None:
 # --- structures ---------------------------------------------------------------------------------------
 
 
-def _structure(out: Source, layout: Layout, value: str) -> str:
+def _structure(out: FunctionBuilder, layout: Layout, value: str) -> str:
     """The fields, where one follows from the bytes behind it with these before it; numbers of fixed width at once."""
     values, tail = _named(out, value), "b''"
     fields = list(layout.fields)
@@ -179,18 +183,20 @@ def _run(fields: Sequence[Field]) -> int:
     return next((count for count, field in enumerate(reversed(fields)) if field.derive is not None), len(fields))
 
 
-def _derived(out: Source, field: Field, values: str, tail: str) -> str:
+def _derived(out: FunctionBuilder, field: Field, values: str, tail: str) -> str:
     derive = field.derive
     assert derive is not None
-    assert isinstance(field.wire, Wire)
+    assert isinstance(field.wire, WireType)
     is_length = isinstance(derive, ByteLength)
     return _int(out, field.wire, f"len({tail})" if is_length else f"{out.known(derive.compute)}({values}, {tail})")
 
 
-def _free_fields(out: Source, fields: Sequence[Field], values: str, given_in: Callable[[Field], str]) -> list[str]:
+def _free_fields(
+    out: FunctionBuilder, fields: Sequence[Field], values: str, given_in: Callable[[Field], str]
+) -> list[str]:
     """The bytes of fields that do not follow from others, in parts; `given_in` says what to write in one."""
     parts: list[str] = []
-    numbers: list[Number] = []
+    numbers: list[NumberShape] = []
     given: list[str] = []
 
     def flush() -> None:
@@ -200,12 +206,12 @@ def _free_fields(out: Source, fields: Sequence[Field], values: str, given_in: Ca
             given.clear()
 
     for field in fields:
-        if not isinstance(field.wire, Wire):
+        if not isinstance(field.wire, WireType):
             flush()
             parts.append(f"{out.known(field.wire.write)}({values})")
             continue
         value = given_in(field)
-        if isinstance(field.wire.shape, Number):
+        if isinstance(field.wire.shape, NumberShape):
             numbers.append(field.wire.shape)
             given.append(value)
         else:
@@ -215,7 +221,7 @@ def _free_fields(out: Source, fields: Sequence[Field], values: str, given_in: Ca
     return parts
 
 
-def _given(out: Source, field: Field, values: str) -> str:
+def _given(out: FunctionBuilder, field: Field, values: str) -> str:
     """What to write in a field: the number of its parts, of which some may be missing, or its own value."""
     whole = f"{values}[{field.name!r}]"
     if field.bits:
@@ -235,18 +241,18 @@ def _given(out: Source, field: Field, values: str) -> str:
 # --- messages -----------------------------------------------------------------------------------------
 
 
-def _part_of_message(out: Source, wire: Wire, value: str) -> str:
+def _part_of_message(out: FunctionBuilder, wire: WireType, value: str) -> str:
     match wire.shape:
-        case Structure() as structure:
+        case StructShape() as structure:
             return _of_message(out, structure, value)
-        case Keyed(elements):
+        case KeyedArrayShape(elements):
             return _written(out, elements, value)
-        case Marked(structure):
+        case NullableStructShape(structure):
             return _marked(out, structure, value)
     return ""
 
 
-def _of_message(out: Source, structure: Structure, value: str) -> str:
+def _of_message(out: FunctionBuilder, structure: StructShape, value: str) -> str:
     """The members that the version has, missing ones at their default; no other may be set that cannot be dropped."""
     message, version = structure.message, structure.version
     given, unknown, names = _named(out, value), out.name(), {}
@@ -266,7 +272,9 @@ def _of_message(out: Source, structure: Structure, value: str) -> str:
     return _named(out, f"b''.join(({', '.join(parts)},))") if parts else "b''"
 
 
-def _section(out: Source, section: Section, structure: Structure, names: dict[str, str], unknown: str) -> str:
+def _section(
+    out: FunctionBuilder, section: TaggedSection, structure: StructShape, names: dict[str, str], unknown: str
+) -> str:
     """The known tagged fields that are not at their default, and the unknown ones."""
     written, entries = out.name(), out.name()
     out(f"{entries} = []")
@@ -287,7 +295,7 @@ def _section(out: Source, section: Section, structure: Structure, names: dict[st
     return written
 
 
-def _marked(out: Source, structure: Wire, value: str) -> str:
+def _marked(out: FunctionBuilder, structure: WireType, value: str) -> str:
     """A structure behind a byte that says whether it is null."""
     value, written = _named(out, value), out.name()
     with out.block(f"if {value} is None"):

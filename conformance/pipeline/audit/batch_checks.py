@@ -152,7 +152,7 @@ class PartAudit:
             yield self._max_timestamp(at, header, batch.max_timestamp)
         yield from self._batch_in_place(at, header)
 
-    def _unusual_entry(self, region: Region, entry: codec.Entry) -> Iterator[AuditFinding]:
+    def _unusual_entry(self, region: Region, entry: codec.LogEntry) -> Iterator[AuditFinding]:
         """What the reference says of an entry."""
         at, offset = region.at, stored_offset(region.data)
         if entry.violations:
@@ -169,7 +169,7 @@ class PartAudit:
             yield from self._batch_in_place(at, header_at(region.data, 0))
         yield from self._confirm_pointer(at, offset)
 
-    def _violation(self, region: Region, entry: codec.Entry, offset: int) -> AuditFinding:
+    def _violation(self, region: Region, entry: codec.LogEntry, offset: int) -> AuditFinding:
         """The first violation, which is the one to report; its detail names the others."""
         first, *more = entry.violations
         hint = f"{_where(first, region)}{first.hint}"
@@ -179,7 +179,7 @@ class PartAudit:
             hint += f"; no batch begins where its size says that it ends, {_skipped(region.at, region.end)}"
         return self._finding(region.at, offset, first.requirement, hint)
 
-    def _remarks(self, region: Region, entry: codec.Entry, offset: int) -> Iterator[AuditFinding]:
+    def _remarks(self, region: Region, entry: codec.LogEntry, offset: int) -> Iterator[AuditFinding]:
         """The first remark on each requirement."""
         for remark in {one.requirement: one for one in reversed(entry.remarks)}.values():
             level = MUST if remark.requirement in _MUST_IN_LOGS else NOTE

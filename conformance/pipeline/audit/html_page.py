@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from conformance import __version__
 from conformance.cases.requirement import Requirement
-from conformance.codec.hex_dump import Line, annotate
+from conformance.codec.hex_dump import DumpLine, annotate
 from conformance.codec.record_batch import HEADER_SIZE, MAGIC_AT
 from conformance.pipeline.audit.part_state import LogShape, Shape, Sum
 from conformance.pipeline.audit.segment_reader import Window, entry_end
@@ -46,7 +46,7 @@ class Place(Struct, frozen=True):
     anchor: str
     row: FindingRow
     statement: str
-    lines: tuple[Line, ...]
+    lines: tuple[DumpLine, ...]
 
 
 class LogPage(Struct, frozen=True):
@@ -138,7 +138,7 @@ def _place(number: int, row: FindingRow, requirements: Mapping[str, Requirement]
     return Place(f"finding-{number}", row, requirement.statement if requirement else "", lines)
 
 
-def _lines(path: str, position: int) -> tuple[Line, ...]:
+def _lines(path: str, position: int) -> tuple[DumpLine, ...]:
     """The bytes of the batch at a place, annotated: its header, and the lines around what is wrong."""
     data = _bytes_at(path, position)
     if len(data) <= MAGIC_AT:

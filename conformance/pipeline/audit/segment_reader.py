@@ -169,7 +169,7 @@ class Region(NamedTuple):
     end: int
     """Where the next region begins."""
     batch: Batch | None = None
-    entry: codec.Entry | None = None
+    entry: codec.LogEntry | None = None
     data: bytes = b""
 
     @property
@@ -222,6 +222,6 @@ def _region(window: Window, at: int, stop: int) -> Region:
     return Region(at, end, None, entry, data)
 
 
-def has_sound_header(entry: codec.Entry) -> bool:
+def has_sound_header(entry: codec.LogEntry) -> bool:
     """Whether size and offsets of an entry can be relied on, whatever else is wrong with it."""
     return not any(one.requirement in (*CHECKSUM_RULES, LENGTH_RULE) for one in entry.violations)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from conformance import __version__
 from conformance.cases.model import Case
 from conformance.catalog.catalog import Catalog, of_bases
-from conformance.codec.message_spec import Message
+from conformance.codec.message_spec import MessageSpec
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets.limits import Allowance
@@ -29,7 +29,7 @@ class Campaign(Struct, frozen=True):
     seed: int = 0
     terms: Allowance = field(default_factory=Allowance)
     python: str | None = None
-    messages: tuple[Message, ...] = ()
+    messages: tuple[MessageSpec, ...] = ()
     corpus: tuple[Case, ...] = ()
     """Cases of earlier campaigns; they fill the first slices."""
     bases: tuple[str, ...] = ()

@@ -15,11 +15,11 @@ from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_faults.broker_scenario import plays
 from conformance.selftest.seeded_fault import SeededDefect
-from conformance.semantics.broker_steps import Began, Fetch, Fetched, Repeat, Step, Told
+from conformance.semantics.broker_steps import Fetch, FetchResult, InitProducerIdResult, RetryProduce, Step, Told
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.semantics.format_conversion import convert
 from conformance.semantics.partition_log import PartitionLog
-from conformance.semantics.reference_broker import ScenarioBroker
+from conformance.semantics.reference_broker import ReferenceBroker
 from conformance.targets.reference import answer as honest
 
 _DAY = 86_400_000
@@ -48,14 +48,14 @@ def _as_it_is(_: Step, told: Told) -> Told:
     return told
 
 
-class _Retells(ScenarioBroker):
+class _Retells(ReferenceBroker):
     """A broker that tells otherwise what it did."""
 
     change: Callable[[Step, Told], Told] = _as_it_is
 
     def play(self, steps: Sequence[Step]) -> list[Told]:
         """What it tells of each step."""
-        return [self.change(step, told) for step, told in zip(steps, ScenarioBroker.play(self, steps), strict=True)]
+        return [self.change(step, told) for step, told in zip(steps, ReferenceBroker.play(self, steps), strict=True)]
 
 
 def _tells(form: type[Told], change: Callable[[Value], Values]) -> Lie:
@@ -68,7 +68,7 @@ def _tells(form: type[Told], change: Callable[[Value], Values]) -> Lie:
 
 
 def _once_more(step: Step, told: Told) -> Told:
-    return replace(told, offset=str(int(told.offset) + 1)) if isinstance(step, Repeat) else told  # type: ignore[union-attr]
+    return replace(told, offset=str(int(told.offset) + 1)) if isinstance(step, RetryProduce) else told  # type: ignore[union-attr]
 
 
 def _serves(before: int, change: Callable[[bytes], bytes]) -> Lie:
@@ -76,7 +76,7 @@ def _serves(before: int, change: Callable[[bytes], bytes]) -> Lie:
 
     def served(step: Step, told: Told) -> Told:
         is_old = isinstance(step, Fetch) and step.version is not None and step.version < before
-        if not is_old or not isinstance(told, Fetched) or not told.hex:
+        if not is_old or not isinstance(told, FetchResult) or not told.hex:
             return told
         return replace(told, hex=change(bytes.fromhex(told.hex)).hex())
 
@@ -124,43 +124,43 @@ PARTITIONS = (
         "delete-horizon-at-once",
         "delete-horizon.set-by-compaction",
         "the log cleaner takes the time at which it comes for the delete horizon",
-        plays(lambda: ScenarioBroker(_CleansAtOnce())),
+        plays(lambda: ReferenceBroker(_CleansAtOnce())),
     ),
     _partition(
         "serves-the-undecided",
         "broker.holds-back-undecided",
         "a broker tells the last stable offset, and serves what stands behind it, too",
-        plays(lambda: ScenarioBroker(_ServesTheUndecided())),
+        plays(lambda: ReferenceBroker(_ServesTheUndecided())),
     ),
     _partition(
         "marker-without-value",
         "broker.marks-transactions",
         "a broker writes markers whose value is null",
-        plays(lambda: ScenarioBroker(_Marks(value=None))),
+        plays(lambda: ReferenceBroker(_Marks(value=None))),
     ),
     _partition(
         "marker-of-no-version",
         "broker.marks-transactions",
         "a broker writes markers whose version is below 0",
-        plays(lambda: ScenarioBroker(_Marks(value=b"\x80\0\0\0\0\0"))),
+        plays(lambda: ReferenceBroker(_Marks(value=b"\x80\0\0\0\0\0"))),
     ),
     _partition(
         "no-epoch",
         "producer-id.assigned-by-broker",
         "a broker gives a producer the epoch -1",
-        _tells(Began, lambda _: {"producer_epoch": -1}),
+        _tells(InitProducerIdResult, lambda _: {"producer_epoch": -1}),
     ),
     _partition(
         "one-epoch-for-all-instances",
         "producer-epoch.fences",
         "a broker gives each instance of a producer the same epoch",
-        _tells(Began, lambda _: {"producer_epoch": 0}),
+        _tells(InitProducerIdResult, lambda _: {"producer_epoch": 0}),
     ),
     _partition(
         "high-watermark-of-the-last-record",
         "broker.serves-from-offset",
         "a broker tells the offset of the last record as its high watermark",
-        _tells(Fetched, lambda told: {"high_watermark": str(int(told.high_watermark) - 1)}),
+        _tells(FetchResult, lambda told: {"high_watermark": str(int(told.high_watermark) - 1)}),
     ),
     _partition(
         "wrapped-repeat-takes-a-place",
@@ -172,7 +172,7 @@ PARTITIONS = (
         "log-begins-at-zero",
         "broker.tells-log-start",
         "a fetch tells that the log begins at offset 0, wherever it does",
-        _tells(Fetched, lambda _: {"log_start": "0"}),
+        _tells(FetchResult, lambda _: {"log_start": "0"}),
     ),
     _partition(
         "batches-for-old-consumers",

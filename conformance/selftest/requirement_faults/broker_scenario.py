@@ -10,13 +10,13 @@ from msgspec import field
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.selftest.mutators import Lie
-from conformance.semantics.broker_steps import Began, Step, Told, Write, parsed_steps
-from conformance.semantics.consumer_view import Aborted
+from conformance.semantics.broker_steps import InitProducerIdResult, Produce, Step, Told, parsed_steps
+from conformance.semantics.consumer_view import AbortedTransaction
 from conformance.semantics.partition_log import PartitionLog
-from conformance.semantics.reference_broker import ScenarioBroker
+from conformance.semantics.reference_broker import ReferenceBroker
 
 
-def plays(broker: Callable[[], ScenarioBroker]) -> Lie:
+def plays(broker: Callable[[], ReferenceBroker]) -> Lie:
     """Answer as another broker does."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -29,7 +29,7 @@ def plays(broker: Callable[[], ScenarioBroker]) -> Lie:
 
 
 class _ListsNothing(PartitionLog):
-    def listed(self, _: int) -> list[Aborted]:
+    def listed(self, _: int) -> list[AbortedTransaction]:
         return []
 
 
@@ -69,32 +69,36 @@ class _FindsTheBatch(PartitionLog):
         return next(((first_offset(one), one["baseTimestamp"]) for one in found), (-1, -1))
 
 
-class _OneIdentity(ScenarioBroker):
-    given: Began = field(default_factory=lambda: Began(producer_id="4001", producer_epoch=0))
+class _OneIdentity(ReferenceBroker):
+    given: InitProducerIdResult = field(
+        default_factory=lambda: InitProducerIdResult(producer_id="4001", producer_epoch=0)
+    )
 
     def play(self, steps: Sequence[Step]) -> list[Told]:
         """Give every producer the same identity."""
-        return [self.given if isinstance(told, Began) else told for told in ScenarioBroker.play(self, steps)]
+        return [
+            self.given if isinstance(told, InitProducerIdResult) else told for told in ReferenceBroker.play(self, steps)
+        ]
 
 
-class _AnswersAll(ScenarioBroker):
+class _AnswersAll(ReferenceBroker):
     def play(self, steps: Sequence[Step]) -> list[Told]:
         """Answer also what asks for none."""
-        told = ScenarioBroker.play(self, steps)
+        told = ReferenceBroker.play(self, steps)
         return [
-            msgspec.structs.replace(one, answered=True) if isinstance(step, Write) and not step.wants_answer else one
+            msgspec.structs.replace(one, answered=True) if isinstance(step, Produce) and not step.wants_answer else one
             for step, one in zip(steps, told, strict=True)
         ]
 
 
 SCENARIOS: dict[str, Lie] = {
     "producer-id.assigned-by-broker": plays(_OneIdentity),
-    "compaction.sequences-preserved": plays(lambda: ScenarioBroker(_MovesSequences())),
-    "delete-horizon.kept-until": plays(lambda: ScenarioBroker(_NoTombstones())),
-    "broker.tells-log-start": plays(lambda: ScenarioBroker(_ForgetsDeletion())),
-    "broker.finds-by-time": plays(lambda: ScenarioBroker(_FindsTheBatch())),
+    "compaction.sequences-preserved": plays(lambda: ReferenceBroker(_MovesSequences())),
+    "delete-horizon.kept-until": plays(lambda: ReferenceBroker(_NoTombstones())),
+    "broker.tells-log-start": plays(lambda: ReferenceBroker(_ForgetsDeletion())),
+    "broker.finds-by-time": plays(lambda: ReferenceBroker(_FindsTheBatch())),
     "broker.leaves-acks-0-unanswered": plays(_AnswersAll),
-    "broker.marks-transactions": plays(lambda: ScenarioBroker(_ListsNothing())),
-    "broker.holds-back-undecided": plays(lambda: ScenarioBroker(_Undecided())),
-    "broker.serves-from-offset": plays(lambda: ScenarioBroker(_AfterTheBatch())),
+    "broker.marks-transactions": plays(lambda: ReferenceBroker(_ListsNothing())),
+    "broker.holds-back-undecided": plays(lambda: ReferenceBroker(_Undecided())),
+    "broker.serves-from-offset": plays(lambda: ReferenceBroker(_AfterTheBatch())),
 }

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from conformance import cli
 from conformance.cases.model import VerdictKind
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.judging.judge import judge
 from conformance.live_brokers import bundled_broker
 from conformance.live_brokers.bridge import BrokerTarget
@@ -147,7 +147,7 @@ REFUSED = {
     "an untrusted certificate": (listener(), None, "tls: {}\n", Denied, "the broker's certificate is not trusted: "),
     "a certificate of another": (listener(), None, f"tls:\n  ca: {TLS}/ca.pem\n", Denied, "IP address mismatch"),
     "a plain listener": (None, None, TRUSTED, Denied, "TLS: the handshake fails: "),
-    "TLS that is not asked for": (listener(), None, "", (Garbled, Lost), "TLS|the connection"),
+    "TLS that is not asked for": (listener(), None, "", (MalformedFrame, Lost), "TLS|the connection"),
 }
 
 
@@ -241,7 +241,7 @@ def test_apache_kafka_is_judged_through_tls_and_a_login(safe_kafka, described, v
     for told, error, said in (
         (f"{safe}\n{TRUSTED}{CLIENT}{SASL.replace('alice', 'bob')}", Denied, "error 58: Authentication failed"),
         (f"{safe}\n{TRUSTED}{SASL}", Lost, "certificate"),
-        (f"{safe}\n", (Garbled, Lost), "TLS"),
+        (f"{safe}\n", (MalformedFrame, Lost), "TLS"),
         (f"{plain}\n{TRUSTED}{SASL}", Denied, "TLS: the handshake fails: "),
         (f"{plain}\n{SASL}", Denied, "SASL: PLAIN is refused with error 34"),
     ):

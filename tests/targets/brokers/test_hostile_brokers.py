@@ -11,7 +11,7 @@ from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked
 
 from conformance.cases.model import VerdictKind
-from conformance.definitions.request_frames import Garbled
+from conformance.definitions.request_frames import MalformedFrame
 from conformance.judging.judge import judge
 from conformance.live_brokers import bridge, partition, topics
 from conformance.live_brokers.bridge import BrokerTarget, serve
@@ -254,7 +254,7 @@ def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
 
 def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path):
     with ModelBroker(sends=lambda _, frame: SIZE.pack(10) + frame[4:8] + struct.pack(">hi", 35, 0)) as broker:
-        with pytest.raises(Garbled, match="ApiVersions 0 is answered with error 35"):
+        with pytest.raises(MalformedFrame, match="ApiVersions 0 is answered with error 35"):
             BrokerTarget(Address("127.0.0.1", broker.port, "model"))
         done = conformance("run", f"broker:{broker.address}", "--select", CASE, cwd=tmp_path)
     assert done.returncode == 3

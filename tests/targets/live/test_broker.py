@@ -16,7 +16,7 @@ from conformance import codec
 from conformance.cases.api_versions_profiles import BARE, FULL, LOW, OFFERS, OLD
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
-from conformance.definitions.request_frames import Garbled, Unanswerable
+from conformance.definitions.request_frames import MalformedFrame, UnhandledRequest
 from conformance.mock_broker.broker import Broker
 from conformance.mock_broker.server import Server
 from conformance.mock_broker.topic import END_KEY, LAST_OFFSET, Topic
@@ -72,7 +72,7 @@ def test_a_version_of_api_versions_that_is_not_offered_is_told_so_in_version_0(b
 )
 def test_a_request_that_was_not_offered_has_no_answer(broker, key, version, said):
     number = shipped_types().messages[f"{key}Request"].api_key
-    with pytest.raises(Unanswerable, match=said):
+    with pytest.raises(UnhandledRequest, match=said):
         broker.respond(struct.pack(">hhi", number, version, 1))
 
 
@@ -80,14 +80,14 @@ def test_a_request_that_was_not_offered_has_no_answer(broker, key, version, said
     "sent", [struct.pack(">hhi", 999, 0, 1), struct.pack(">hhi", KEYS["Fetch"], 4, 1), b"", b"GET /"]
 )
 def test_what_is_no_request_is_told_from_one_that_was_not_offered(broker, sent):
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedFrame):
         broker.respond(sent)
 
 
 @given(st.sampled_from(sorted(KEYS.values())), st.integers(0, 5), st.binary(max_size=60))
 def test_whatever_comes_is_answered_or_said_to_have_no_answer(key, version, rest):
     broker = Broker("127.0.0.1", 9092, topics={"t": Topic(LOG, 0, 3)})
-    with suppress(Unanswerable, Garbled):
+    with suppress(UnhandledRequest, MalformedFrame):
         assert len(broker.respond(struct.pack(">hhi", key, version, 1) + rest).frame) > 4
 
 
@@ -235,7 +235,7 @@ def test_a_fetch_brings_no_magic_that_its_version_does_not_carry_the_end_of_a_to
 
 def test_an_offset_that_only_the_records_tell_is_not_told(full):
     rows = ({"PartitionIndex": 0, "Timestamp": 1234},)
-    with pytest.raises(Unanswerable, match="timestamp 1234"):
+    with pytest.raises(UnhandledRequest, match="timestamp 1234"):
         asked(full, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
 
 
@@ -258,7 +258,7 @@ def test_a_fetch_that_opens_a_session_gets_none(full):
 
 def test_what_is_offered_and_has_no_answer_is_said(full):
     full.offered = {**full.offered, "SaslHandshake": (0, 1)}
-    with pytest.raises(Unanswerable, match="SaslHandshake 1"):
+    with pytest.raises(UnhandledRequest, match="SaslHandshake 1"):
         asked(full, "SaslHandshake", 1, {"Mechanism": "PLAIN"})
 
 

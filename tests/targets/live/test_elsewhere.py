@@ -6,7 +6,7 @@ from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import FULL, to_producers
-from conformance.definitions.request_frames import Closed
+from conformance.definitions.request_frames import CloseConnection
 from conformance.mock_broker.broker import Broker
 from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.topic import NO_ID, Topic
@@ -216,7 +216,7 @@ def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(
     first.away = other.away = KINDS["coordinator-gone"].away
     assert first.bootstrap == f"127.0.0.1:{other.port}"
     assert described(other)["Topics"][0]["Partitions"][0]["LeaderId"] == 2
-    with pytest.raises(Closed):
+    with pytest.raises(CloseConnection):
         beaten(first)
     first.is_gone = True  # as its server finds
     told = described(other)
@@ -227,7 +227,7 @@ def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(
 def test_a_node_that_does_not_lead_moves_nothing_and_ends_nothing(nodes):
     first, other = nodes("leader-gone")
     assert partition(fetched(other))["ErrorCode"] == 6
-    with pytest.raises(Closed):
+    with pytest.raises(CloseConnection):
         fetched(first)
     assert partition(fetched(other))["Records"] == batch(0)
 
@@ -243,7 +243,7 @@ def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, conversation
 
     assert code(other) == 6
     if conversation == "produce-gone":
-        with pytest.raises(Closed):
+        with pytest.raises(CloseConnection):
             code(first)
     assert [code(first), code(other)] == [6, 0]
 

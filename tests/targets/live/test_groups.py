@@ -5,7 +5,7 @@ from log_bytes import batch
 from tiny_client import frame, response
 
 from conformance.cases.api_versions_profiles import FULL, LOW
-from conformance.definitions.request_frames import Unanswerable
+from conformance.definitions.request_frames import UnhandledRequest
 from conformance.mock_broker.broker import Broker
 from conformance.mock_broker.group_handlers import ANSWERS
 from conformance.mock_broker.topic import Topic
@@ -70,7 +70,7 @@ def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, memb
 
 @versions("JoinGroup")
 def test_who_joins_as_no_kind_of_group_gets_no_answer(broker, version):
-    with pytest.raises(Unanswerable):
+    with pytest.raises(UnhandledRequest):
         asked(broker, "JoinGroup", version, {"GroupId": "g", "ProtocolType": "consumer", "Protocols": ()})
 
 
@@ -84,7 +84,7 @@ def test_the_leader_gets_what_it_assigns_to_itself(broker, version):
 
 
 def test_who_assigns_nothing_to_itself_gets_no_answer(broker):
-    with pytest.raises(Unanswerable):
+    with pytest.raises(UnhandledRequest):
         asked(broker, "SyncGroup", 0, {**MEMBER, "Assignments": ()})
 
 
@@ -133,5 +133,5 @@ def test_a_group_goes_on_where_it_has_committed(broker, version):
 
 
 def test_the_offsets_of_every_topic_of_a_group_have_no_answer(broker):
-    with pytest.raises(Unanswerable):
+    with pytest.raises(UnhandledRequest):
         asked(broker, "OffsetFetch", 2, {"GroupId": "g", "Topics": None})

@@ -10,7 +10,7 @@ from tiny_client import frame, response
 from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.cases.client_requests import written_for
 from conformance.cases.client_scenarios import CONVERSATIONS, IN_VAIN
-from conformance.definitions.request_frames import Closed, Unanswerable
+from conformance.definitions.request_frames import CloseConnection, UnhandledRequest
 from conformance.mock_broker.broker import Broker
 from conformance.mock_broker.cluster import Beside
 from conformance.mock_broker.faults import KINDS
@@ -297,7 +297,7 @@ def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):
         "EndTxn": ids,
     }
     for name, body in bodies.items():
-        with pytest.raises(Closed):
+        with pytest.raises(CloseConnection):
             asked(broker, name, 3, body)
         answer = asked(broker, name, 3, body)
         assert answer.get("ErrorCode", 0) == 0
@@ -362,9 +362,9 @@ def test_an_older_broker_tells_of_apiversions_alone_and_closes_over_what_it_does
     sent = broker.respond(frame("ApiVersions", 4, body)[4:])
     _, told = response("ApiVersions", 0, sent.frame)
     assert [(row["ApiKey"], row["MaxVersion"]) for row in told["ApiKeys"]] == [(18, 2)]
-    with pytest.raises(Closed):
+    with pytest.raises(CloseConnection):
         broker.respond(frame("Metadata", 13, {"Topics": ()})[4:])
-    with pytest.raises(Unanswerable):
+    with pytest.raises(UnhandledRequest):
         led("without-ids").respond(frame("Metadata", 13, {"Topics": ()})[4:])
 
 
@@ -373,7 +373,7 @@ def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_ag
     broker.topics["t"].due = {}
     rows = ({"Name": "t", "PartitionData": ({"Index": 0, "Records": written},)},)
     write = frame("Produce", 8, {"Acks": -1, "TimeoutMs": 1, "TopicData": rows})[4:]
-    with pytest.raises(Closed):
+    with pytest.raises(CloseConnection):
         broker.respond(write)
     assert broker.topics["t"].produced == [written]
     rows = response("Produce", 8, broker.respond(write).frame)[1]["Responses"]
@@ -450,6 +450,6 @@ def test_a_node_that_told_no_epoch_takes_any(led):
 def test_a_connection_ends_in_place_of_the_first_answers_to_fetch(led, conversation, times):
     broker = led(conversation)
     for _ in range(times):
-        with pytest.raises(Closed):
+        with pytest.raises(CloseConnection):
             fetched(broker)
     assert partition(fetched(broker))["Records"] == batch(0)

@@ -9,7 +9,7 @@ from live_runs import judged, tiny
 from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import FULL, to_producers
-from conformance.definitions.request_frames import Unanswerable
+from conformance.definitions.request_frames import UnhandledRequest
 from conformance.live_clients.case_run import tell
 from conformance.live_clients.client_pool import Seats
 from conformance.live_clients.driver_manifest import Driver
@@ -95,7 +95,7 @@ def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(
     if called:
         assert asked(broker, "SyncGroup", 3, body)["Assignment"] == b""
         return
-    with pytest.raises(Unanswerable):
+    with pytest.raises(UnhandledRequest):
         asked(broker, "SyncGroup", 3, body)
 
 

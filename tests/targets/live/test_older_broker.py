@@ -13,7 +13,7 @@ from conformance.cases.client_requests import written_for
 from conformance.cases.client_scenarios import MESSAGES_IN
 from conformance.cases.model import ExpectClientRequests, VerdictKind
 from conformance.codec.message_set import encode_set
-from conformance.definitions.request_frames import SENT, Unanswerable
+from conformance.definitions.request_frames import SENT, UnhandledRequest
 from conformance.judging.client_requests import judge_sent
 from conformance.mock_broker.broker import Broker
 from conformance.mock_broker.topic import Topic
@@ -40,7 +40,7 @@ def test_messages_are_taken_where_nothing_else_is_offered(version):
         (row,) = response("Produce", version, sent.frame)[1]["Responses"]
         assert [(part["ErrorCode"], part["BaseOffset"]) for part in row["PartitionResponses"]] == [(0, base)]
     assert broker.topics["t"].produced == [encode_set(RECORDS, 1, 0)] * 2
-    with pytest.raises(Unanswerable, match="Produce 3, where 0 to 2 is offered"):
+    with pytest.raises(UnhandledRequest, match="Produce 3, where 0 to 2 is offered"):
         broker.respond(frame("Produce", 3, {"Acks": -1, "TimeoutMs": 1, "TopicData": ()})[4:])
 
 

@@ -13,7 +13,7 @@ from conformance import codec
 from conformance.cases.api_versions_profiles import BARE, FULL, LOW, to_producers
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
-from conformance.definitions.request_frames import Unanswerable
+from conformance.definitions.request_frames import UnhandledRequest
 from conformance.live_clients.case_run import written
 from conformance.live_clients.driver_process import Heard
 from conformance.mock_broker.broker import Broker
@@ -77,12 +77,14 @@ def test_produce_is_offered_from_0_on_and_taken_from_3_on_as_apache_kafka_4_does
     assert (offer["Produce"][0], to_producers(offer)["Produce"][0]) == (0, 0)
     broker = Broker("127.0.0.1", 9392, offer)
     for version in range(3):
-        with pytest.raises(Unanswerable, match=f"Produce {version}, as Apache Kafka 4, which offers it and does not"):
+        with pytest.raises(
+            UnhandledRequest, match=f"Produce {version}, as Apache Kafka 4, which offers it and does not"
+        ):
             broker.respond(frame("Produce", 3, {"Acks": 1, "TopicData": ()})[4:6] + bytes([0, version]) + bytes(4))
 
 
 def test_who_wants_no_answer_is_not_served(broker):
-    with pytest.raises(Unanswerable, match="wants no answer"):
+    with pytest.raises(UnhandledRequest, match="wants no answer"):
         produced(broker, 3, TWO, acks=0)
 
 
@@ -91,7 +93,7 @@ def test_a_producer_is_given_the_id_and_epoch_of_the_topic_that_it_is_named_afte
     value = asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
     assert (value["ErrorCode"], value["ProducerId"], value["ProducerEpoch"]) == (0, 4711, 3)
     broker.topics.clear()
-    with pytest.raises(Unanswerable, match="named after its topic"):
+    with pytest.raises(UnhandledRequest, match="named after its topic"):
         asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
 
 
