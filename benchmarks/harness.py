@@ -27,7 +27,7 @@ from conformance.cases.packed_cases import SerializedCase, SerializedCases, answ
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
-from conformance.process.launcher import Launch, own_python
+from conformance.process.launcher import LaunchSpec, own_python
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, TargetRun
@@ -65,22 +65,22 @@ ROUNDS = 5
 CASES = 20_000
 
 
-def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launch:
+def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> LaunchSpec:
     """A target that gives one answer to everything."""
     program = folder / f"{name}.py"
     claimed = ",".join(f'"{kind}"' for kind in types)
     program.write_text(TRIVIAL.replace("ANSWER", answer).replace("TYPES", claimed))
-    return Launch(name, (sys.executable, str(program)))
+    return LaunchSpec(name, (sys.executable, str(program)))
 
 
-def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -> Launch:
+def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -> LaunchSpec:
     """A target that looks up the answer which is due."""
     program, answers = folder / "right.py", folder / "answers"
     due = {case.written[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
     answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in due.items()))
     claimed = ",".join(f'"{kind}"' for kind in types)
     program.write_text(RIGHT.replace("ANSWERS", str(answers)).replace("TYPES", claimed))
-    return Launch("right", (sys.executable, str(program)))
+    return LaunchSpec("right", (sys.executable, str(program)))
 
 
 def answer_of(case: SerializedCase) -> object:
@@ -120,7 +120,7 @@ def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -
     show(label, mine, f"  {ratio:.2f} of a bare echo, {statistics.median(bare):,.0f}/s")
 
 
-def echo(launch: Launch, cases: Sequence[SerializedCase]) -> Iterator[object]:
+def echo(launch: LaunchSpec, cases: Sequence[SerializedCase]) -> Iterator[object]:
     """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
     requests = (protocol.with_id(at, protocol.body(case.written)) for at, case in enumerate(cases))
     decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
@@ -157,7 +157,7 @@ def main() -> None:
             "looks the right answer up": right(Path(folder), decodes, types),
             "accepts everything, shows nothing": trivial(Path(folder), "accepts", '"ok":true', types),
             "refuses everything": trivial(Path(folder), "refuses", '"ok":false,"error":"malformed"', types),
-            "the reference, behind `serve`": Launch("ref", own_python("conformance", "serve", "reference")),
+            "the reference, behind `serve`": LaunchSpec("ref", own_python("conformance", "serve", "reference")),
         }
         for jobs in (1, 2):
             for label, launch in targets.items():

@@ -94,11 +94,11 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
-from conformance.process.launcher import Launch
+from conformance.process.launcher import LaunchSpec
 from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
-from conformance.targets.limits import PATIENCE, Allowance
+from conformance.targets.limits import PATIENCE, ResourceLimits
 from conformance.targets.target import TargetSpec
 
 PACKAGE = Path(conformance.__file__).parent
@@ -115,7 +115,7 @@ EXEMPT_FILES = (
 )
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
-ALLOWANCE = Allowance(timeout=6.0, startup=20.0, memory=512 * 2**20)
+ALLOWANCE = ResourceLimits(timeout=6.0, startup=20.0, memory=512 * 2**20)
 JOBS = 2
 _FIRST = 400
 """Cases put to a mutant before the others."""
@@ -648,10 +648,10 @@ class Workshop:
         if killer:
             raise SystemExit(f"the undamaged codec is killed by {killer}")
 
-    def _launch(self, root: Path) -> Launch:
+    def _launch(self, root: Path) -> LaunchSpec:
         env = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         command = (sys.executable, "-c", _SERVE, "serve", "reference")
-        return Launch("mutant", command, env, str(self._folder / "elsewhere"))
+        return LaunchSpec("mutant", command, env, str(self._folder / "elsewhere"))
 
     def _check_import(self) -> None:
         """The copy, and not the installed package, is what a target imports."""
@@ -692,7 +692,7 @@ class Workshop:
         for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
-    def _judged(self, mutant: Mutant, launch: Launch, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
+    def _judged(self, mutant: Mutant, launch: LaunchSpec, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
         """What killed it, and what is reported of each case up to there."""
         sights: dict[str, Sight] = {}
         # Most die early: the many others are not even written out for those.
@@ -702,7 +702,7 @@ class Workshop:
                 return killer, sights
         return "", sights
 
-    def _put(self, mutant: Mutant, launch: Launch, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
+    def _put(self, mutant: Mutant, launch: LaunchSpec, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
         spec, policy = TargetSpec(mutant.id, launch, ALLOWANCE), FailurePolicy("should", strict=True)
         judged = False
         examiner = Examiner(spec, self._catalog.requirements, policy)

@@ -17,7 +17,7 @@ from conformance.cases.model import (
     ExpectConsumerView,
     VerdictKind,
 )
-from conformance.judging.failure_causes import Cause
+from conformance.judging.failure_causes import FailureCause
 from conformance.runner.results import Result, Shrunk, TargetRun
 
 
@@ -62,7 +62,7 @@ class FailureGroup(Struct, frozen=True):
     section: Section
     level: str
     """The highest of their levels; empty for faults of the adapter."""
-    cause: Cause | None
+    cause: FailureCause | None
     """None for faults of the adapter."""
     members: tuple[Result, ...]
     """The failing results, in the order of the run."""
@@ -115,7 +115,7 @@ def grouped(run: TargetRun) -> tuple[FailureGroup, ...]:
     return tuple(sorted(groups, key=_rank))
 
 
-_Key = tuple[Section, Cause | None]
+_Key = tuple[Section, FailureCause | None]
 """What the failures of a group have in common."""
 
 

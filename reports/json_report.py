@@ -18,7 +18,7 @@ from conformance import __version__
 from conformance.cases.model import VerdictKind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.catalog.pairwise import PREFIX as COVERING
-from conformance.judging.failure_causes import Cause
+from conformance.judging.failure_causes import FailureCause
 from conformance.reports import json_schema as shape
 from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
@@ -142,7 +142,7 @@ def summary(numbers: Tally) -> dict[str, int]:
     return {**{str(kind): counts[kind] for kind in VerdictKind}, "disputed": numbers.disputed.total()}
 
 
-def _cause(group: FailureGroup, cause: Cause) -> shape.Cause:
+def _cause(group: FailureGroup, cause: FailureCause) -> shape.Cause:
     """A cause, with all it explains."""
     return shape.Cause(
         target=group.target,

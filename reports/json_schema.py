@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from conformance.cases.model import Op, VerdictKind
-from conformance.judging.target_comparison import Act
+from conformance.judging.target_comparison import Behavior
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -104,7 +104,7 @@ class Stand(_Part):
     """Targets that made the same of a case, and what that is."""
 
     targets: list[str]
-    act: Annotated[Act, Meta(description="What they did.")]
+    act: Annotated[Behavior, Meta(description="What they did.")]
     right: Annotated[bool, Meta(description="Whether they broke no requirement by that.")]
     said: Annotated[str, Meta(description="What it came to in the example, in a line.")]
 

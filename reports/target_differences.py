@@ -17,14 +17,21 @@ from rich.rule import Rule
 from rich.text import Text
 
 from conformance.cases.model import LEVELS, Accepted, Case, CaseOrigin, Outcome, VerdictKind
-from conformance.judging.failure_causes import Cause
-from conformance.judging.target_comparison import Act, Reading, alike, part_apart, reading_of, stopped_with
+from conformance.judging.failure_causes import FailureCause
+from conformance.judging.target_comparison import (
+    Behavior,
+    ObservedBehavior,
+    alike,
+    part_apart,
+    reading_of,
+    stopped_with,
+)
 from conformance.reports.explain import actual_text, command, expected_text
 from conformance.reports.hex_view import printable
 from conformance.reports.text import STYLES
 from conformance.runner.results import NOTHING, Packed, Result, Shrunk, TargetRun
 
-Split = tuple[Reading | None, ...]
+Split = tuple[ObservedBehavior | None, ...]
 """The reading of each target; None for one that did not judge the case."""
 
 
@@ -33,7 +40,7 @@ class Stand(Struct, frozen=True):
 
     targets: tuple[str, ...]
     """As the command line names them."""
-    act: Act
+    act: Behavior
     is_right: bool
     said: str
     """What they did in the example, in a line; a target's words may be in it."""
@@ -57,7 +64,7 @@ class Disagreement(Struct, frozen=True):
     """Whether every failure is one of Apache Kafka's own."""
     causes: tuple[str, ...]
     """What those fail by that fail."""
-    cells: tuple[tuple[Act | None, bool], ...]
+    cells: tuple[tuple[Behavior | None, bool], ...]
     """What each target does, and whether that is right; None for one that was not judged on the cases."""
     stands: tuple[Stand, ...]
     """Who did what in the example."""
@@ -207,7 +214,7 @@ def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool, str]:
     return _level(results), results.count(None), label.size, label.is_shrinkable, label.id
 
 
-def _shrunk(runs: Sequence[TargetRun], causes: set[Cause], cases: set[str]) -> Shrunk | None:
+def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str]) -> Shrunk | None:
     """The smallest of the shrunk cases that came from these cases and show one of these causes."""
     found = [
         one
@@ -232,7 +239,7 @@ def _stands(runs: Sequence[TargetRun], case: Case, results: Sequence[Result | No
         yield Stand(tuple(runs[at].name for at in group), reading.act, reading.is_right, said)
 
 
-def _at(split: Split, at: int) -> Reading:
+def _at(split: Split, at: int) -> ObservedBehavior:
     reading = split[at]
     assert reading is not None
     return reading
@@ -250,12 +257,12 @@ def _path(case: Case, results: Sequence[Result | None]) -> str:
 _BEFORE = re.compile(r"^(accepted: |accepted, |wrote |served |refused \(|crash: |timeout: |memory: |slow: )")
 
 
-def _said(case: Case, result: Result, reading: Reading, path: str) -> str:
+def _said(case: Case, result: Result, reading: ObservedBehavior, path: str) -> str:
     """What a target did in a line, narrowed to a field."""
     if result.verdict.kind is VerdictKind.PASS:
-        return "" if reading.act is Act.REFUSES else expected_text(case, path)
+        return "" if reading.act is Behavior.REFUSES else expected_text(case, path)
     whole = _whole(result.outcome)
-    if reading.act is Act.REFUSES and isinstance(whole, Accepted):
+    if reading.act is Behavior.REFUSES and isinstance(whole, Accepted):
         return str(stopped_with(whole.answer))
     told = actual_text(result, result.verdict.path or path)
     return _BEFORE.sub("", told).removesuffix(")" * told.startswith("refused ("))

@@ -14,7 +14,7 @@ from conformance.reports.console import open_console
 from conformance.runner.known_failures import read_known
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.signals import interrupt_on_signals
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 
 
 @click.command("campaign")
@@ -74,7 +74,7 @@ def _options(given: dict[str, Any]) -> CampaignOptions:
         given["targets"],
         given["cases"],
         given["out"],
-        Allowance(timeout=given["timeout"], memory=given["memory"]),
+        ResourceLimits(timeout=given["timeout"], memory=given["memory"]),
         FailurePolicy(given["fail_on"], given["strict"], known, given["basis"], given["python"] or ""),
         given["seed"],
         SparkOptions(given["master"], given["conf"]),

@@ -10,7 +10,7 @@ from conformance.commands import options as shared
 from conformance.definitions.loader import types_with
 from conformance.errors import ExitStatus
 from conformance.runner.doctor import examine
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 _OK, _NOTE, _FAIL = _WORDS = "ok", "note", "FAIL"
@@ -23,7 +23,7 @@ _OK, _NOTE, _FAIL = _WORDS = "ok", "note", "FAIL"
 @shared.definitions
 def command(target: str, python: str | None, definitions: Path | None) -> ExitStatus:
     """Check an adapter before it judges its target."""
-    spec = target_spec(target, python, Allowance())
+    spec = target_spec(target, python, ResourceLimits())
     types = types_with(shared.read_messages(definitions))
     counts = dict.fromkeys(_WORDS, 0)
     for check in examine(spec.launch, types, spec.allowance):

@@ -10,7 +10,7 @@ import click
 
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus, UsageError
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import BrokerOptions, target_spec
 from conformance.targets.target import TargetSpec, loaded_once
 
@@ -99,7 +99,7 @@ def command(**given: Any) -> ExitStatus:
 
 def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
     """The targets that are named, each once. Raises UsageError, FileError or UnknownTarget."""
-    allowance = Allowance(timeout=given["timeout"], memory=given["memory"], growth=given["growth"])
+    allowance = ResourceLimits(timeout=given["timeout"], memory=given["memory"], growth=given["growth"])
     names = dict.fromkeys(given["targets"])
     asked = [name for name in names if name.startswith("broker:")]
     if given["clean"] and not asked:

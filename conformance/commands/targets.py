@@ -10,7 +10,7 @@ from rich.table import Table
 
 from conformance.errors import ExitStatus
 from conformance.reports.console import open_console
-from conformance.targets.manifests import BROKER, DRIVER, Adapter, adapter_in, set_up
+from conformance.targets.manifests import BROKER, DRIVER, AdapterManifest, adapter_in, set_up
 from conformance.targets.resolve import UnknownTarget, adapters, brokers, drivers
 
 
@@ -34,7 +34,7 @@ def command(setup: str | None) -> ExitStatus:
     return ExitStatus.OK
 
 
-def _bundled() -> list[Adapter]:
+def _bundled() -> list[AdapterManifest]:
     """What comes with the suite: adapters, drivers of live clients, brokers."""
     return [*adapters().values(), *drivers().values(), *brokers().values()]
 

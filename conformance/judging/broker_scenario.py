@@ -11,7 +11,7 @@ import struct
 from conformance import codec
 from conformance.cases.model import PASSED, ExpectScenario, Value, Verdict, VerdictKind
 from conformance.codec.log import last_offset
-from conformance.judging.broker_scenario_log import Label, Log, Stored, failed, text
+from conformance.judging.broker_scenario_log import AcceptedBatch, ImpliedLog, Label, failed, text
 from conformance.semantics.broker_steps import (
     ALL,
     BEYOND,
@@ -47,7 +47,7 @@ BEGINS = "broker.tells-log-start"
 FINDS = "broker.finds-by-time"
 
 
-def deleted(log: Log, step: DeleteRecords, told: DeleteRecordsResult) -> Verdict:
+def deleted(log: ImpliedLog, step: DeleteRecords, told: DeleteRecordsResult) -> Verdict:
     """The log begins at the place before which all is deleted."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", BEGINS)
@@ -59,7 +59,7 @@ def deleted(log: Log, step: DeleteRecords, told: DeleteRecordsResult) -> Verdict
     return PASSED
 
 
-def found(log: Log, step: ListOffsets, told: ListOffsetsResult) -> Verdict:
+def found(log: ImpliedLog, step: ListOffsets, told: ListOffsetsResult) -> Verdict:
     """The log begins where it was made to begin, and ends behind what was taken."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", BEGINS if step.time is None else FINDS)
@@ -73,7 +73,7 @@ def found(log: Log, step: ListOffsets, told: ListOffsetsResult) -> Verdict:
     return PASSED if is_right else failed(f"the broker tells offset {offset}, and {due}", BEGINS)
 
 
-def _found_by_time(log: Log, time: int, told: ListOffsetsResult) -> Verdict:
+def _found_by_time(log: ImpliedLog, time: int, told: ListOffsetsResult) -> Verdict:
     """It is the first record in the log that has this time or a later one, whichever follow."""
     if log.is_stamped or any(one.batch["isTransactional"] for one in log.stored):  # a marker has a time of its own
         return Verdict(VerdictKind.EITHER, f"offset {told.offset}")
@@ -92,7 +92,7 @@ def _found_by_time(log: Log, time: int, told: ListOffsetsResult) -> Verdict:
     return failed(f"the broker tells offset {told.offset} at {after}, and it is offset {due[0]} at {due_after}", FINDS)
 
 
-def _begins(log: Log, offset: int) -> bool:
+def _begins(log: ImpliedLog, offset: int) -> bool:
     """Whether a log, of which something went, can begin at an offset."""
     first = log.first or 0
     return first <= offset <= max(first, log.end) if log.is_expiring else offset == first
@@ -105,7 +105,7 @@ HORIZON = "delete-horizon.set-by-compaction"
 WAITS = "delete-horizon.kept-until"
 
 
-def survived(log: Log, found: list[Label], due: list[Label]) -> Verdict | None:
+def survived(log: ImpliedLog, found: list[Label], due: list[Label]) -> Verdict | None:
     """Records stay at their offsets, and the last of each key stays, if it was not aborted.
 
     Where the topic keeps no tombstones, one may be gone.
@@ -128,7 +128,7 @@ def survived(log: Log, found: list[Label], due: list[Label]) -> Verdict | None:
     return None
 
 
-def cleaned(log: Log, batches: list[Value]) -> Verdict | None:
+def cleaned(log: ImpliedLog, batches: list[Value]) -> Verdict | None:
     """A batch keeps its first and last offset and sequence, and its delete horizon is to come."""
     sent = {one.offset: one for one in log.stored}
     for batch in batches:
@@ -172,7 +172,7 @@ _WHOLE = 3
 
 def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
     """Hold what a broker told of each step against what is due by then. Raises NotationError."""
-    log = Log(keeps_tombstones=not any(isinstance(step, Compact) and step.tombstones for step in expect.steps))
+    log = ImpliedLog(keeps_tombstones=not any(isinstance(step, Compact) and step.tombstones for step in expect.steps))
     is_open = False
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
@@ -184,7 +184,7 @@ def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
     return Verdict(VerdictKind.EITHER, "played") if is_open else PASSED
 
 
-def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
+def _judged(log: ImpliedLog, at: int, step: Step, told: Told) -> Verdict:
     match step, told:
         case InitProducerId(), InitProducerIdResult():
             return _begun(log, step, told)
@@ -202,7 +202,7 @@ def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
     return _of_log(log, step, told)
 
 
-def _of_log(log: Log, step: Step, told: Told) -> Verdict:
+def _of_log(log: ImpliedLog, step: Step, told: Told) -> Verdict:
     """What is done to the log, and what is asked of it."""
     match step, told:
         case DeleteRecords(), DeleteRecordsResult():
@@ -219,7 +219,7 @@ def _of_log(log: Log, step: Step, told: Told) -> Verdict:
 # --- producers ----------------------------------------------------------------------------------------
 
 
-def _begun(log: Log, step: InitProducerId, told: InitProducerIdResult) -> Verdict:
+def _begun(log: ImpliedLog, step: InitProducerId, told: InitProducerIdResult) -> Verdict:
     """An identity that no other producer has; for the same transactional id, the same with a newer epoch."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", IDENTITY)
@@ -242,7 +242,7 @@ def _begun(log: Log, step: InitProducerId, told: InitProducerIdResult) -> Verdic
     return PASSED
 
 
-def _is_fenced(log: Log, producer: ProducerIdentity) -> bool:
+def _is_fenced(log: ImpliedLog, producer: ProducerIdentity) -> bool:
     newest = log.identities.get(producer.transactional_id or "", (producer.identity, producer.epoch))
     return newest != (producer.identity, producer.epoch)
 
@@ -251,7 +251,7 @@ def _fenced(refused: str) -> Verdict:
     return PASSED if refused else failed("it is taken, and a newer instance of the producer has begun", FENCES)
 
 
-def _written(log: Log, at: int, step: Produce, told: ProduceResult) -> Verdict:
+def _written(log: ImpliedLog, at: int, step: Produce, told: ProduceResult) -> Verdict:
     producer = log.producers[step.producer] if step.producer else None
     if producer is not None and _is_fenced(log, producer):
         return _fenced(told.refused)
@@ -265,7 +265,7 @@ def _written(log: Log, at: int, step: Produce, told: ProduceResult) -> Verdict:
     if offset < log.end:
         return failed(f"the broker tells offset {offset}, and the log ended at {log.end}", RISES)
     is_transactional = producer is not None and producer.transactional_id is not None
-    stored = Stored(
+    stored = AcceptedBatch(
         offset, batch_of(step, at, producer, int(told.time)), producer, "open" if is_transactional else "committed"
     )
     log.stored.append(stored)
@@ -278,7 +278,7 @@ def _written(log: Log, at: int, step: Produce, told: ProduceResult) -> Verdict:
     return PASSED
 
 
-def _repeated(log: Log, step: RetryProduce, told: ProduceResult) -> Verdict:
+def _repeated(log: ImpliedLog, step: RetryProduce, told: ProduceResult) -> Verdict:
     """A batch that was taken has its place already."""
     offset = log.told.get(step.step)
     if offset is None:
@@ -289,7 +289,7 @@ def _repeated(log: Log, step: RetryProduce, told: ProduceResult) -> Verdict:
     return PASSED if is_known else failed(f"the broker tells offset {told.offset}, not {offset}", REPEATS)
 
 
-def _ended(log: Log, step: EndTransaction, told: StepDone) -> Verdict:
+def _ended(log: ImpliedLog, step: EndTransaction, told: StepDone) -> Verdict:
     producer = log.producers[step.producer]
     if _is_fenced(log, producer):
         return _fenced(told.refused)
@@ -306,7 +306,7 @@ def _ended(log: Log, step: EndTransaction, told: StepDone) -> Verdict:
 # --- fetches ------------------------------------------------------------------------------------------
 
 
-def _fetched(log: Log, step: Fetch, told: FetchResult) -> Verdict:
+def _fetched(log: ImpliedLog, step: Fetch, told: FetchResult) -> Verdict:
     if log.is_unsure:
         return Verdict(VerdictKind.EITHER, "the log holds bytes of which nothing is said")
     if step.at == BEYOND:
@@ -333,7 +333,7 @@ def _fetched(log: Log, step: Fetch, told: FetchResult) -> Verdict:
     return verdict or PASSED
 
 
-def _bounded(log: Log, step: Fetch, told: FetchResult, batches: list[Value]) -> Verdict | None:
+def _bounded(log: ImpliedLog, step: Fetch, told: FetchResult, batches: list[Value]) -> Verdict | None:
     """Where what is served begins and ends."""
     start, stable = int(told.fetch_offset), log.stable
     if step.version is None and batches and last_offset(batches[0]) < start:
@@ -352,7 +352,7 @@ def _bounded(log: Log, step: Fetch, told: FetchResult, batches: list[Value]) -> 
     return None
 
 
-def _shown(log: Log, step: Fetch, told: FetchResult, data: bytes) -> Verdict | None:
+def _shown(log: ImpliedLog, step: Fetch, told: FetchResult, data: bytes) -> Verdict | None:
     """What a consumer is shown of it: the records that are due, or so many of them as there was room for."""
     start = int(told.fetch_offset)
     listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
@@ -389,7 +389,7 @@ def _apart(found: list[Label], due: list[Label]) -> str:
     return f"is not shown {text(lost)}" if lost else "is shown the records in another order"
 
 
-def _altered(log: Log, shown: Value) -> Verdict | None:
+def _altered(log: ImpliedLog, shown: Value) -> Verdict | None:
     """Whether a record has another key or time than it was written with; a broker that stamps it has its own time."""
     sent = next((one for one in log.stored if one.offset <= shown["offset"] < one.end), None)
     written = sent.batch["records"][shown["offset"] - sent.offset] if sent else None
@@ -405,7 +405,7 @@ def _altered(log: Log, shown: Value) -> Verdict | None:
     return None if is_same else failed(f"{text((shown['offset'], shown['value']))} has another key")
 
 
-def _due(log: Log, step: Fetch, start: int) -> list[Label]:
+def _due(log: ImpliedLog, step: Fetch, start: int) -> list[Label]:
     """The offset and value of each record that a consumer is to be shown."""
     is_committed, stable = step.isolation == READ_COMMITTED, log.stable
     shown = [one for one in log.stored if not is_committed or one.decided == "committed"]
@@ -417,9 +417,9 @@ def _due(log: Log, step: Fetch, start: int) -> list[Label]:
     ]
 
 
-def _marked(log: Log, batches: list[Value], start: int) -> Verdict | None:
+def _marked(log: ImpliedLog, batches: list[Value], start: int) -> Verdict | None:
     """Each transaction that has ended has one marker of its type, behind its last record."""
-    ends: dict[tuple[int, int], Stored] = {}
+    ends: dict[tuple[int, int], AcceptedBatch] = {}
     for one in log.stored:
         if one.producer is not None and one.decided in ("committed", "aborted") and one.batch["isTransactional"]:
             ends[one.producer.identity, one.producer.epoch] = one

@@ -11,7 +11,7 @@ Label = tuple[int, bytes | None]
 """The offset and value of a record."""
 
 
-class Stored(Struct):
+class AcceptedBatch(Struct):
     """A batch that the broker took."""
 
     offset: int
@@ -31,12 +31,12 @@ class Stored(Struct):
         return [(self.offset + at, record["value"]) for at, record in enumerate(self.batch["records"])]
 
 
-class Log(Struct):
+class ImpliedLog(Struct):
     """What a log holds by what the broker told."""
 
     keeps_tombstones: bool
     """Whether the topic keeps records with a null value for a while, when they are the last of their keys."""
-    stored: list[Stored] = field(default_factory=list)
+    stored: list[AcceptedBatch] = field(default_factory=list)
     producers: dict[str, ProducerIdentity] = field(default_factory=dict)
     identities: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Producer id and newest epoch, by transactional id."""

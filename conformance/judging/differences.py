@@ -101,7 +101,7 @@ _REACH = {
 """Open places that leave open what these fields are, and nothing else; any other may change all that comes after it."""
 
 
-class OpenPlaces(Struct, frozen=True):
+class UnspecifiedPlaces(Struct, frozen=True):
     """The open places of some bytes, in their order, and where the fields lie."""
 
     places: tuple[codec.Violation, ...]
@@ -114,10 +114,10 @@ class OpenPlaces(Struct, frozen=True):
         return explaining(read_by_then, path)
 
 
-def open_places(case: Case) -> OpenPlaces:
+def open_places(case: Case) -> UnspecifiedPlaces:
     """The open places of the bytes of a case, each with the path of its field."""
     read = codec.decode(case.wire, case.data or b"", trail=True)
-    return OpenPlaces(read.remarks, read.spans)
+    return UnspecifiedPlaces(read.remarks, read.spans)
 
 
 def explaining(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:

@@ -44,7 +44,7 @@ from conformance.semantics.format_conversion import flattened
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cause:
+class FailureCause:
     """Where and how a target is wrong."""
 
     wrong: str
@@ -58,16 +58,16 @@ class Cause:
         object.__setattr__(self, "text", f"{self.wrong}: {self.place}")
 
 
-def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
+def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
     """The cause of a failing result. Of any other result it is the verdict and the requirement."""
     match outcome if verdict.kind in FAILURES else None:
         case NoAnswer(how, detail):
-            return Cause(how, _of_death(case, how, detail))
+            return FailureCause(how, _of_death(case, how, detail))
         case Rejected(error, message):
             return _refused(case, error, message)
         case Accepted(answer):
             return _accepted(case, answer, verdict)
-    return Cause(str(verdict.kind), _rule(case, verdict))
+    return FailureCause(str(verdict.kind), _rule(case, verdict))
 
 
 def _rule(case: Case, verdict: Verdict) -> str:
@@ -114,10 +114,10 @@ def _own_reader(rule: str) -> str:
     return next((name for name in CODEC_NAMES if family in ("codec", "reader", "robustness") and name in rest), "")
 
 
-def _refused(case: Case, error: str, message: str) -> Cause:
+def _refused(case: Case, error: str, message: str) -> FailureCause:
     if isinstance(case.expect, ExpectRejection) and case.expect.error not in (None, error):
-        return Cause("wrong error class", f"{error} instead of {case.expect.error}")
-    return Cause("refused", normalised(message) or f"{error}, {case.requirement}")
+        return FailureCause("wrong error class", f"{error} instead of {case.expect.error}")
+    return FailureCause("refused", normalised(message) or f"{error}, {case.requirement}")
 
 
 # --- what the bytes hold ------------------------------------------------------------------------------
@@ -202,24 +202,24 @@ _HOLD_RECORDS = ("RECORD", "RECORD_BATCH", "LOG")
 _ACCEPTED = "accepted what must be refused"
 
 
-def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
+def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
     rule = _rule(case, verdict)
     match case.expect:
         case ExpectRejection():
-            return Cause(_ACCEPTED, _broken(case, _first_mark(case), rule))
+            return FailureCause(_ACCEPTED, _broken(case, _first_mark(case), rule))
         case ExpectSize():
-            return Cause("wrong size", _field(case.type, "value"))
+            return FailureCause("wrong size", _field(case.type, "value"))
         case ExpectConsumerView():
             return _delivered(case, case.expect, answer, verdict)
         case ExpectClientRequests() | ExpectAppend() | ExpectResponses() as live:
             way = lapse(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
-            return Cause(way, normalised(verdict.detail))
+            return FailureCause(way, normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, ExpectAnyOf) and (mark := _unencodable(case)):
-        return Cause(_ACCEPTED, _broken(case, mark, rule))
+        return FailureCause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":
         return _consumed(case, answer)
     if verdict.path.startswith("@"):
-        return Cause("other bytes written", _field_at(case, int(verdict.path[1:])))
+        return FailureCause("other bytes written", _field_at(case, int(verdict.path[1:])))
     if isinstance(
         case.expect, ExpectValue | ExpectAnyOf | ExpectBytes | ExpectEquivalentBytes | ExpectConvertedRecords
     ) and verdict.path not in ("", "hex"):
@@ -229,15 +229,15 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
         written, str
     ):
         return _unreadable(case, bytes.fromhex(written), rule)
-    return Cause(_MISREAD, _broken(case, _first_mark(case), rule))
+    return FailureCause(_MISREAD, _broken(case, _first_mark(case), rule))
 
 
-def _consumed(case: Case, answer: dict[str, Value]) -> Cause:
+def _consumed(case: Case, answer: dict[str, Value]) -> FailureCause:
     """More bytes than there are: it takes what is cut short for whole."""
     mark = _first_mark(case)
     if mark is not None and answer["consumed"] > len(case.data or b""):
-        return Cause(_ACCEPTED, _broken(case, mark, ""))
-    return Cause("wrong number of bytes consumed", _field(case.type, "value"))
+        return FailureCause(_ACCEPTED, _broken(case, mark, ""))
+    return FailureCause("wrong number of bytes consumed", _field(case.type, "value"))
 
 
 def _field_at(case: Case, at: int) -> str:
@@ -252,32 +252,32 @@ def _field_at(case: Case, at: int) -> str:
     return _field(case.type, path or "value") + (f" {part}" if part else "")
 
 
-def _unreadable(case: Case, written: bytes, rule: str) -> Cause:
+def _unreadable(case: Case, written: bytes, rule: str) -> FailureCause:
     """What was written breaks the format, or can be read in more than one way."""
     name = case.expect.type if isinstance(case.expect, ExpectEquivalentBytes) else "LOG" if case.op == "convert" else ""
     read = codec.decode(name or case.wire, written)
     mark = next(iter([*read.violations, *read.remarks]), None)
     if mark is None:
-        return Cause("written wrongly", rule)
-    return Cause("written bytes break the format", mark.requirement)
+        return FailureCause("written wrongly", rule)
+    return FailureCause("written bytes break the format", mark.requirement)
 
 
-def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
+def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
     """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
     if verdict.requirement == KEPT:
         return _IN_A_MAP
     place = open_places(case).explaining(verdict.path) if isinstance(case.expect, ExpectAnyOf) else None
     if place is not None:
-        return Cause(_MISREAD, _broken(case, place, case.requirement))
+        return FailureCause(_MISREAD, _broken(case, place, case.requirement))
     name = case.expect.type if isinstance(case.expect, ExpectEquivalentBytes) else ""
     name = "RECORD" if case.op == "convert" else name or case.type
     expected, actual = _both(case, answer, verdict.path)
     lacking = (expected is UNSHOWN or actual is UNSHOWN) and "ARRAY<" in name
     field = _field(name, verdict.path[: verdict.path.rindex("[")] if lacking else verdict.path)
-    return Cause(way_of(field, expected, actual), field)
+    return FailureCause(way_of(field, expected, actual), field)
 
 
-_IN_A_MAP = Cause("missing", "HEADER of a repeated key")
+_IN_A_MAP = FailureCause("missing", "HEADER of a repeated key")
 _MISREAD = "another reading"
 """Of an open place: neither refused nor read in a way that the documents allow."""
 
@@ -304,34 +304,36 @@ def _read_back(case: Case, answer: dict[str, Value], name: str) -> Value:
 # --- what a fetch delivered ---------------------------------------------------------------------------
 
 
-def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value], verdict: Verdict) -> Cause:
+def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
     view, path = expect.view, verdict.path
     shown = VIEW.parse(answer.get("value"))
     records = shown.get("records", ())
     count = 0 if records is UNSHOWN else len(records)
     if path == "beside":
-        return Cause("beside the case", normalised(verdict.detail))
+        return FailureCause("beside the case", normalised(verdict.detail))
     if path == "nextOffset":
-        return Cause(normalised(verdict.detail.partition(" ")[2].partition(" ")[2]), "nextOffset")
+        return FailureCause(normalised(verdict.detail.partition(" ")[2].partition(" ")[2]), "nextOffset")
     if view.damage is not None and (path in ("", "error") or count > len(view.records)):
-        return Cause(_ACCEPTED, _broken(case, view.damage, verdict.requirement))
+        return FailureCause(_ACCEPTED, _broken(case, view.damage, verdict.requirement))
     if shown.get("error") is not None and (path == "error" or count < len(view.records)):
-        return Cause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
+        return FailureCause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
     if verdict.requirement == KEPT:
         return _IN_A_MAP
     if "]." in path:
         place = explaining(view.remarks, path)
-        return Cause(_MISREAD, _broken(case, place, "")) if place else _misdelivered(view, path, records)
+        return FailureCause(_MISREAD, _broken(case, place, "")) if place else _misdelivered(view, path, records)
     if verdict.requirement:
-        return Cause("delivered", verdict.requirement)
-    return Cause("records missing" if count < len(view.records) else "too many records", _kind(view, count))
+        return FailureCause("delivered", verdict.requirement)
+    return FailureCause("records missing" if count < len(view.records) else "too many records", _kind(view, count))
 
 
-def _misdelivered(view: ConsumerView, path: str, records: Value) -> Cause:
+def _misdelivered(view: ConsumerView, path: str, records: Value) -> FailureCause:
     """A field of a delivered record has another value than is due."""
     index = int(path.removeprefix("records[").partition("]")[0])
     field = _field("LOG", path).replace("RECORD.", f"{_kind(view, index)}.", 1)
-    return Cause(way_of(field, part_at({"records": view.records}, path), part_at({"records": records}, path)), field)
+    return FailureCause(
+        way_of(field, part_at({"records": view.records}, path), part_at({"records": records}, path)), field
+    )
 
 
 def _kind(view: ConsumerView, index: int) -> str:

@@ -38,7 +38,7 @@ from conformance.judging.judge import fits
 from conformance.semantics.consumer_view import VIEW
 
 
-class Act(StrEnum):
+class Behavior(StrEnum):
     """What a target did, in the words of a report."""
 
     ACCEPTS = "accepts"
@@ -61,77 +61,79 @@ _KIND, _LENGTH = -1, -2
 """Last steps of paths to what is told of a part."""
 
 
-class Reading(Struct, frozen=True):
+class ObservedBehavior(Struct, frozen=True):
     """What one target made of a case."""
 
-    act: Act
+    act: Behavior
     is_right: bool
     """Whether it broke no requirement by that."""
     said: Leaves | str | int | tuple[str, ...] | None = field(default="")
     """What the act came to, as far as that tells readings apart; None where nothing is known of it."""
 
 
-def reading_of(case: Case, outcome: Outcome, verdict: Verdict) -> Reading:
+def reading_of(case: Case, outcome: Outcome, verdict: Verdict) -> ObservedBehavior:
     """The reading of a target that was judged; of an outcome that passed only the expectation is looked at."""
     is_right = verdict.kind not in FAILURES
     if verdict.kind is VerdictKind.PASS:
         return _due(case)
     if verdict.kind is VerdictKind.TIMEOUT:
-        return Reading(Act.TIMES_OUT, is_right=is_right)
+        return ObservedBehavior(Behavior.TIMES_OUT, is_right=is_right)
     match outcome:
         case NoAnswer(how):
-            return Reading(_DEATHS.get(how, Act.CRASHES), is_right=is_right)
+            return ObservedBehavior(_DEATHS.get(how, Behavior.CRASHES), is_right=is_right)
         case Rejected(error) if not is_right and isinstance(case.expect, ExpectRejection):
-            return Reading(Act.OTHER_CLASS, is_right=is_right, said=error)
+            return ObservedBehavior(Behavior.OTHER_CLASS, is_right=is_right, said=error)
         case Rejected():
-            return Reading(Act.REFUSES, is_right=is_right)
+            return ObservedBehavior(Behavior.REFUSES, is_right=is_right)
         case Accepted(answer):
             return _open(case, answer) if is_right else _wrong(case, answer, verdict)
-    return Reading(_taking(case), is_right=is_right, said=None)
+    return ObservedBehavior(_taking(case), is_right=is_right, said=None)
 
 
-_DEATHS = {"memory": Act.MEMORY, "slow": Act.SLOW}
+_DEATHS = {"memory": Behavior.MEMORY, "slow": Behavior.SLOW}
 _EXPECTED = "as expected"
 
 
-def _due(case: Case) -> Reading:
+def _due(case: Case) -> ObservedBehavior:
     """What a target did that passed."""
     match case.expect:
         case ExpectRejection():
-            return Reading(Act.REFUSES, is_right=True)
+            return ObservedBehavior(Behavior.REFUSES, is_right=True)
         case ExpectConsumerView(view) if view.damage is not None:
-            return Reading(Act.REFUSES, is_right=True)
+            return ObservedBehavior(Behavior.REFUSES, is_right=True)
         case ExpectSequenceResults(answers):
-            return Reading(Act.ACCEPTS, is_right=True, said=tuple(min(right) for right in answers))
-    return Reading(_taking(case), is_right=True, said=_EXPECTED)
+            return ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=tuple(min(right) for right in answers))
+    return ObservedBehavior(_taking(case), is_right=True, said=_EXPECTED)
 
 
-def _taking(case: Case) -> Act:
+def _taking(case: Case) -> Behavior:
     """What it is called that a target did not refuse."""
-    return Act.WRITES if case.op in _WRITING else Act.ACCEPTS
+    return Behavior.WRITES if case.op in _WRITING else Behavior.ACCEPTS
 
 
 _WRITING = ("encode", "convert")
 
 
-def _open(case: Case, answer: Answer) -> Reading:
+def _open(case: Case, answer: Answer) -> ObservedBehavior:
     """What a target did that took an open place in one of the ways that are right."""
     given = answer.get("value")
     if case.op == "read" and stopped_with(answer) is not None:
-        return Reading(Act.REFUSES, is_right=True)
+        return ObservedBehavior(Behavior.REFUSES, is_right=True)
     match case.expect:
         case ExpectAnyOf(()):
-            return Reading(_taking(case), is_right=True, said=_shown(case, answer))
+            return ObservedBehavior(_taking(case), is_right=True, said=_shown(case, answer))
         case ExpectAnyOf(readings):
             met = [index for index, reading in enumerate(readings) if _fits(case, reading, answer)]
-            return Reading(_taking(case), is_right=True, said=str(met[0]) if len(met) == 1 else None)
+            return ObservedBehavior(_taking(case), is_right=True, said=str(met[0]) if len(met) == 1 else None)
         case ExpectSequenceResults(answers) if isinstance(given, list) and len(given) == len(answers):
             fates = zip(answers, given, strict=True)
-            return Reading(Act.ACCEPTS, is_right=True, said=tuple(_fate(right, fate) for right, fate in fates))
+            return ObservedBehavior(
+                Behavior.ACCEPTS, is_right=True, said=tuple(_fate(right, fate) for right, fate in fates)
+            )
         case ExpectScenario() if isinstance(given, list):
             refused = ["refused" if isinstance(told, dict) and told.get("refused") else "" for told in given]
-            return Reading(Act.ACCEPTS, is_right=True, said=tuple(refused))
-    return Reading(Act.ACCEPTS, is_right=True, said=_EXPECTED)
+            return ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=tuple(refused))
+    return ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=_EXPECTED)
 
 
 def stopped_with(answer: Answer) -> object:
@@ -152,17 +154,17 @@ def _fate(right: frozenset[str], fate: str) -> str:
     return min(right - {"accept"}, default=fate) if fate == REFUSED else fate
 
 
-def _wrong(case: Case, answer: Answer, verdict: Verdict) -> Reading:
+def _wrong(case: Case, answer: Answer, verdict: Verdict) -> ObservedBehavior:
     """What a target did that accepted, and broke a requirement."""
     if verdict.path == "consumed":
-        return Reading(Act.OTHER_LENGTH, is_right=False, said=answer.get("consumed"))
+        return ObservedBehavior(Behavior.OTHER_LENGTH, is_right=False, said=answer.get("consumed"))
     if case.op in ONLY_LIVE:  # its answer tells what differs from run to run, such as offsets
-        return Reading(Act.OTHER_VALUE, is_right=False, said=verdict.path or verdict.detail)
+        return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, said=verdict.path or verdict.detail)
     if isinstance(case.expect, ExpectRejection):
-        return Reading(_taking(case), is_right=False, said=_shown(case, answer))
+        return ObservedBehavior(_taking(case), is_right=False, said=_shown(case, answer))
     if case.op in _WRITING:
-        return Reading(Act.OTHER_BYTES, is_right=False, said=answer.get("hex"))
-    return Reading(Act.OTHER_VALUE, is_right=False, said=_shown(case, answer))
+        return ObservedBehavior(Behavior.OTHER_BYTES, is_right=False, said=answer.get("hex"))
+    return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, said=_shown(case, answer))
 
 
 # --- the parts of a value -----------------------------------------------------------------------------
@@ -214,14 +216,14 @@ def _leaves(value: object, path: Path) -> Iterator[tuple[Path, object]]:
 # --- who did the same ---------------------------------------------------------------------------------
 
 
-def alike(readings: Sequence[Reading | None]) -> tuple[int | None, ...]:
+def alike(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None, ...]:
     """A number for each reading, the same for those that are one; None stays None.
 
     A reading of which nothing more is known than its act is taken for one with any other of that act: nobody differs by
     what he does not show. The order of the readings changes no more than the numbers.
     """
     common = _common(readings)
-    groups: list[Reading] = []
+    groups: list[ObservedBehavior] = []
     numbers: list[int | None] = [None] * len(readings)
     told = [at for at, one in enumerate(readings) if one is not None and one.said is not None]
     untold = [at for at, one in enumerate(readings) if one is not None and one.said is None]
@@ -238,9 +240,9 @@ def alike(readings: Sequence[Reading | None]) -> tuple[int | None, ...]:
     return tuple(numbers)
 
 
-def _common(readings: Iterable[Reading | None]) -> dict[tuple[Act, bool], list[Path]]:
+def _common(readings: Iterable[ObservedBehavior | None]) -> dict[tuple[Behavior, bool], list[Path]]:
     """By act: the parts that every value tells of, if only by having no such part."""
-    values: dict[tuple[Act, bool], list[Leaves]] = {}
+    values: dict[tuple[Behavior, bool], list[Leaves]] = {}
     for one in readings:
         if one is not None and isinstance(one.said, Mapping):
             values.setdefault((one.act, one.is_right), []).append(one.said)
@@ -259,7 +261,9 @@ def _tells(leaves: Leaves, path: Path) -> bool:
     return True
 
 
-def _is_one(one: Reading, other: Reading, common: Mapping[tuple[Act, bool], Iterable[Path]]) -> bool:
+def _is_one(
+    one: ObservedBehavior, other: ObservedBehavior, common: Mapping[tuple[Behavior, bool], Iterable[Path]]
+) -> bool:
     if (one.act, one.is_right) != (other.act, other.is_right):
         return False
     if isinstance(one.said, Mapping) and isinstance(other.said, Mapping):

@@ -14,7 +14,7 @@ from conformance.live_brokers.cleaning import delete_topics
 from conformance.live_brokers.connection import Connection, Denied, Late, Lost
 from conformance.live_brokers.scope import Scope
 from conformance.live_brokers.topics import NoTopic
-from conformance.targets.broker_address import Address, address_of
+from conformance.targets.broker_address import BrokerAddress, address_of
 from conformance.targets.manifests import BROKER
 from conformance.targets.reference import serve as answer_all
 
@@ -62,7 +62,7 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
-def _given_address(given: argparse.Namespace) -> Address | None:
+def _given_address(given: argparse.Namespace) -> BrokerAddress | None:
     """Return the address that the arguments describe; None for a broker that the suite starts.
 
     Raises FileError or ValueError.
@@ -74,7 +74,7 @@ def _given_address(given: argparse.Namespace) -> Address | None:
     return replace(of_run, log_dir=given.log_dir, follow_redirects=given.follow_redirects)
 
 
-def _clean(address: Address) -> None:
+def _clean(address: BrokerAddress) -> None:
     """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or MalformedFrame."""
     connection = Connection(address.host, address.port, _SECONDS, address.security, Scope.of(address))
     try:
@@ -83,7 +83,7 @@ def _clean(address: Address) -> None:
         connection.close()
 
 
-def _restarted(running: Running) -> Address:
+def _restarted(running: Running) -> BrokerAddress:
     """Start a broker anew: where it listens now. Raises BrokerError or OSError."""
     running.restart()
     return running.address

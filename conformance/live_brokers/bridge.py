@@ -29,7 +29,7 @@ from conformance.live_brokers.scope import OutOfScope, Scope
 from conformance.live_brokers.segments import NotStored
 from conformance.live_brokers.sequences import fates
 from conformance.live_brokers.topics import GivenTopics, NoTopic, Topic, Topics
-from conformance.targets.broker_address import Address
+from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import PROTOCOL
 
 _BATCHES = {"Produce": 3, "Fetch": 4}
@@ -54,7 +54,7 @@ class NotReady(Exception):
 class BrokerTarget:
     """Puts cases to one broker, one at a time. `close` it."""
 
-    def __init__(self, address: Address, voids: int = _VOIDS, reboot: Callable[[], object] | None = None) -> None:
+    def __init__(self, address: BrokerAddress, voids: int = _VOIDS, reboot: Callable[[], object] | None = None) -> None:
         """Connect; the broker may be not ready for fewer than `voids` cases.
 
         `reboot` restarts a broker that keeps its log and its port. Raises OSError, Lost, Late, MalformedFrame or
@@ -280,7 +280,9 @@ class BrokerTarget:
         self._connections.clear()
 
 
-def serve(address: Address, restart: Callable[[], Address] | None = None, *, keeps_log: bool = False) -> None:
+def serve(
+    address: BrokerAddress, restart: Callable[[], BrokerAddress] | None = None, *, keeps_log: bool = False
+) -> None:
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
     One that `keeps_log` is restarted where a case asks for it, too. Without `restart`, every request after that is

@@ -23,9 +23,9 @@ from conformance import codec
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError, TargetError
-from conformance.process.daemon import Program
-from conformance.targets.broker_address import Address
-from conformance.targets.manifests import BROKER, Adapter, adapter_in
+from conformance.process.daemon import Daemon
+from conformance.targets.broker_address import BrokerAddress
+from conformance.targets.manifests import BROKER, AdapterManifest, adapter_in
 
 _PREFIX = "conformance-broker-"
 _LOCK = ".lock"
@@ -192,7 +192,7 @@ def read_broker(path: Path, python: str = sys.executable) -> Manifest:
     return manifest
 
 
-def _check(path: Path, adapter: Adapter, manifest: Manifest) -> None:
+def _check(path: Path, adapter: AdapterManifest, manifest: Manifest) -> None:
     """Raises FileError for a place that there is not, and for a file that is not there."""
     if manifest.startup <= 0:
         raise FileError(path, f"startup is a number of seconds, not {manifest.startup:g}")
@@ -224,7 +224,7 @@ class Running:
         if manifest.lacking:
             raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(manifest.lacking)}")
         self.manifest = manifest
-        self._program: Program | None = None
+        self._program: Daemon | None = None
         self._folder = Folder()
         try:
             self._set_up()
@@ -242,9 +242,9 @@ class Running:
         self.close()
 
     @property
-    def address(self) -> Address:
+    def address(self) -> BrokerAddress:
         """The address at which the suite connects to it now."""
-        return Address(
+        return BrokerAddress(
             self.host,
             self.port,
             self.manifest.name,
@@ -328,10 +328,10 @@ class Running:
             if time.monotonic() > until:
                 raise self._error(f"did not answer within {self.manifest.startup:g} seconds")
 
-    def _started(self, command: tuple[str, ...]) -> Program:
-        return Program(self.manifest.name, command, self.manifest.env, self._folder.path)
+    def _started(self, command: tuple[str, ...]) -> Daemon:
+        return Daemon(self.manifest.name, command, self.manifest.env, self._folder.path)
 
-    def _answers(self, program: Program) -> bool:
+    def _answers(self, program: Daemon) -> bool:
         """Whether it answers where it listens; one that was not told a port says itself which it is."""
         if not self._is_told_its_port:
             said = _LISTENS.search(program.beginning)

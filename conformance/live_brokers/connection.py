@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import MalformedFrame, names, request_frame, response_in, spoken
 from conformance.live_brokers.scope import Scope
-from conformance.targets.broker_address import Security
+from conformance.targets.broker_address import ConnectionSecurity
 
 _SIZE = _CORRELATION = struct.Struct(">i")
 _LARGEST = 128 << 20
@@ -67,7 +67,7 @@ class Connection:
         host: str,
         port: int,
         seconds: float,
-        security: Security = Security(),  # noqa: B008
+        security: ConnectionSecurity = ConnectionSecurity(),  # noqa: B008
         scope: Scope = Scope(),  # noqa: B008
     ) -> None:
         """Connect, ask for the versions, log in.

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from msgspec import Struct
 
 from conformance.cases.model import Value
-from conformance.targets.broker_address import Address
+from conformance.targets.broker_address import BrokerAddress
 
 _TRANSACTIONAL_ID = "TransactionalId"
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ class Scope(Struct, frozen=True):
     """Whether the run connects to every leader and coordinator that a broker returns."""
 
     @classmethod
-    def of(cls, address: Address) -> Scope:
+    def of(cls, address: BrokerAddress) -> Scope:
         """Return the scope of a run on the broker at an address."""
         places = ((address.host, address.port), *address.brokers)
         return cls(address.prefix, address.topics, places, address.follow_redirects)

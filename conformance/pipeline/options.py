@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from conformance.codec.message_spec import MessageSpec
 from conformance.errors import MachineError
 from conformance.runner.policy import FailurePolicy
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in the environment of a program that spark-submit started; then Java, master and settings come from there."""
@@ -49,7 +49,7 @@ class CampaignOptions(Struct, frozen=True):
     cases: int
     """Generated cases, over all types."""
     out: Path
-    allowance: Allowance = field(default_factory=Allowance)
+    allowance: ResourceLimits = field(default_factory=ResourceLimits)
     policy: FailurePolicy = field(default_factory=FailurePolicy)
     seed: int = 0
     spark: SparkOptions = SparkOptions()

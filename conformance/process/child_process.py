@@ -24,9 +24,17 @@ from functools import partial
 import psutil
 
 from conformance.process import supervisor
-from conformance.process.errors import Flood, Gone, Silent
-from conformance.process.launcher import TOKEN, Kept, Launch, end_in_words, last_words, start, waited_for_a_core
-from conformance.process.process_tree import Footprint, found_below, freeze, give_way, is_any_running, resident
+from conformance.process.errors import AnswerTimeout, OutputTooLong, TargetExited
+from conformance.process.launcher import (
+    TOKEN,
+    LaunchSpec,
+    SupervisedProcess,
+    end_in_words,
+    last_words,
+    start,
+    waited_for_a_core,
+)
+from conformance.process.process_tree import PeakMemory, found_below, freeze, give_way, is_any_running, resident
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
@@ -47,13 +55,13 @@ _ENDING = 60
 """Seconds its keeper has to end all its processes, be they thousands."""
 _STARTING = 60_000
 """Milliseconds a keeper has to start a target."""
-Begin = Callable[[str, int], Kept]
+Begin = Callable[[str, int], SupervisedProcess]
 
 
-class TargetProcess:
+class ChildProcess:
     """A running target: lines go in and lines come out. After `close`, which is always due, nothing of it is left."""
 
-    def __init__(self, launch: Launch, memory: int | None, begin: Begin | None = None) -> None:
+    def __init__(self, launch: LaunchSpec, memory: int | None, begin: Begin | None = None) -> None:
         """Start it; `memory` is the most resident memory of the whole family in bytes, if somebody is to look.
 
         `begin` starts its keeper, given the token and the pipe to report on; else the command is. Raises OSError.
@@ -62,7 +70,7 @@ class TargetProcess:
         self._over = ""
         """By how much it used more memory than it is allowed; empty while it did not."""
         self._told = b""
-        self._footprint, self._stands_still = Footprint(), False
+        self._footprint, self._stands_still = PeakMemory(), False
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
         _running.add(self)
@@ -126,7 +134,7 @@ class TargetProcess:
                 self._selector.register(self._in, selectors.EVENT_WRITE)
 
     def line(self, deadline: float) -> bytes:
-        """The next line, by `time.monotonic()` deadline. Raises Gone, Silent or Flood."""
+        """The next line, by `time.monotonic()` deadline. Raises TargetExited, AnswerTimeout or OutputTooLong."""
         while not self.lines:
             left, alive = deadline - time.monotonic(), self.alive
             # We read before we look at the clock: what came while we were busy elsewhere is not late.
@@ -134,14 +142,14 @@ class TargetProcess:
             if self.lines:
                 break
             if left <= 0:
-                raise Silent
+                raise AnswerTimeout
             if not (alive or moved):
                 # Its output may stay open after its end: a child may hold it.
                 raise self._gone()
         return self.lines.popleft()
 
     def _turn(self, wait: float) -> bool:
-        """Move bytes both ways once; whether anything moved. Raises Gone or Flood."""
+        """Move bytes both ways once; whether anything moved. Raises TargetExited or OutputTooLong."""
         moved = False
         for key, _ in self._selector.select(wait):
             if key.fd == self._in:
@@ -182,7 +190,7 @@ class TargetProcess:
         self._partial.append(tail)
         self._partial_size += len(tail)
         if self._partial_size > MAX_LINE_BYTES:
-            raise Flood(f"more than {MAX_LINE_BYTES >> 20} MB without the end of a line")
+            raise OutputTooLong(f"more than {MAX_LINE_BYTES >> 20} MB without the end of a line")
 
     def _read_errors(self) -> bool:
         try:
@@ -195,20 +203,20 @@ class TargetProcess:
         self._errors.extend(chunk[at : at + 64] for at in range(0, len(chunk), 64))
         return True
 
-    def _gone(self) -> Gone:
+    def _gone(self) -> TargetExited:
         if self._over:
-            return Gone(self._over, memory=True)
+            return TargetExited(self._over, memory=True)
         try:
             self._popen.wait(FAREWELL)
         except subprocess.TimeoutExpired:
             if is_any_running(found_below(self._popen.pid, [])):
-                return Gone("closed its output and went on", lingers=True)
+                return TargetExited("closed its output and went on", lingers=True)
             with contextlib.suppress(subprocess.TimeoutExpired):  # on a busy machine its keeper tells of its end late
                 self._popen.wait(10 * FAREWELL)
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        return Gone(f"{end_in_words(self._status())}{last_words(self.errors)}")
+        return TargetExited(f"{end_in_words(self._status())}{last_words(self.errors)}")
 
     @property
     def alive(self) -> bool:
@@ -335,7 +343,7 @@ class TargetProcess:
                     process.kill()
 
 
-_running: set[TargetProcess] = set()
+_running: set[ChildProcess] = set()
 
 
 @atexit.register

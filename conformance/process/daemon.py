@@ -13,7 +13,7 @@ from typing import IO
 
 import psutil
 
-from conformance.process.launcher import Launch, end_in_words, start
+from conformance.process.launcher import LaunchSpec, end_in_words, start
 
 _CHUNK = 4096
 _KEPT = 1 << 16
@@ -26,7 +26,7 @@ _ENDING = 60.0
 """Seconds its keeper has to end it with all that came of it."""
 
 
-class Program:
+class Daemon:
     """A program that runs. `close` it, however the work ended; its keeper ends it too when this process is gone."""
 
     def __init__(self, name: str, command: tuple[str, ...], env: Mapping[str, str], folder: Path) -> None:
@@ -38,7 +38,7 @@ class Program:
         self._told = b""
         self._report, reporting = os.pipe()
         try:
-            self._keeper = start(Launch(name, command, env, str(folder)), name, reporting)
+            self._keeper = start(LaunchSpec(name, command, env, str(folder)), name, reporting)
         except BaseException:
             os.close(self._report)
             raise

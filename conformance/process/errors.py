@@ -5,11 +5,11 @@ from __future__ import annotations
 from conformance.errors import TargetError
 
 
-class Breakdown(TargetError):
+class TargetFailure(TargetError):
     """The conversation with a target cannot go on: it ended, fell silent, or wrote what is not an answer."""
 
 
-class Gone(Breakdown):
+class TargetExited(TargetFailure):
     """The target ended, closed its output, or was killed for its memory; the message says which."""
 
     def __init__(self, detail: str, *, memory: bool = False, lingers: bool = False) -> None:
@@ -20,9 +20,9 @@ class Gone(Breakdown):
         """It closed its output and went on, so that its end was waited for in vain."""
 
 
-class Silent(Breakdown):
+class AnswerTimeout(TargetFailure):
     """No answer came in time."""
 
 
-class Flood(Breakdown):
+class OutputTooLong(TargetFailure):
     """The target writes a line that is longer than any answer may be."""

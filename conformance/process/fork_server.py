@@ -11,29 +11,29 @@ from functools import partial
 from typing import Self
 
 from conformance.errors import TargetError
-from conformance.process.child_process import TargetProcess
-from conformance.process.errors import Breakdown
-from conformance.process.launcher import Forked, Launch, hand_over, start
+from conformance.process.child_process import ChildProcess
+from conformance.process.errors import TargetFailure
+from conformance.process.launcher import ForkedSupervisor, LaunchSpec, hand_over, start
 
 
-class CannotFork(TargetError):
+class ForkServerUnavailable(TargetError):
     """The target is not to be forked; it can be started as a program."""
 
 
-class WarmStart:
+class ForkServer:
     """Starts processes of one target by forking a parent, which is started when the first is asked for.
 
     All who ask the target in a run may share it, so that the target is loaded twice: as a program, and as the parent.
     The program can be begun while nobody asks yet: it loads the target while we load what asks it.
     """
 
-    def __init__(self, launch: Launch, startup: float) -> None:
+    def __init__(self, launch: LaunchSpec, startup: float) -> None:
         """`startup` is the seconds that the parent has to load the target."""
         self._launch, self._startup = launch, startup
         self._alone = threading.Lock()
-        self._parent: TargetProcess | None = None
+        self._parent: ChildProcess | None = None
         self._channel: socket.socket | None = None
-        self._begun: list[Future[TargetProcess]] = []
+        self._begun: list[Future[ChildProcess]] = []
         """The program that was begun, as long as nobody has it."""
         self._declined = not launch.forks
         self.is_due = False
@@ -42,18 +42,18 @@ class WarmStart:
     def begin(self, memory: int) -> None:
         """Start the target as a program, without waiting for it."""
         pool = ThreadPoolExecutor(1)
-        self._begun.append(pool.submit(TargetProcess, self._launch, memory))
+        self._begun.append(pool.submit(ChildProcess, self._launch, memory))
         pool.shutdown(wait=False)
 
-    def process(self, memory: int) -> TargetProcess:
+    def process(self, memory: int) -> ChildProcess:
         """A process of the target that is as one started anew: forked, or that which was begun. Raises OSError."""
         if self.is_due:
-            with suppress(CannotFork):
-                return TargetProcess(self._launch, memory, self._forked)
+            with suppress(ForkServerUnavailable):
+                return ChildProcess(self._launch, memory, self._forked)
         try:
             begun = self._begun.pop()
         except IndexError:
-            return TargetProcess(self._launch, memory)
+            return ChildProcess(self._launch, memory)
         return begun.result()
 
     @property
@@ -89,33 +89,33 @@ class WarmStart:
             self._parent.close()
         self._parent = self._channel = None
 
-    def _forked(self, _: str, report: int) -> Forked:
-        """The keeper of a further process. Raises CannotFork."""
+    def _forked(self, _: str, report: int) -> ForkedSupervisor:
+        """The keeper of a further process. Raises ForkServerUnavailable."""
         with self._alone:
             try:
                 if self._parent is None:
                     self._load()
                 return self._fork(report)
-            except (OSError, ValueError, Breakdown) as error:
+            except (OSError, ValueError, TargetFailure) as error:
                 self._declined = True
                 self._end()
-                raise CannotFork(str(error)) from None
+                raise ForkServerUnavailable(str(error)) from None
 
     def _load(self) -> None:
-        """Start the parent. Raises CannotFork, OSError or Breakdown."""
+        """Start the parent. Raises ForkServerUnavailable, OSError or TargetFailure."""
         if self._declined:
-            raise CannotFork(self._launch.name)
+            raise ForkServerUnavailable(self._launch.name)
         self._channel, theirs = socket.socketpair()
         with theirs:
             begin = partial(start, self._launch, passed=(theirs.fileno(),))
             # Its family is that of all processes forked, each of which is watched by itself.
-            self._parent = TargetProcess(self._launch, None, begin)
+            self._parent = ChildProcess(self._launch, None, begin)
         if self._declined:  # `close` may not have seen this process
             self._parent.kill()
         self._parent.line(time.monotonic() + self._startup)
 
-    def _fork(self, report: int) -> Forked:
-        """Hand the parent the ends of a new target's pipes. Raises OSError, ValueError or Breakdown."""
+    def _fork(self, report: int) -> ForkedSupervisor:
+        """Hand the parent the ends of a new target's pipes. Raises OSError, ValueError or TargetFailure."""
         parent = self._parent
         assert parent is not None
         assert self._channel is not None

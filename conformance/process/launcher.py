@@ -58,7 +58,7 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = old
 
 
-class Launch(Struct, frozen=True):
+class LaunchSpec(Struct, frozen=True):
     """How a target is started."""
 
     name: str
@@ -71,7 +71,7 @@ class Launch(Struct, frozen=True):
     """A command that deletes what a run of it leaves elsewhere; empty where it leaves nothing."""
 
 
-class Kept(Protocol):
+class SupervisedProcess(Protocol):
     """The keeper of a target that was started, with the target's pipes: as much of `subprocess.Popen` as we use."""
 
     @property
@@ -111,7 +111,7 @@ class Kept(Protocol):
         ...
 
 
-def start(launch: Launch, token: str, report: int, passed: tuple[int, ...] = ()) -> Kept:
+def start(launch: LaunchSpec, token: str, report: int, passed: tuple[int, ...] = ()) -> SupervisedProcess:
     """Start a keeper, which starts the target, which is passed some descriptors. Raises OSError."""
     for _ in range(_ATTEMPTS):
         try:
@@ -123,9 +123,9 @@ def start(launch: Launch, token: str, report: int, passed: tuple[int, ...] = ())
     return _started(launch, token, report, passed)
 
 
-def _started(launch: Launch, token: str, report: int, passed: tuple[int, ...]) -> Kept:
+def _started(launch: LaunchSpec, token: str, report: int, passed: tuple[int, ...]) -> SupervisedProcess:
     command = (sys.executable, "-I", "-S", supervisor.__file__, str(report), str(os.getpid()), *launch.command)
-    return _Started(
+    return _SpawnedSupervisor(
         (*command, *map(str, passed)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -138,7 +138,7 @@ def _started(launch: Launch, token: str, report: int, passed: tuple[int, ...]) -
     )
 
 
-class _Started(subprocess.Popen[bytes]):
+class _SpawnedSupervisor(subprocess.Popen[bytes]):
     """A keeper that was started as a program."""
 
     def wait(self, timeout: float | None = None) -> int:
@@ -165,7 +165,7 @@ def _has_ended(descriptor: int, seconds: float | None) -> bool:
     return bool(end.poll(None if seconds is None else seconds * 1000))
 
 
-class Forked:
+class ForkedSupervisor:
     """A keeper that another process has forked."""
 
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
@@ -194,7 +194,7 @@ class Forked:
             self.send_signal(signal.SIGKILL)
 
 
-def hand_over(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> Forked:
+def hand_over(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> ForkedSupervisor:
     """Let the process behind a socket fork a keeper, which has `report` and the ends of its target's pipes.
 
     It is `told` something, and says the process id. Raises OSError, ValueError, or what `pid` raises.
@@ -208,7 +208,7 @@ def hand_over(channel: socket.socket, told: bytes, report: int, pid: Callable[[]
             given.append(theirs.enter_context(reading if is_input else writing))
             kept.append(ours.enter_context(writing if is_input else reading))
         socket.send_fds(channel, [told], [*(pipe.fileno() for pipe in given), report])
-        forked = Forked(int(pid()), *kept)
+        forked = ForkedSupervisor(int(pid()), *kept)
         ours.pop_all()
         return forked
 
@@ -240,7 +240,7 @@ def last_words(errors: str) -> str:
     return f"; standard error ends: {told[-1].strip()[:300]}" if told else ""
 
 
-def clean(launch: Launch) -> str:
+def clean(launch: LaunchSpec) -> str:
     """Delete what a run of a target has left elsewhere: what kept that from being done, else nothing."""
     done = subprocess.run(  # noqa: S603 - our own program
         launch.cleaning, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -57,7 +57,7 @@ def resident(process: psutil.Process) -> int:
         return 0
 
 
-class Footprint:
+class PeakMemory:
     """The most memory that processes hold together from a mark on.
 
     Linux tells the peak of each process to the page. Elsewhere it is what samples see: one that passes between two of

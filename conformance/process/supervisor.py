@@ -61,7 +61,7 @@ def keep(report: int, suite: int, become: Callable[[], None], closed: tuple[int,
     if CAN_ADOPT:
         _prctl(_SET_CHILD_SUBREAPER, 1)
     group = make_group(os.getpid())
-    keeper = _Keeper(group)
+    keeper = _Supervisor(group)
     problem = keeper.start(become, closed)
     _tell(report, f"failed {problem}" if problem else "started")
     if not problem:
@@ -71,7 +71,7 @@ def keep(report: int, suite: int, become: Callable[[], None], closed: tuple[int,
     remove_group(group)
 
 
-class _Keeper:
+class _Supervisor:
     """The target's first process, and those that were adopted since."""
 
     def __init__(self, group: str | None) -> None:

@@ -17,9 +17,9 @@ from conformance.runner.policy import FailurePolicy
 from conformance.runner.selection import check_patterns, claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, type_of, types_for
 from conformance.strategies.seeded.log_requests import QUESTIONS
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.probes import probe_case
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import TargetDescription
 
 
 class SelectedCases:
@@ -33,7 +33,7 @@ class SelectedCases:
         option = config.getoption
         self.catalog = read_catalog([Path(path) for path in option("kafka_vectors") or ()])
         known = read_known(Path(option("kafka_known_failures"))) if option("kafka_known_failures") else ()
-        self.allowance = Allowance(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
+        self.allowance = ResourceLimits(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
         python = option("kafka_python") or ""
         self.policy = FailurePolicy(option("kafka_fail_on"), option("kafka_strict"), known, python=python)
         self._patterns: list[str] = option("kafka_select") or []
@@ -62,7 +62,7 @@ class SelectedCases:
         certain = types_for(by_type) if by_type or not self._patterns else []
         return [name for name in types_for(self._patterns) if name in certain or self.generated(name)]
 
-    def add_messages(self, describe: Callable[[], Iterable[Description]]) -> None:
+    def add_messages(self, describe: Callable[[], Iterable[TargetDescription]]) -> None:
         """Add the properties of the messages that targets say they have. `describe` starts them, where it is called.
 
         Raises CannotStart, and UsageError where nothing is selected.

@@ -27,13 +27,13 @@ from conformance.codec.compare import unknown_fields
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge
-from conformance.process.launcher import Launch
+from conformance.process.launcher import LaunchSpec
 from conformance.runner.doctor_claims import Claim, claims_of, first, is_known
 from conformance.runner.selection import nearest
 from conformance.targets import protocol, reference
-from conformance.targets.limits import Allowance
-from conformance.targets.protocol import OPS, Description, cut
-from conformance.targets.session import Session
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.protocol import OPS, TargetDescription, cut
+from conformance.targets.session import TargetSession
 
 _SHORT, _LONG = 48, 400
 """Characters of a value within a line, and of a request or an answer on a line of its own."""
@@ -172,7 +172,9 @@ Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
 """Puts requests to a target: their outcomes, in their order."""
 
 
-def examine(launch: Launch | None, types: codec.TypeRegistry, allowance: Allowance | None = None) -> Iterator[Check]:
+def examine(
+    launch: LaunchSpec | None, types: codec.TypeRegistry, allowance: ResourceLimits | None = None
+) -> Iterator[Check]:
     """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`.
 
     `allowance` says how long the target may take, where it is not what a target has as a rule.
@@ -182,7 +184,7 @@ def examine(launch: Launch | None, types: codec.TypeRegistry, allowance: Allowan
             yield _claim(claim, types, _reference_outcomes(types))
         return
     try:
-        with Session(launch, allowance or Allowance()) as session:
+        with TargetSession(launch, allowance or ResourceLimits()) as session:
             described = session.describe()
             yield Check(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)
@@ -200,14 +202,14 @@ def _reference_outcomes(types: codec.TypeRegistry) -> Ask:
     return lambda requests: (protocol.outcome(reference.answer(request, types)) for request in requests)
 
 
-def _ask(session: Session, request: Request) -> Outcome:
+def _ask(session: TargetSession, request: Request) -> Outcome:
     return next(session.ask([protocol.body(request)]))
 
 
 # --- what it says of itself ---------------------------------------------------------------------------
 
 
-def _description(described: Description) -> Iterator[Check]:
+def _description(described: TargetDescription) -> Iterator[Check]:
     for name in ("name", "version", "language"):
         if not getattr(described, name):
             yield Check(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
@@ -233,7 +235,7 @@ _DESCRIBED = (
 """The fields of the answer to `describe`."""
 
 
-def _unread(described: Description) -> Iterator[str]:
+def _unread(described: TargetDescription) -> Iterator[str]:
     """What it says of itself that nobody looks at, with the names that it may have meant."""
     for inside, names, known in (
         ("", described.raw, _DESCRIBED),
@@ -245,7 +247,7 @@ def _unread(described: Description) -> Iterator[str]:
                 yield f"{inside}{cut(name)}{meant}"
 
 
-def _doors(described: Description) -> Check:
+def _doors(described: TargetDescription) -> Check:
     """Whether it says for each claim which call answers it. An adapter that does not is sound."""
     lacking = {
         op: [name for name in sorted(names) if described.door(op, name) is None]
@@ -259,7 +261,7 @@ def _doors(described: Description) -> Check:
     return Check(_GOOD, what, "; ".join(remarks), is_noted=bool(remarks))
 
 
-def _claimed(described: Description) -> dict[str, set[str]]:
+def _claimed(described: TargetDescription) -> dict[str, set[str]]:
     """The types that it claims, by operation; each message is a type, and operations on whole logs have none."""
     claimed: dict[str, set[str]] = {op: {""} for op in sorted(described.whole_log)}
     for op, names in described.supports.items():
@@ -269,7 +271,7 @@ def _claimed(described: Description) -> dict[str, set[str]]:
     return claimed
 
 
-def _is_claimed(described: Description, op: str, name: str) -> bool:
+def _is_claimed(described: TargetDescription, op: str, name: str) -> bool:
     return bool(described.supports.get(op)) if op in OPS and not name else described.claims(op, name)
 
 
@@ -304,7 +306,7 @@ def _like(alike: int, of: int) -> str:
 # --- habits -------------------------------------------------------------------------------------------
 
 
-def _habits(claims: Sequence[Claim], session: Session) -> Iterator[Check]:
+def _habits(claims: Sequence[Claim], session: TargetSession) -> Iterator[Check]:
     yield _admits(session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "an unknown type is `unsupported`")
     yield _admits(session, {"op": "no-such-operation"}, "an unknown operation is `unsupported`")
     asked = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
@@ -319,19 +321,19 @@ def _habits(claims: Sequence[Claim], session: Session) -> Iterator[Check]:
         yield Check(not broken, f"{_MANY} requests at once are answered in order", detail)
 
 
-def _admits(session: Session, request: Request, what: str) -> Check:
+def _admits(session: TargetSession, request: Request, what: str) -> Check:
     outcome = _ask(session, request)
     return Check(isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"but: {outcome}")
 
 
-def _answers(session: Session, request: Request, what: str) -> Check:
+def _answers(session: TargetSession, request: Request, what: str) -> Check:
     outcome = _ask(session, request)
     adapter_at_fault = isinstance(outcome, NoAnswer) and outcome.how == "protocol"
     detail = f"{outcome.how}: {outcome.detail}" if isinstance(outcome, NoAnswer) else ""
     return Check(not adapter_at_fault, what, detail)
 
 
-def _ends(session: Session) -> Check:
+def _ends(session: TargetSession) -> Check:
     status = session.finish()
     good = status == 0
     detail = "it did not end, and was killed" if status is None else f"but: {status}"

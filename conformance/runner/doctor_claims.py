@@ -15,7 +15,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_spec import VersionRange, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.targets.probes import MAGICS, decode_probe, log_probe, newest_magic, plain_log, probe_case
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import TargetDescription
 
 _NAMED = 8
 """Names that are listed where there may be many."""
@@ -35,12 +35,12 @@ class Claim(Struct, frozen=True):
     """Whether the claim holds if one question is not answered `unsupported`."""
 
 
-def claims_of(described: Description, types: codec.TypeRegistry) -> Iterator[Claim]:
+def claims_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[Claim]:
     """Every claim of a target, in the order of operations and types, messages by `types`."""
     return (_at_its_door(described, claim) for claim in _all_of(described, types))
 
 
-def _all_of(described: Description, types: codec.TypeRegistry) -> Iterator[Claim]:
+def _all_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[Claim]:
     for op, names in described.supports.items():
         for name in sorted(names):
             if name == "MESSAGE":
@@ -68,7 +68,7 @@ def is_known(name: str) -> bool:
     return True
 
 
-def _at_its_door(described: Description, claim: Claim) -> Claim:
+def _at_its_door(described: TargetDescription, claim: Claim) -> Claim:
     """The claim with the call that answers it; with nothing to ask where nothing runs through that call."""
     case = next(iter(claim.cases.values()), None)
     door = described.door(case.op, case.type) if case else None
@@ -82,7 +82,7 @@ def _at_its_door(described: Description, claim: Claim) -> Claim:
 # --- types and messages -------------------------------------------------------------------------------
 
 
-def _typed(described: Description, op: str, name: str) -> Claim:
+def _typed(described: TargetDescription, op: str, name: str) -> Claim:
     if name == "LOG" and op != "decode":
         return Claim(f"{op} LOG", remark="not asked: a LOG is only decoded")
     element = _element(described, op) if name in ARRAYS else ""
@@ -94,13 +94,13 @@ def _typed(described: Description, op: str, name: str) -> Claim:
     return Claim(f"{op} {wire.name}", {"": case})
 
 
-def _element(described: Description, op: str) -> str:
+def _element(described: TargetDescription, op: str) -> str:
     """A type that arrays are tried with: one of its own types."""
     own = [name for name in sorted(described.supports[op]) if name in codec.TYPES]
     return next((name for name in ("INT32", "STRING", "COMPACT_STRING", *own) if name in own), "")
 
 
-def _messages(described: Description, op: str, types: codec.TypeRegistry) -> Iterator[Claim]:
+def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) -> Iterator[Claim]:
     """Each message that is claimed, in all versions of the claim."""
     claimed = described.messages
     names = sorted(types.messages if claimed is None else claimed)
@@ -114,7 +114,9 @@ def _messages(described: Description, op: str, types: codec.TypeRegistry) -> Ite
         yield Claim(f"{op} MESSAGE", remark=remark)
 
 
-def _message(described: Description, op: str, types: codec.TypeRegistry, name: str, claimed: VersionRange) -> Claim:
+def _message(
+    described: TargetDescription, op: str, types: codec.TypeRegistry, name: str, claimed: VersionRange
+) -> Claim:
     valid = types.messages[name].valid
     cases = {}
     for version in claimed.shared(valid):
@@ -126,7 +128,7 @@ def _message(described: Description, op: str, types: codec.TypeRegistry, name: s
     return Claim(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
 
 
-def _with_definition(described: Description, case: Case) -> Case:
+def _with_definition(described: TargetDescription, case: Case) -> Case:
     """The case as it is put: a codec that takes any definition gets this one with the request."""
     if described.messages is not None or not isinstance(case.wire, codec.MessageType):
         return case
@@ -136,7 +138,7 @@ def _with_definition(described: Description, case: Case) -> Case:
 # --- logs and formats ---------------------------------------------------------------------------------
 
 
-def _whole_log(described: Description, op: str) -> Claim:
+def _whole_log(described: TargetDescription, op: str) -> Claim:
     if op == "convert":
         down, up = plain_log(2), plain_log(1)
         cases = {
@@ -149,7 +151,7 @@ def _whole_log(described: Description, op: str) -> Claim:
     return Claim(op, {"": case})
 
 
-def _formats(described: Description) -> Iterator[Claim]:
+def _formats(described: TargetDescription) -> Iterator[Claim]:
     """Each codec and each magic that it claims, by what it reads logs or batches with."""
     for magic in sorted(described.magics or ()):
         yield _format(described, f"magic {magic}", magic, 0)
@@ -160,7 +162,7 @@ def _formats(described: Description) -> Iterator[Claim]:
             yield Claim(f"codec {name}", remark=f"there is no codec of this name, but {', '.join(CODEC_NAMES)}")
 
 
-def _format(described: Description, what: str, magic: int, compression: int) -> Claim:
+def _format(described: TargetDescription, what: str, magic: int, compression: int) -> Claim:
     if magic not in MAGICS:
         return Claim(what, remark=f"there is no magic {magic}, but {', '.join(map(str, MAGICS))}")
     readers = {"RECORD_BATCH": magic == MAGICS[-1], "LOG": True, "MESSAGE_SET": magic != MAGICS[-1]}

@@ -15,8 +15,8 @@ from conformance.judging.judge import judge, weightier
 from conformance.runner.parallel import Stop
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import LITTLE, MOST, ROOM, Packed, Result
-from conformance.targets.claims import Answer, ClaimedTarget
-from conformance.targets.large_answers import HeldAnswer
+from conformance.targets.claims import CaseOutcome, ClaimedTarget
+from conformance.targets.large_answers import CompressedAnswer
 from conformance.targets.target import TargetSpec
 
 
@@ -66,7 +66,7 @@ class Examiner:
             del answer  # it may be large, and would be held until the next one came
             since = time.monotonic()
 
-    def _judged(self, answer: Answer, name: str) -> Result:
+    def _judged(self, answer: CaseOutcome, name: str) -> Result:
         label, held = answer.label, answer.outcome
         if isinstance(held, Unsupported) and not held.is_asked:
             verdict = Verdict(VerdictKind.SKIP, held.reason)
@@ -75,10 +75,10 @@ class Examiner:
             return self._policy.plain(self._name, label, PASSED, self._requirements, name=name)
         case = label if isinstance(label, Case) else label.unpacked()
         held = weightier(case, held)
-        with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
+        with held.whole() if isinstance(held, CompressedAnswer) else nullcontext(held) as outcome:
             return self._result(case, outcome, judge(case, outcome), answer, name)
 
-    def _result(self, case: Case, outcome: Outcome, verdict: Verdict, answer: Answer, name: str) -> Result:
+    def _result(self, case: Case, outcome: Outcome, verdict: Verdict, answer: CaseOutcome, name: str) -> Result:
         result = self._policy.result(
             self._name,
             case,

@@ -28,10 +28,10 @@ from conformance.cases.packed_cases import SerializedCase
 from conformance.codec.json_notation import UNSHOWN
 from conformance.errors import ExitStatus, overall
 from conformance.judging.differences import part_at
-from conformance.judging.failure_causes import Cause, cause_of
+from conformance.judging.failure_causes import FailureCause, cause_of
 
 if TYPE_CHECKING:
-    from conformance.targets.protocol import Description
+    from conformance.targets.protocol import TargetDescription
 
 
 MOST = 4096
@@ -97,7 +97,7 @@ def kept_again(answer: Answer) -> Packed:
     return Packed(_encode(answer))
 
 
-def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
+def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
     """The cause of a failure; where there is none, or an answer was cut and does not tell, verdict and requirement."""
     if verdict.kind not in FAILURES:
         return plain_cause(str(verdict.kind), verdict.requirement or case.requirement)
@@ -108,13 +108,13 @@ def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
 
 
 @lru_cache(maxsize=1 << 14)
-def plain_cause(kind: str, requirement: str) -> Cause:
+def plain_cause(kind: str, requirement: str) -> FailureCause:
     """What results have in common of which there is no more to say than this."""
-    return Cause(kind, requirement)
+    return FailureCause(kind, requirement)
 
 
 @lru_cache(maxsize=1024)
-def _same(cause: Cause) -> Cause:
+def _same(cause: FailureCause) -> FailureCause:
     """One object for all that are equal: thousands of results have one cause."""
     return cause
 
@@ -160,7 +160,7 @@ def digest_of(data: bytes) -> dict[str, object]:
     return {"length": len(data), "sha256": sha256(data).hexdigest()}
 
 
-_UNTOLD = Cause("", "")
+_UNTOLD = FailureCause("", "")
 _ALSO = (ROBUSTNESS,)
 
 
@@ -183,7 +183,7 @@ class Result(Struct, frozen=True):
     """It breaks a requirement that Apache Kafka itself does not meet."""
     via: str = ""
     """The call that was judged and whose door it is, where the target says so and did not pass."""
-    cause: Cause = _UNTOLD
+    cause: FailureCause = _UNTOLD
     """What it has in common with other failures (docs/concepts.md#causes)."""
     codes: str = ""
     """The error codes by which a broker refused, each with what it refused."""
@@ -291,7 +291,7 @@ class TargetRun(Struct):
     """The record of one target: what it said of itself, its results, and why it was not judged to the end, if so."""
 
     name: str
-    description: Description | None = None
+    description: TargetDescription | None = None
     problem: str = ""
     """Why it could not be started, or not be judged to the end; empty when it was."""
     results: list[Result] = msgspec.field(default_factory=list)

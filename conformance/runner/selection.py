@@ -18,7 +18,7 @@ from conformance.errors import CannotStart, UsageError
 from conformance.runner.generated_cases import Order, made
 from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
 from conformance.strategies.seeded.log_requests import OF_BROKERS
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import TargetDescription
 from conformance.targets.target import TargetSpec
 
 _ENOUGH = 1000
@@ -165,7 +165,7 @@ def _named(selection: Selection, catalog: Catalog) -> list[Case]:
 
 
 def claimed_messages(
-    patterns: Sequence[str], messages: Iterable[MessageSpec], describe: Callable[[], Iterable[Description]]
+    patterns: Sequence[str], messages: Iterable[MessageSpec], describe: Callable[[], Iterable[TargetDescription]]
 ) -> list[str]:
     """The messages in a version, as types, whose generated cases a selection may match and some target says it has.
 
@@ -185,7 +185,7 @@ def _is_broker(spec: TargetSpec) -> bool:
     return spec.name.startswith("broker:")
 
 
-def _descriptions(targets: Iterable[TargetSpec]) -> Iterator[Description]:
+def _descriptions(targets: Iterable[TargetSpec]) -> Iterator[TargetDescription]:
     """What the targets that can be started say of themselves."""
     for spec in targets:
         with closing(spec.open()) as target, suppress(CannotStart):

@@ -14,7 +14,7 @@ from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
-from conformance.judging.failure_causes import Cause
+from conformance.judging.failure_causes import FailureCause
 from conformance.runner.examiner import Examiner
 from conformance.runner.parallel import Stop
 from conformance.runner.policy import FailurePolicy
@@ -35,7 +35,7 @@ _START, _SILENCE = 10, 100
 class Kin(Struct, frozen=True):
     """What failures have in common of which one is shrunk for all."""
 
-    cause: Cause
+    cause: FailureCause
     disputed: bool
 
 

@@ -23,7 +23,7 @@ _Prefix = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 _Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
-class Security(Struct, frozen=True):
+class ConnectionSecurity(Struct, frozen=True):
     """What makes a connection safe before anything is asked on it."""
 
     tls: ssl.SSLContext | None = None
@@ -34,7 +34,7 @@ class Security(Struct, frozen=True):
     password: str = ""
 
 
-class Address(Struct, frozen=True):
+class BrokerAddress(Struct, frozen=True):
     """Where a broker listens, and what the suite calls it."""
 
     host: str
@@ -50,35 +50,35 @@ class Address(Struct, frozen=True):
     """Further places of the same cluster to which the run may connect."""
     follow_redirects: bool = False
     """Whether the run may connect to every place that the broker returns."""
-    security: Security = Security()
+    security: ConnectionSecurity = ConnectionSecurity()
     log_dir: Path | None = None
     """Where its segments lie, a folder a partition; None where that is not known."""
     pids: tuple[int, ...] = ()
     """The processes of a broker of ours, whose memory is watched."""
 
-    def of_run(self, run: str) -> Address:
+    def of_run(self, run: str) -> BrokerAddress:
         """The same, where the topics of one run, and no others, begin with the prefix."""
         return replace(self, prefix=f"{self.prefix}{run}-")
 
 
-class _Part(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
+class _ManifestPart(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """A part of a broker.yaml."""
 
 
-class _Tls(_Part):
+class _Tls(_ManifestPart):
     ca: str = ""
     certificate: str = ""
     key: str = ""
     server_name: str = ""
 
 
-class _Sasl(_Part):
+class _Sasl(_ManifestPart):
     mechanism: Literal["PLAIN"]
     username: str
     password_variable: str
 
 
-class _Described(_Part):
+class _BrokerManifest(_ManifestPart):
     address: str
     prefix: _Prefix = ""
     topics: Annotated[tuple[_Topic, ...], msgspec.Meta(min_length=1)] = ()
@@ -87,7 +87,7 @@ class _Described(_Part):
     sasl: _Sasl | None = None
 
 
-def address_of(given: str) -> Address | None:
+def address_of(given: str) -> BrokerAddress | None:
     """The address that is given, or stands in a file; None for the file of a broker that the suite starts.
 
     Raises FileError, and ValueError for what is neither a file nor an address.
@@ -95,8 +95,8 @@ def address_of(given: str) -> Address | None:
     return _address_in(Path(given)) if Path(given).name == BROKER else _address(given)
 
 
-def _address(given: str) -> Address:
-    return Address(*_place("address", given), f"broker {given}")
+def _address(given: str) -> BrokerAddress:
+    return BrokerAddress(*_place("address", given), f"broker {given}")
 
 
 def _place(key: str, given: str) -> tuple[str, int]:
@@ -107,14 +107,14 @@ def _place(key: str, given: str) -> tuple[str, int]:
     return match["six"] or match["host"], int(match["port"])
 
 
-def _address_in(path: Path) -> Address | None:
+def _address_in(path: Path) -> BrokerAddress | None:
     from conformance.files.yaml_loader import load
 
     row = load(path)
     if not isinstance(row, Row) or "address" not in row:
         return None
     try:
-        return _made(msgspec.convert(row, _Described), path.parent)
+        return _made(msgspec.convert(row, _BrokerManifest), path.parent)
     except ValueError as problem:  # what msgspec raises is one
         parts = [
             part for name, part in row.items() if isinstance(part, Row) and re.search(rf"\b{name}\b", str(problem))
@@ -122,7 +122,7 @@ def _address_in(path: Path) -> Address | None:
         raise FileError(path, str(problem), parts[0].line if parts else row.line) from None
 
 
-def _made(described: _Described, folder: Path) -> Address:
+def _made(described: _BrokerManifest, folder: Path) -> BrokerAddress:
     """Raises ValueError."""
     topics = described.topics
     if topics and (described.prefix or len({*topics}) < len(topics)):
@@ -133,10 +133,10 @@ def _made(described: _Described, folder: Path) -> Address:
     return replace(_address(described.address), prefix=prefix, topics=topics, brokers=brokers, security=security)
 
 
-def _with_tls(tls: _Tls | None, folder: Path) -> Security:
+def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
     """How connections are encrypted; the files stand beside the one that names them. Raises ValueError."""
     if tls is None:
-        return Security()
+        return ConnectionSecurity()
     named = {"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}
     files = {part: folder / name for part, name in named.items() if name}
     if missing := [part for part, file in files.items() if not file.is_file()]:
@@ -152,10 +152,10 @@ def _with_tls(tls: _Tls | None, folder: Path) -> Security:
             context.load_cert_chain(files[part], files.get("key"), password="")
     except (OSError, ValueError) as problem:
         raise ValueError(f"tls: {part}: {files.get(part, '')} cannot be used: {problem}") from None
-    return Security(context, tls.server_name)
+    return ConnectionSecurity(context, tls.server_name)
 
 
-def _logging_in(sasl: _Sasl | None, security: Security) -> Security:
+def _logging_in(sasl: _Sasl | None, security: ConnectionSecurity) -> ConnectionSecurity:
     """The same with a login. Raises ValueError."""
     if sasl is None:
         return security

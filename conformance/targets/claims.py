@@ -11,7 +11,7 @@ from conformance import codec
 from conformance.cases.model import Accepted, Case, Outcome, Rejected, Request, Unsupported, Verdict, VerdictKind
 from conformance.cases.packed_cases import LazyCases, SerializedCase, SerializedCases, written
 from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import TargetDescription
 from conformance.targets.target import Target
 
 _MESSAGE = "MESSAGE<"
@@ -19,7 +19,7 @@ _DEFINITION = b'"definition":'
 """The field of a request that holds the definition of its message; no field of a message has that name."""
 
 
-class Answer(Struct, frozen=True):
+class CaseOutcome(Struct, frozen=True):
     """What came of a case at a target."""
 
     label: Case | SerializedCase
@@ -40,7 +40,7 @@ class ClaimedTarget:
     def __init__(self, target: Target) -> None:
         """Nothing is started before `describe`."""
         self._target = target
-        self._description: Description | None = None
+        self._description: TargetDescription | None = None
         self.disproved: set[Claim] = set()
         """Claims that do not hold; no case that rests on one is put to the target."""
         self._probed: set[Claim] = set()
@@ -56,13 +56,13 @@ class ClaimedTarget:
         """How often a process of the target was started."""
         return self._target.starts
 
-    def describe(self) -> Description:
+    def describe(self) -> TargetDescription:
         """What the target says of itself, asked once. Raises CannotStart."""
         if self._description is None:
             self._description = self._target.describe()
         return self._description
 
-    def disprove(self, cases: Sequence[Case]) -> list[tuple[Answer, Verdict]]:
+    def disprove(self, cases: Sequence[Case]) -> list[tuple[CaseOutcome, Verdict]]:
         """Probe the claims that cases rest on, each once: what came of those that disprove one. Raises CannotStart."""
         probes = [
             self.as_put(probe) for probe in probes_for(self.describe(), cases) if claim_of(probe) not in self._probed
@@ -76,12 +76,12 @@ class ClaimedTarget:
                 false.append((answer, verdict))
         return false
 
-    def ask(self, cases: Sequence[Case]) -> Iterator[Answer]:
+    def ask(self, cases: Sequence[Case]) -> Iterator[CaseOutcome]:
         """What comes of cases, in their order; only those that the target claims are put to it. Raises CannotStart."""
         reasons = [self._why_not(case) for case in labels(cases)]
         claimed = [at for at, reason in enumerate(reasons) if not reason]
         if isinstance(cases, SerializedCases):
-            outcomes = self._target.ask(_AsPut(self, cases, claimed))
+            outcomes = self._target.ask(_PreparedCases(self, cases, claimed))
         else:
             outcomes = self._target.ask([self.as_put(cases[at]) for at in claimed])
         for label, reason in zip(labels(cases), reasons, strict=True):
@@ -132,15 +132,15 @@ class ClaimedTarget:
             self._lacking[kind] = self.describe().lacks_type(case)
         return self._lacking[kind] or self.describe().lacks_content(case)
 
-    def _answer(self, label: Case | SerializedCase, outcome: Outcome) -> Answer:
+    def _answer(self, label: Case | SerializedCase, outcome: Outcome) -> CaseOutcome:
         self.has_answered |= isinstance(outcome, Accepted | Rejected)
         kind = label.op, label.type
         if kind not in self._via:
             self._via[kind] = str(self.describe().door(*kind) or "")
-        return Answer(label, outcome, self._via[kind])
+        return CaseOutcome(label, outcome, self._via[kind])
 
 
-class _AsPut(LazyCases):
+class _PreparedCases(LazyCases):
     """Some of many cases, as they are put to a target."""
 
     def __init__(self, target: ClaimedTarget, cases: SerializedCases, indexes: Sequence[int]) -> None:

@@ -24,7 +24,7 @@ _AS_OBJECTS = 10
 _ALONE = Lock()
 
 
-class HeldAnswer(Accepted):
+class CompressedAnswer(Accepted):
     """A large answer as bytes. Its objects are made each time they are asked for."""
 
     __slots__ = ("_packed",)
@@ -56,7 +56,7 @@ class HeldAnswer(Accepted):
 def memory_of(outcomes: Iterable[object]) -> int:
     """The bytes of memory that answers take until they are judged, about; others take next to none."""
     return sum(
-        one.memory if isinstance(one, HeldAnswer) else one.size * _AS_OBJECTS
+        one.memory if isinstance(one, CompressedAnswer) else one.size * _AS_OBJECTS
         for one in outcomes
         if isinstance(one, Accepted)
     )
@@ -70,4 +70,4 @@ def held(size: int, read: Callable[[], Outcome]) -> Outcome:
         outcome = read()
         if isinstance(outcome, AcceptedAsExpected) or not isinstance(outcome, Accepted):
             return outcome
-        return HeldAnswer(outcome)
+        return CompressedAnswer(outcome)

@@ -12,8 +12,8 @@ from dataclasses import replace
 from msgspec import Struct
 
 from conformance.cases.model import NoAnswer
-from conformance.process.errors import Gone, Silent
-from conformance.targets.protocol import Body
+from conformance.process.errors import AnswerTimeout, TargetExited
+from conformance.targets.protocol import RequestBody
 
 MEMORY_FOR_A_BYTE = 256
 """Bytes of memory that a byte may take: a record of seven bytes takes two kilobytes as objects and as JSON."""
@@ -21,7 +21,7 @@ DIGITS_FOR_A_SECOND = 200_000
 """For each so many bytes of a request, which are hex digits mostly, an answer may take a second more."""
 
 
-class Cost(Struct, frozen=True):
+class ResourceUse(Struct, frozen=True):
     """What a hostile case took of a target that had nothing else to do; of others only the time is looked at."""
 
     seconds: float
@@ -29,7 +29,7 @@ class Cost(Struct, frozen=True):
     """Bytes by which its resident memory grew at most, from the request to the answer."""
 
 
-class Allowance(Struct, frozen=True):
+class ResourceLimits(Struct, frozen=True):
     """What a target is allowed: seconds per answer and for the start, bytes of memory, and what is in proportion.
 
     `slow` is in seconds and `growth` in bytes, each beside what the bytes of a request allow; infinite: nobody looks.
@@ -41,16 +41,18 @@ class Allowance(Struct, frozen=True):
     slow: float = 1.0
     growth: float = 64 * 2**20
 
-    def seconds_for(self, request: Body) -> float:
+    def seconds_for(self, request: RequestBody) -> float:
         """The seconds that a request may take a target which answers others at once."""
         return self.slow + max(len(request), 2 * request.bulk) / DIGITS_FOR_A_SECOND
 
-    def memory_for(self, request: Body) -> float:
+    def memory_for(self, request: RequestBody) -> float:
         """The bytes by which the memory of a target may grow over a request."""
         return self.growth + request.bulk * MEMORY_FOR_A_BYTE if request.bulk else math.inf
 
 
-def greedy(request: Body, first: Cost, again: Cost, allowance: Allowance, quickest: float) -> NoAnswer | None:
+def greedy(
+    request: RequestBody, first: ResourceUse, again: ResourceUse, allowance: ResourceLimits, quickest: float
+) -> NoAnswer | None:
     """The fault of a target that was out of proportion twice, in two processes; None where it was not.
 
     `quickest` are the seconds of the quickest answer that it has given: a target that is slow to all is only slow.
@@ -80,7 +82,7 @@ _IN_PROPORTION = 1000
 more of a byte (gzip at its best makes 1032)."""
 
 
-class Faults:
+class GiveUpLimits:
     """The faults of a target, counted until it is given up."""
 
     def __init__(self) -> None:
@@ -115,18 +117,18 @@ class Faults:
 
 def kind_of(fault: Exception, broke: NoAnswer) -> str:
     """As what a fault is counted."""
-    return "closed output" if isinstance(fault, Gone) and fault.lingers else broke.how
+    return "closed output" if isinstance(fault, TargetExited) and fault.lingers else broke.how
 
 
 def outcome_of(fault: Exception, request: bytes, timeout: float, memory: int) -> NoAnswer:
     """A fault as what a request came to, of a target that is allowed so many seconds and bytes."""
     match fault:
-        case Gone(detail=detail, memory=True):
+        case TargetExited(detail=detail, memory=True):
             small = len(request) * _IN_PROPORTION <= memory
             return NoAnswer("memory", f"{detail}, for a request of {len(request)} bytes", unprovoked=small)
-        case Gone(detail=detail):
+        case TargetExited(detail=detail):
             return NoAnswer("crash", detail)
-        case Silent():
+        case AnswerTimeout():
             return NoAnswer("timeout", f"no answer within {timeout:g} s")
         case _:
             return NoAnswer("protocol", str(fault))

@@ -22,7 +22,7 @@ from platformdirs import user_cache_path
 from conformance import __version__
 from conformance.cases.api_versions_profiles import OFFERS
 from conformance.errors import FileError
-from conformance.process.launcher import Launch, own_python
+from conformance.process.launcher import LaunchSpec, own_python
 
 DRIVER = "driver.yaml"
 """The file that describes the driver of a live client."""
@@ -38,7 +38,7 @@ Besides = dict[str, Any]
 """What a file of one kind says that others do not."""
 
 
-class Adapter(Struct, frozen=True):
+class AdapterManifest(Struct, frozen=True):
     """A bundled adapter, from its target.yaml."""
 
     name: str
@@ -112,17 +112,17 @@ class Adapter(Struct, frozen=True):
         files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
-    def launch(self, python: str) -> Launch:
+    def launch(self, python: str) -> LaunchSpec:
         """How it is started."""
         if self.live:
-            return Launch(self.target, own_python("conformance.live_clients", str(self.driver), python))
+            return LaunchSpec(self.target, own_python("conformance.live_clients", str(self.driver), python))
         if self.broker:
             asking = own_python("conformance.live_brokers", str(self.folder / BROKER), "--python", python)
-            return Launch(self.target, asking)
+            return LaunchSpec(self.target, asking)
         if self.module:
-            return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
+            return LaunchSpec(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
-        return Launch(self.name, command, self.env)
+        return LaunchSpec(self.name, command, self.env)
 
 
 _STAMP = ".set-up"
@@ -157,7 +157,7 @@ _WORDS = ("command", "requires", "tools", "gaps", "files")
 _COMMANDS = ("setup", "prepare")
 
 
-def adapter_in(path: Path) -> Adapter:
+def adapter_in(path: Path) -> AdapterManifest:
     """The adapter, driver or broker that a file describes. Raises FileError with the line."""
     from conformance.files.yaml_loader import load
 
@@ -178,7 +178,7 @@ def adapter_in(path: Path) -> Adapter:
     if base and not ("setup" in row and base.is_dir()):
         raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
     besides = {key: row[key] for key in (*needed, *optional) if key in row}
-    return Adapter(
+    return AdapterManifest(
         row["name"],
         row.get("about", ""),
         row.get("language", ""),
@@ -209,7 +209,7 @@ def _are_words(given: object) -> bool:
     return isinstance(given, list) and all(isinstance(word, str) for word in given)
 
 
-def set_up(adapter: Adapter) -> Iterator[str]:
+def set_up(adapter: AdapterManifest) -> Iterator[str]:
     """Build an adapter in its cache folder, step by step; yields what is done. Raises subprocess.CalledProcessError."""
     if not adapter.setup:
         lacking = adapter.missing()

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from conformance.cases.model import NoAnswer, Outcome
-from conformance.process.child_process import TargetProcess
-from conformance.process.errors import Breakdown, Silent
-from conformance.targets.limits import Cost
-from conformance.targets.protocol import Body, Late
+from conformance.process.child_process import ChildProcess
+from conformance.process.errors import AnswerTimeout, TargetFailure
+from conformance.targets.limits import ResourceUse
+from conformance.targets.protocol import AnswerDelayed, RequestBody
 
 _OWN = 1 / 4
 """Of the time that passes, so much counts at least: a wait comes to an end on a machine that is never free."""
@@ -27,12 +27,12 @@ _AWAY = 0.5
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class PendingRequest:
     """A request, and since when its answer is waited for."""
 
-    request: Body
+    request: RequestBody
     number: int
-    process: TargetProcess
+    process: ChildProcess
     look: Callable[[], None] = lambda: None
     """Waits a moment for all that the same session waits for."""
     is_first: bool = True
@@ -67,9 +67,9 @@ class Asked:
         """Seconds as they count against a deadline: those by the clock on the wall, but at most twice its own."""
         return max(self.took(), min(self.passed(), 2 * self.own()))
 
-    def cost(self) -> Cost:
+    def cost(self) -> ResourceUse:
         """What it took so far."""
-        return Cost(self.took(), self.process.grown(self._held))
+        return ResourceUse(self.took(), self.process.grown(self._held))
 
     def own(self) -> float:
         """Seconds since then that were its own: it ran, or waited for something other than a core."""
@@ -101,7 +101,7 @@ class Asked:
     def line(self, timeout: float, seconds: float = math.inf) -> bytes | None:
         """The line that answers it, waited for so many `seconds`; None when none came.
 
-        Raises Silent when that took the process more than `timeout`, and Gone or Flood.
+        Raises AnswerTimeout when that took the process more than `timeout`, and Gone or Flood.
         """
         self._return()
         try:
@@ -120,16 +120,16 @@ class Asked:
             left = max(timeout - self._waited(), 0)
             try:
                 return self.process.line(min(until, time.monotonic() + left))
-            except Silent:
+            except AnswerTimeout:
                 if self._waited() >= timeout:
                     raise
             if time.monotonic() >= until:
                 return None
 
 
-def in_order(runs: Iterable[Sequence[Outcome | Asked]]) -> Iterator[Sequence[Outcome]]:
+def in_order(runs: Iterable[Sequence[Outcome | PendingRequest]]) -> Iterator[Sequence[Outcome]]:
     """The outcomes themselves, as many at once as are there: one that is not there yet holds up those behind it."""
-    held: deque[Outcome | Asked] = deque()
+    held: deque[Outcome | PendingRequest] = deque()
     for run in runs:
         held.extend(run)
         there = _there(held)
@@ -141,7 +141,7 @@ def in_order(runs: Iterable[Sequence[Outcome | Asked]]) -> Iterator[Sequence[Out
         yield [_awaited(held.popleft()), *_there(held)]
 
 
-def _there(held: deque[Outcome | Asked]) -> list[Outcome]:
+def _there(held: deque[Outcome | PendingRequest]) -> list[Outcome]:
     """The first of them, as far as they are there, taken away."""
     there = []
     while held and (outcome := outcome_of_asked(held[0])) is not None:
@@ -150,24 +150,26 @@ def _there(held: deque[Outcome | Asked]) -> list[Outcome]:
     return there
 
 
-def _awaited(outcome: Outcome | Asked) -> Outcome:
-    return outcome.awaited() if isinstance(outcome, Asked) else outcome
+def _awaited(outcome: Outcome | PendingRequest) -> Outcome:
+    return outcome.awaited() if isinstance(outcome, PendingRequest) else outcome
 
 
-def outcome_of_asked(outcome: Outcome | Asked) -> Outcome | None:
+def outcome_of_asked(outcome: Outcome | PendingRequest) -> Outcome | None:
     """The outcome itself; None while it is waited for."""
-    return outcome.outcome if isinstance(outcome, Asked) else outcome
+    return outcome.outcome if isinstance(outcome, PendingRequest) else outcome
 
 
-def explains(outcome: Outcome | Asked, fault: Breakdown) -> bool:
+def explains(outcome: Outcome | PendingRequest, fault: TargetFailure) -> bool:
     """Whether a request that was asked alone did what its window did."""
-    return isinstance(outcome, Asked) and (outcome.is_blamed or (outcome.was_aside and isinstance(fault, Late)))
+    return isinstance(outcome, PendingRequest) and (
+        outcome.is_blamed or (outcome.was_aside and isinstance(fault, AnswerDelayed))
+    )
 
 
-class Waiting(deque[Body]):
+class LazyRequestQueue(deque[RequestBody]):
     """Requests to be sent, each of which is made when the one before it was taken: some are large."""
 
-    def __init__(self, requests: Iterable[Body]) -> None:
+    def __init__(self, requests: Iterable[RequestBody]) -> None:
         super().__init__()
         self._more = iter(requests)
 
@@ -187,7 +189,7 @@ _AT_LEAST, _AT_MOST = 0.25, 12
 _BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
 
 
-class Aside(Struct):
+class SlowRequests(Struct):
     """What a session waits for.
 
     The first request of a kin leads: it has its time on the cores. Those that follow it leave the cores to others, and
@@ -196,22 +198,22 @@ class Aside(Struct):
     """
 
     timeout: float
-    finish: Callable[[Asked, float, float], bool]
+    finish: Callable[[PendingRequest, float, float], bool]
     """Waits for a request, which has so many seconds on a core, for so many seconds; whether it broke down."""
-    blame: Callable[[Exception, Body], NoAnswer]
+    blame: Callable[[Exception, RequestBody], NoAnswer]
     """Counts a fault: what the request that caused it came to."""
-    waited_for: list[Asked] = msgspec.field(default_factory=list)
+    waited_for: list[PendingRequest] = msgspec.field(default_factory=list)
     _silent: set[str] = msgspec.field(default_factory=set)
     """Kin of which one request had all of its time, alone, and was not answered."""
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: PendingRequest) -> None:
         """Wait for a request, too."""
         asked.was_aside, asked.follows = True, self._is_led(asked.request)
         if asked.follows:
             asked.process.give_way()
         self.waited_for.append(asked)
 
-    def count_silence(self, asked: Asked) -> None:
+    def count_silence(self, asked: PendingRequest) -> None:
         """Remember a request that had all of its time."""
         if asked.request.kin:
             self._silent.add(asked.request.kin)
@@ -223,7 +225,7 @@ class Aside(Struct):
             if not asked.follows:
                 self.finish(asked, self.timeout, wait)
             elif asked.request.kin in self._silent and self._is_over(asked):
-                broke = self.blame(Silent(), asked.request)
+                broke = self.blame(AnswerTimeout(), asked.request)
                 asked.is_blamed, asked.outcome = True, replace(broke, detail=f"{broke.detail}{_BESIDE}")
             else:
                 self._follow(asked, wait)
@@ -236,7 +238,7 @@ class Aside(Struct):
         while self.waited_for:
             self.waited_for.pop().process.close()
 
-    def _follow(self, asked: Asked, seconds: float) -> None:
+    def _follow(self, asked: PendingRequest, seconds: float) -> None:
         """Wait for a request of whose kin another is waited for, or was in vain."""
         is_led = self._is_led(asked.request)
         if not is_led:
@@ -245,11 +247,11 @@ class Aside(Struct):
         if is_led and asked.outcome is None and asked.own() >= _AT_LEAST and not asked.process.is_answering:
             asked.freeze()
 
-    def _is_over(self, asked: Asked) -> bool:
+    def _is_over(self, asked: PendingRequest) -> bool:
         passed = asked.passed()
         return passed >= self.timeout and (asked.own() >= _AT_LEAST or passed >= _AT_MOST * self.timeout)
 
-    def _is_led(self, request: Body) -> bool:
+    def _is_led(self, request: RequestBody) -> bool:
         return bool(request.kin) and (request.kin in self._silent or self._has_leader(request.kin))
 
     def _has_leader(self, kin: str) -> bool:

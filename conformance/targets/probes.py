@@ -27,7 +27,7 @@ from conformance.cases.operations import WHOLE_LOG, request_of
 from conformance.cases.packed_cases import SerializedCase, SerializedCases
 from conformance.cases.raw_requests import exchange_question
 from conformance.judging.judge import judge
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import TargetDescription
 
 MAGICS = (0, 1, 2)
 GENERAL = "general.exact-encoding"
@@ -55,7 +55,7 @@ def labels(cases: Sequence[Case]) -> Sequence[Case | SerializedCase]:
     return cases.packed if isinstance(cases, SerializedCases) else cases
 
 
-def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case]:
+def probes_for(description: TargetDescription, cases: Sequence[Case]) -> Iterator[Case]:
     """One plain value per claimed type and operation that the cases need; one message stands for all."""
     seen: set[Claim] = set()
     for at, case in enumerate(labels(cases)):
@@ -84,7 +84,7 @@ def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
     return verdict if verdict.kind is VerdictKind.PROTOCOL else Verdict(VerdictKind.PASS)
 
 
-def newest_magic(description: Description) -> int:
+def newest_magic(description: TargetDescription) -> int:
     """The newest magic that a target claims."""
     return max((description.magics or set(MAGICS)) & set(MAGICS), default=MAGICS[-1])
 

@@ -17,7 +17,7 @@ from conformance.cases.packed_cases import SerializedCase, written
 from conformance.codec.message_spec import LAST, VersionRange
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
-from conformance.process.errors import Breakdown
+from conformance.process.errors import TargetFailure
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -26,15 +26,15 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Late(Breakdown):
+class AnswerDelayed(TargetFailure):
     """An answer is not there when most are, and still has time to come."""
 
 
-class ProtocolError(Breakdown):
+class ProtocolError(TargetFailure):
     """A line that is not an answer to the request that is due; the message shows the line."""
 
 
-class Body(bytes):
+class RequestBody(bytes):
     """A request without its id, ready for `with_id`."""
 
     kin: str = ""
@@ -45,15 +45,15 @@ class Body(bytes):
     """The digest of the answer that is due; empty where that is not known."""
 
 
-def body(request: Request | bytes, kin: str = "", bulk: int = 0, due: bytes = b"") -> Body:
+def body(request: Request | bytes, kin: str = "", bulk: int = 0, due: bytes = b"") -> RequestBody:
     """A request without its id; its strings may hold lone surrogates, as escapes."""
     if isinstance(request, bytes):
-        made = Body(request)
+        made = RequestBody(request)
     else:
         try:
-            made = Body(_encode(request))
+            made = RequestBody(_encode(request))
         except UnicodeEncodeError:
-            made = Body(written(request))
+            made = RequestBody(written(request))
     made.kin, made.bulk, made.due = kin, bulk, due
     return made
 
@@ -144,11 +144,11 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
 
 # --- describe -----------------------------------------------------------------------------------------
 
-Doors: TypeAlias = dict[tuple[str, str], "Door"]
+Doors: TypeAlias = dict[tuple[str, str], "EntryPoint"]
 """Doors by operation and type; the type is empty where a door stands for every type of the operation."""
 
 
-class Door(Struct, frozen=True):
+class EntryPoint(Struct, frozen=True):
     """The call that an adapter judges, and who calls it."""
 
     who: str
@@ -160,7 +160,7 @@ class Door(Struct, frozen=True):
         return f"{self.who}: {self.call}"
 
 
-class Description(Struct, frozen=True):
+class TargetDescription(Struct, frozen=True):
     """What a target says of itself."""
 
     name: str
@@ -179,7 +179,7 @@ class Description(Struct, frozen=True):
     """What `via` says."""
     raw: Answer = field(default_factory=dict)
 
-    def door(self, op: str, name: str) -> Door | None:
+    def door(self, op: str, name: str) -> EntryPoint | None:
         """The door at which `op` on a type is judged; None where it does not say.
 
         A form stands for every type in it (`ARRAY` for `ARRAY<INT32>`, `MESSAGE<FetchRequest>` for each version), and
@@ -248,7 +248,7 @@ def _message_of(case: Case | SerializedCase) -> tuple[str, int]:
     return name, int(version)
 
 
-def description(answer: Answer) -> Description:
+def description(answer: Answer) -> TargetDescription:
     """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
     if "crash" in answer:
         raise ProtocolError(f"describe crashed: {cut(str(answer['crash']))}")
@@ -264,7 +264,7 @@ def description(answer: Answer) -> Description:
     if magics is not None and not (isinstance(magics, list) and all(type(magic) is int for magic in magics)):
         raise ProtocolError("describe: magics is a list of numbers")
     name, version, language = (str(answer.get(key, "")) for key in ("name", "version", "language"))
-    return Description(
+    return TargetDescription(
         name,
         version,
         language,
@@ -312,7 +312,7 @@ def _doors(given: object) -> Doors:
         if match is None:
             problem = "expected public, internal or unused, then ': ' and the call"
             raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, not {door!r:.60}")
-        doors[op, re.sub(r"\s", "", name)] = Door(match[1], match[2])
+        doors[op, re.sub(r"\s", "", name)] = EntryPoint(match[1], match[2])
     return doors
 
 

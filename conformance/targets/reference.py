@@ -22,7 +22,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import parse_definition, shipped_types
 from conformance.files.bounded_json import read_json
 from conformance.semantics.format_conversion import NotConvertible
-from conformance.targets.protocol import PROTOCOL, Description, description, outcome
+from conformance.targets.protocol import PROTOCOL, TargetDescription, description, outcome
 
 
 def describe() -> Answer:
@@ -105,7 +105,7 @@ class ReferenceTarget:
 
     starts = 0
 
-    def describe(self) -> Description:
+    def describe(self) -> TargetDescription:
         """What it says of itself."""
         return description(describe())
 

@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.errors import UsageError, UserError
-from conformance.process.launcher import Launch, own_python
-from conformance.targets.limits import Allowance
-from conformance.targets.manifests import BROKER, DRIVER, SHIM, Adapter, adapter_in
+from conformance.process.launcher import LaunchSpec, own_python
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.manifests import BROKER, DRIVER, SHIM, AdapterManifest, adapter_in
 from conformance.targets.target import TargetSpec
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"
@@ -55,7 +55,7 @@ class UnknownTarget(UserError):
     """A target's name that is not known; the message lists the known ones."""
 
 
-def adapters() -> dict[str, Adapter]:
+def adapters() -> dict[str, AdapterManifest]:
     """The bundled adapters by name. Raises FileError for a target.yaml that cannot be used."""
     return {name: adapter_in(path) for name, path in _descriptions().items()}
 
@@ -68,7 +68,7 @@ def _descriptions() -> dict[str, Path]:
 def target_spec(
     name: str,
     python: str | None,
-    allowance: Allowance,
+    allowance: ResourceLimits,
     jobs: int = 1,
     broker: BrokerOptions = BrokerOptions(),  # noqa: B008
 ) -> TargetSpec:
@@ -83,7 +83,7 @@ def target_spec(
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
 
-def resolve(target: str, python: str | None = None, broker: BrokerOptions = BrokerOptions()) -> Launch:  # noqa: B008
+def resolve(target: str, python: str | None = None, broker: BrokerOptions = BrokerOptions()) -> LaunchSpec:  # noqa: B008
     """How a target other than `reference` is started. Raises UnknownTarget with what to mend.
 
     Raises UsageError for the log folder of a broker that the suite starts.
@@ -91,10 +91,10 @@ def resolve(target: str, python: str | None = None, broker: BrokerOptions = Brok
     kind, colon, rest = target.partition(":")
     interpreter = python or sys.executable
     if colon and kind == "command":
-        return Launch(target, _command(target, rest))
+        return LaunchSpec(target, _command(target, rest))
     if colon and kind == "module":
         _check_module(target, rest)
-        return Launch(target, (interpreter, str(SHIM), rest), forks=True)
+        return LaunchSpec(target, (interpreter, str(SHIM), rest), forks=True)
     if colon and kind == "live":
         return _ready(target, _driver(target, rest), python, interpreter)
     if colon and kind == "broker":
@@ -113,7 +113,7 @@ def resolve(target: str, python: str | None = None, broker: BrokerOptions = Brok
     return _ready(target, adapter_in(known[target]), python, interpreter)
 
 
-def _ready(target: str, adapter: Adapter, python: str | None, interpreter: str) -> Launch:
+def _ready(target: str, adapter: AdapterManifest, python: str | None, interpreter: str) -> LaunchSpec:
     """How an adapter is started. Raises UnknownTarget where something that it needs is missing."""
     lacking = adapter.missing(python)
     if lacking:
@@ -145,17 +145,17 @@ def _check_module(target: str, name: str) -> None:
     raise UnknownTarget(f"{target}: {name} is not a Python module; say {shlex.quote('command:' + line)} instead")
 
 
-def drivers() -> dict[str, Adapter]:
+def drivers() -> dict[str, AdapterManifest]:
     """The bundled drivers of live clients by name. Raises FileError for a driver.yaml that cannot be used."""
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{DRIVER}"))}
 
 
-def brokers() -> dict[str, Adapter]:
+def brokers() -> dict[str, AdapterManifest]:
     """The bundled brokers by name. Raises FileError for a broker.yaml that cannot be used."""
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{BROKER}"))}
 
 
-def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Launch:
+def _broker(target: str, rest: str, python: str | None, interpreter: str) -> LaunchSpec:
     """How a broker is asked. Raises UnknownTarget, or FileError for a broker.yaml that cannot be used."""
     from conformance.targets.broker_address import address_of
 
@@ -175,10 +175,10 @@ def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Lau
     if address is None:
         return _ready(target, adapter_in(path.resolve()), python, interpreter)
     asking = own_python("conformance.live_brokers", rest, "--run", uuid4().hex[:8])
-    return Launch(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
+    return LaunchSpec(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
 
 
-def _driver(target: str, rest: str) -> Adapter:
+def _driver(target: str, rest: str) -> AdapterManifest:
     """The driver of `live:NAME` or `live:./driver.yaml`. Raises UnknownTarget."""
     path = Path(rest)
     if path.name == DRIVER:

@@ -28,24 +28,33 @@ from conformance.cases.model import Accepted, NoAnswer, Outcome, Unsupported
 from conformance.cases.packed_cases import AcceptedAsExpected, digest_of_answer
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import MOST_VALUES, holds_too_many
-from conformance.process.child_process import FAREWELL, TargetProcess
-from conformance.process.errors import Breakdown, Flood, Gone, Silent
-from conformance.process.fork_server import WarmStart
-from conformance.process.launcher import Launch
+from conformance.process.child_process import FAREWELL, ChildProcess
+from conformance.process.errors import AnswerTimeout, OutputTooLong, TargetExited, TargetFailure
+from conformance.process.fork_server import ForkServer
+from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
 from conformance.targets.large_answers import held
 from conformance.targets.limits import (
     DIGITS_FOR_A_SECOND,
-    Allowance,
-    Cost,
-    Faults,
+    GiveUpLimits,
+    ResourceLimits,
+    ResourceUse,
     greedy,
     kind_of,
     outcome_of,
     unexplained,
 )
-from conformance.targets.pending import GLANCE, MOST, Aside, Asked, Waiting, explains, in_order, outcome_of_asked
-from conformance.targets.protocol import Body, Description, Late, ProtocolError
+from conformance.targets.pending import (
+    GLANCE,
+    MOST,
+    LazyRequestQueue,
+    PendingRequest,
+    SlowRequests,
+    explains,
+    in_order,
+    outcome_of_asked,
+)
+from conformance.targets.protocol import AnswerDelayed, ProtocolError, RequestBody, TargetDescription
 
 WINDOW = 64
 """Requests in flight at most."""
@@ -57,10 +66,10 @@ _TOGETHER = 1 << 16
 """Bytes of answers that are read together."""
 
 
-class Window(Struct):
+class RequestWindow(Struct):
     """The requests in flight, the first of which is answered next."""
 
-    requests: list[Body] = msgspec.field(default_factory=list)
+    requests: list[RequestBody] = msgspec.field(default_factory=list)
     _numbers: deque[int] = msgspec.field(default_factory=deque)
 
     @property
@@ -68,7 +77,7 @@ class Window(Struct):
         """Whether it is worth while to send more: a write costs as much as judging an answer."""
         return len(self.requests) <= WINDOW // 2
 
-    def admit(self, joining: Sequence[Body], number: int) -> bytes:
+    def admit(self, joining: Sequence[RequestBody], number: int) -> bytes:
         """Take further requests, numbered from `number` on: the lines to be sent."""
         numbers = range(number, number + len(joining))
         self.requests += joining
@@ -83,21 +92,24 @@ class Window(Struct):
         return outcome
 
     def further(self, lines: deque[bytes]) -> Iterator[list[Outcome]]:
-        """What those lines say that came with another one, and were not waited for. Raises Breakdown or CannotStart."""
+        """What those lines say that came with another one, and were not waited for.
+
+        Raises TargetFailure or CannotStart.
+        """
         run: list[Outcome] = []
         room = _TOGETHER
         try:
             while self.requests and lines and room > 0 and not self.requests[0].bulk:
                 room -= len(lines[0])
                 run.append(self.answered(lines.popleft()))
-        except (Breakdown, CannotStart):
+        except (TargetFailure, CannotStart):
             yield run  # it is not lost
             raise
         if run:
             yield run
 
 
-def outcome_of_line(line: bytes, number: int, request: Body) -> Outcome:
+def outcome_of_line(line: bytes, number: int, request: RequestBody) -> Outcome:
     """What a line says that is due for a request of this number. Raises ProtocolError or CannotStart."""
     return held(len(line), lambda: _outcome(line, number, request.due))
 
@@ -116,7 +128,7 @@ def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
     return protocol.outcome(answer, len(line))
 
 
-def fitting(queue: deque[Body], window: Sequence[Body]) -> Iterator[Body]:
+def fitting(queue: deque[RequestBody], window: Sequence[RequestBody]) -> Iterator[RequestBody]:
     """The requests of a queue that may join those in flight, taken from it; one that is measured travels alone."""
     count, size = len(window), sum(map(len, window))
     is_alone = any(request.bulk for request in window)
@@ -138,19 +150,19 @@ those of its own after which an answer is late there: more for a large request."
 
 
 @dataclass(slots=True)
-class Session:
+class TargetSession:
     """A conversation with one target over as many processes as it takes."""
 
-    launch: Launch
-    allowance: Allowance = field(default_factory=Allowance)
-    warm: WarmStart | None = None
+    launch: LaunchSpec
+    allowance: ResourceLimits = field(default_factory=ResourceLimits)
+    warm: ForkServer | None = None
     """What starts it again once it has been started as a program; None: it is started as a program each time."""
-    _process: TargetProcess | None = None
-    _description: Description | None = None
+    _process: ChildProcess | None = None
+    _description: TargetDescription | None = None
     _number: int = 0
     starts: int = 0
-    _aside: Aside = field(init=False)
-    faults: Faults = field(default_factory=Faults)
+    _aside: SlowRequests = field(init=False)
+    faults: GiveUpLimits = field(default_factory=GiveUpLimits)
     _asks_again: bool = True
     """Whether an answer that cost too much is asked for again, elsewhere."""
     _quickest: float = math.inf
@@ -158,7 +170,7 @@ class Session:
     _aborted: bool = False
 
     def __post_init__(self) -> None:
-        self._aside = Aside(self.allowance.timeout, self._broke_down, self._blame)
+        self._aside = SlowRequests(self.allowance.timeout, self._broke_down, self._blame)
 
     def __enter__(self) -> Self:
         return self
@@ -166,23 +178,23 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.finish(patience=FAREWELL)
 
-    def describe(self) -> Description:
+    def describe(self) -> TargetDescription:
         """What the target says of itself. Raises CannotStart."""
         self._ensure()
         assert self._description is not None
         return self._description
 
-    def ask(self, requests: Iterable[Body]) -> Iterator[Outcome]:
+    def ask(self, requests: Iterable[RequestBody]) -> Iterator[Outcome]:
         """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
         return chain.from_iterable(self.ask_in_runs(requests))
 
-    def ask_in_runs(self, requests: Iterable[Body]) -> Iterator[Sequence[Outcome]]:
+    def ask_in_runs(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome]]:
         """The same, as many at once as have come."""
         return in_order(self.ask_ahead(requests))
 
-    def ask_ahead(self, requests: Iterable[Body]) -> Iterator[Sequence[Outcome | Asked]]:
+    def ask_ahead(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome | PendingRequest]]:
         """The same, without waiting for what keeps silent alone: it is looked after while more is asked."""
-        queue = Waiting(requests)
+        queue = LazyRequestQueue(requests)
         self._aside.look(0)
         while queue:
             # The silence that wears out the patience is the last one: nothing is asked past it.
@@ -192,15 +204,15 @@ class Session:
                 yield [Unsupported(self.faults.gave_up)]
                 queue.popleft()
                 continue
-            window = Window()
+            window = RequestWindow()
             try:
                 yield from self._pipeline(queue, window)
-            except Breakdown as fault:
+            except TargetFailure as fault:
                 yield from ([outcome_of_asked(outcome) or outcome] for outcome in self._settle(window.requests, fault))
 
     def forget_faults(self) -> None:
         """Start counting faults anew, and ask on where the target was given up."""
-        self.faults = Faults()
+        self.faults = GiveUpLimits()
 
     def finish(self, *, patience: float = _LAST_PATIENCE) -> int | None:
         """End its input, and it with that: the status it exits with, None when it has to be killed."""
@@ -217,7 +229,7 @@ class Session:
 
     # --- a process ----------------------------------------------------------------------------------
 
-    def _ensure(self, *, alive: bool = False) -> TargetProcess:
+    def _ensure(self, *, alive: bool = False) -> ChildProcess:
         if alive and self._process is not None and not self._process.alive:
             # It ended after its last answer: no request is to blame, and the next one must not be.
             self._end()
@@ -259,11 +271,11 @@ class Session:
         except ProtocolError as error:
             self._end()
             raise CannotStart(f"{self.launch.name} was not described: {error}") from None
-        except Gone as gone:
+        except TargetExited as gone:
             return gone.detail
-        except Silent:
+        except AnswerTimeout:
             return f"no answer to describe within {self.allowance.startup:g} s"
-        except Flood as flood:
+        except OutputTooLong as flood:
             return f"describe: {flood}"
         return ""
 
@@ -272,10 +284,10 @@ class Session:
         """Whether another process costs next to nothing."""
         return self.warm is not None and self.warm.is_cheap
 
-    def _begun(self) -> TargetProcess:
+    def _begun(self) -> ChildProcess:
         """A new process. Raises OSError."""
         memory = self.allowance.memory
-        return TargetProcess(self.launch, memory) if self.warm is None else self.warm.process(memory)
+        return ChildProcess(self.launch, memory) if self.warm is None else self.warm.process(memory)
 
     def _end(self) -> None:
         if self._process is not None:
@@ -284,7 +296,9 @@ class Session:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def _pipeline(self, queue: deque[Body], window: Window, *, fair: bool = False) -> Iterator[Sequence[Outcome]]:
+    def _pipeline(
+        self, queue: deque[RequestBody], window: RequestWindow, *, fair: bool = False
+    ) -> Iterator[Sequence[Outcome]]:
         """Ask until the queue is empty; `window` always holds what is unanswered.
 
         `fair`: the time that other processes take of an answer does not count, which costs more to find out.
@@ -299,33 +313,33 @@ class Session:
                 self._aside.look(0)
             request = window.requests[0]
             line, took = self._line(process, request, fair=fair)
-            cost = Cost(took, process.grown(before)) if took else None
+            cost = ResourceUse(took, process.grown(before)) if took else None
             outcome = window.answered(line)
             self.faults.mute = False
             yield [self._at_cost(request, outcome, cost) if cost else outcome]
             yield from window.further(process.lines)
 
-    def _line(self, process: TargetProcess, request: Body, *, fair: bool) -> tuple[bytes, float]:
+    def _line(self, process: ChildProcess, request: RequestBody, *, fair: bool) -> tuple[bytes, float]:
         """The next line, and the seconds that it took the target.
 
-        Raises Breakdown; Late where it is better to ask what keeps the others waiting by itself.
+        Raises TargetFailure; Late where it is better to ask what keeps the others waiting by itself.
         """
         timeout, since = self.allowance.timeout, time.monotonic()
-        with suppress(Silent):
+        with suppress(AnswerTimeout):
             line = process.line(since + min(GLANCE, timeout))
             self._quickest = 0
             return line, time.monotonic() - since if request.bulk else 0
-        asked = Asked(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
+        asked = PendingRequest(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
         haste = _HASTE + len(request) / DIGITS_FOR_A_SECOND
         hastens = self._is_cheap and timeout > haste and not fair
         if not (fair or hastens):
             return process.line(since + timeout), asked.took()
         try:
             return asked.line(haste if hastens else timeout) or b"", asked.took()
-        except Silent:
-            raise Late if hastens else Silent from None
+        except AnswerTimeout:
+            raise AnswerDelayed if hastens else AnswerTimeout from None
 
-    def _at_cost(self, request: Body, outcome: Outcome, cost: Cost) -> Outcome:
+    def _at_cost(self, request: RequestBody, outcome: Outcome, cost: ResourceUse) -> Outcome:
         """The outcome; a fault where it cost far too much, and again does in another process, warm and idle."""
         spare, self._quickest = self._quickest, min(self._quickest, cost.seconds)
         is_dear = greedy(request, cost, cost, self.allowance, spare)
@@ -335,19 +349,19 @@ class Session:
             return replace(broke, answered=outcome) if broke else outcome
         return outcome
 
-    def _cost_again(self, request: Body) -> Cost:
+    def _cost_again(self, request: RequestBody) -> ResourceUse:
         """What a request costs another process that has answered it before; nothing where it breaks down."""
-        with Session(self.launch, self.allowance, _asks_again=False) as other:
+        with TargetSession(self.launch, self.allowance, _asks_again=False) as other:
             if any(isinstance(outcome, NoAnswer) for outcome in other.ask([request])):
-                return Cost(0, 0)
-            asked = Asked(request, 0, other._ensure())
+                return ResourceUse(0, 0)
+            asked = PendingRequest(request, 0, other._ensure())
             list(other.ask([request]))
             return asked.cost()
 
-    def _settle(self, window: list[Body], fault: Breakdown) -> Iterator[Outcome | Asked]:
+    def _settle(self, window: list[RequestBody], fault: TargetFailure) -> Iterator[Outcome | PendingRequest]:
         """The outcomes of a window in which the target broke down, as soon as it is known which request did it."""
         self._end()
-        each: list[Outcome | Asked] = []
+        each: list[Outcome | PendingRequest] = []
         is_explained = False
         try:
             for outcome in map(self._alone, window):
@@ -361,25 +375,25 @@ class Session:
             yield from each if each or is_explained else [self._blame(fault, window[0])]
             raise
         for asked in each:
-            if isinstance(asked, Asked):
+            if isinstance(asked, PendingRequest):
                 asked.awaited()
         if each and not any(explains(outcome, fault) for outcome in each):
             self._charge(fault, window, each)
         yield from each
 
-    def _charge(self, fault: Breakdown, window: list[Body], each: list[Outcome | Asked]) -> None:
+    def _charge(self, fault: TargetFailure, window: list[RequestBody], each: list[Outcome | PendingRequest]) -> None:
         """Blame the first request that was not answered when none of a window brought the target down alone."""
-        seen = self._replay(window) if isinstance(fault, Late) else (0, fault)
+        seen = self._replay(window) if isinstance(fault, AnswerDelayed) else (0, fault)
         if seen is None:
             return
         again = self._replay(window)
         place, shown = again or seen
-        if again or not isinstance(shown, Silent):
+        if again or not isinstance(shown, AnswerTimeout):
             each[place] = self._blame(shown, window[place], alone=False, again=again is not None)
         else:
             self.faults.count("silence")
 
-    def _alone(self, request: Body) -> Outcome | Asked:
+    def _alone(self, request: RequestBody) -> Outcome | PendingRequest:
         """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
 
         Raises CannotStart.
@@ -390,13 +404,13 @@ class Session:
             return Unsupported(self.faults.gave_up)
         before, process = self._process, self._ensure(alive=True)
         self._number += 1
-        asked = Asked(request, self._number, process, self._aside.look, is_first=process is not before)
+        asked = PendingRequest(request, self._number, process, self._aside.look, is_first=process is not before)
         process.send(protocol.with_id(self._number, request))
         if self._broke_down(asked, self.allowance.timeout, _SOON if self._is_cheap else _PROMPT):
             self._end()
             if asked.outcome is None:
                 again = self._alone(request)
-                if isinstance(again, Asked) and not again.is_blamed:
+                if isinstance(again, PendingRequest) and not again.is_blamed:
                     self.faults.count("crash")  # no request is to blame, and such a target must not cost hours either
                 return again
         elif asked.outcome is None:
@@ -405,7 +419,7 @@ class Session:
         self._aside.look(0)
         return asked
 
-    def _broke_down(self, asked: Asked, timeout: float, seconds: float) -> bool:
+    def _broke_down(self, asked: PendingRequest, timeout: float, seconds: float) -> bool:
         """Wait so long for an outcome; whether the process broke down: without one where another may be to blame."""
         try:
             line = asked.line(timeout, seconds)
@@ -414,29 +428,29 @@ class Session:
             cost = asked.cost()
             outcome = outcome_of_line(line, asked.number, asked.request)
             self.faults.mute = False
-        except Breakdown as fault:
-            if isinstance(fault, Gone) and not (asked.is_first or asked.was_aside):
+        except TargetFailure as fault:
+            if isinstance(fault, TargetExited) and not (asked.is_first or asked.was_aside):
                 return True
             asked.is_blamed, asked.outcome = True, self._blame(fault, asked.request)
-            if isinstance(fault, Silent):
+            if isinstance(fault, AnswerTimeout):
                 self._aside.count_silence(asked)
             return True
         asked.outcome = self._at_cost(asked.request, outcome, cost)
         return False
 
-    def _replay(self, window: list[Body]) -> tuple[int, Breakdown] | None:
+    def _replay(self, window: list[RequestBody]) -> tuple[int, TargetFailure] | None:
         """What brings a fresh process down again over the window, if anything, and the place it had come to."""
         self._end()
         answered = 0
         try:
-            for outcomes in self._pipeline(deque(window), Window(), fair=True):
+            for outcomes in self._pipeline(deque(window), RequestWindow(), fair=True):
                 answered += len(outcomes)
-        except Breakdown as fault:
+        except TargetFailure as fault:
             self._end()
             return answered, fault
         return None
 
-    def _blame(self, fault: Exception, request: Body, *, alone: bool = True, again: bool = True) -> NoAnswer:
+    def _blame(self, fault: Exception, request: RequestBody, *, alone: bool = True, again: bool = True) -> NoAnswer:
         broke = outcome_of(fault, request, self.allowance.timeout, self.allowance.memory)
         self.faults.count(kind_of(fault, broke))
         return broke if alone else unexplained(broke, again=again)

@@ -7,13 +7,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.process.fork_server import WarmStart
-from conformance.process.launcher import Launch
-from conformance.targets.limits import Allowance
+from conformance.process.fork_server import ForkServer
+from conformance.process.launcher import LaunchSpec
+from conformance.targets.limits import ResourceLimits
 
 if TYPE_CHECKING:
     from conformance.cases.model import Case, Outcome
-    from conformance.targets.protocol import Description
+    from conformance.targets.protocol import TargetDescription
 
 
 class Target(Protocol):
@@ -24,7 +24,7 @@ class Target(Protocol):
         """How often a process of it was started."""
         ...
 
-    def describe(self) -> Description:
+    def describe(self) -> TargetDescription:
         """What the target says of itself. Raises CannotStart."""
         ...
 
@@ -50,12 +50,12 @@ class TargetSpec:
     """A target that is not started yet: what it is called, how it is started, and on which conditions it runs."""
 
     name: str
-    launch: Launch | None = None
+    launch: LaunchSpec | None = None
     """How its process is started; None: the reference, which answers in this process."""
-    allowance: Allowance = field(default_factory=Allowance)
+    allowance: ResourceLimits = field(default_factory=ResourceLimits)
     jobs: int = 1
     """How many processes of it may run at once."""
-    warm: WarmStart | None = field(default=None, compare=False)
+    warm: ForkServer | None = field(default=None, compare=False)
     """What those who open it share; None: each loads it for himself."""
 
     def open(self) -> Target:
@@ -65,9 +65,9 @@ class TargetSpec:
             from conformance.targets.reference import ReferenceTarget
 
             return ReferenceTarget()
-        from conformance.targets.worker_pool import ProcessTarget
+        from conformance.targets.worker_pool import WorkerPool
 
-        return ProcessTarget(self.launch, self.allowance, self.jobs, self.warm)
+        return WorkerPool(self.launch, self.allowance, self.jobs, self.warm)
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
     if spec.launch is None:
         yield spec
         return
-    with closing(WarmStart(spec.launch, spec.allowance.startup)) as warm:
+    with closing(ForkServer(spec.launch, spec.allowance.startup)) as warm:
         if spec.launch.forks:
             warm.begin(spec.allowance.memory)
         yield replace(spec, warm=warm)

@@ -15,13 +15,13 @@ from msgspec import Struct
 from conformance.cases.model import Case, Outcome
 from conformance.cases.packed_cases import LazyCases, SerializedCase, kin
 from conformance.errors import CannotStart
-from conformance.process.fork_server import WarmStart
-from conformance.process.launcher import Launch
+from conformance.process.fork_server import ForkServer
+from conformance.process.launcher import LaunchSpec
 from conformance.process.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.large_answers import memory_of
-from conformance.targets.limits import Allowance
-from conformance.targets.session import Session
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.session import TargetSession
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
@@ -32,7 +32,7 @@ _AHEAD = 2**24
 _Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
 
 
-class _Share(Struct, frozen=True):
+class _CaseChunk(Struct, frozen=True):
     """Some of the cases, from one index to before another."""
 
     cases: Sequence[Case]
@@ -41,7 +41,7 @@ class _Share(Struct, frozen=True):
     is_measured: bool
     """Whether the memory of hostile cases is looked at."""
 
-    def requests(self) -> Iterator[protocol.Body]:
+    def requests(self) -> Iterator[protocol.RequestBody]:
         """What is sent for them, each made when it is needed: a run has thousands of shares, and some are large."""
         cases = self.cases
         for at in range(self.start, self.stop):
@@ -55,14 +55,16 @@ class _Share(Struct, frozen=True):
         return label.bulk if self.is_measured else 0
 
 
-class ProcessTarget:
+class WorkerPool:
     """A target that is started by a command. The first process also describes it."""
 
-    def __init__(self, launch: Launch, allowance: Allowance, jobs: int, warm: WarmStart | None = None) -> None:
+    def __init__(
+        self, launch: LaunchSpec, allowance: ResourceLimits, jobs: int, warm: ForkServer | None = None
+    ) -> None:
         """Nothing is started yet; `jobs` is the most processes at once. Who gives `warm` closes it."""
         self._launch, self._allowance, self._jobs = launch, allowance, jobs
-        self._warm, self._shares_warm = warm or WarmStart(launch, allowance.startup), warm is not None
-        self._first = Session(launch, allowance, self._warm)
+        self._warm, self._shares_warm = warm or ForkServer(launch, allowance.startup), warm is not None
+        self._first = TargetSession(launch, allowance, self._warm)
         self._sessions = [self._first]
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
@@ -74,14 +76,14 @@ class ProcessTarget:
         """How often a process of it was started."""
         return sum(session.starts for session in self._sessions)
 
-    def describe(self) -> protocol.Description:
+    def describe(self) -> protocol.TargetDescription:
         """What the target says of itself. Raises CannotStart."""
         return self._first.describe()
 
     def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         """The outcomes of cases, in their order. Raises CannotStart."""
         starts, is_measured = range(0, len(cases), _SHARE), self._allowance.growth < math.inf
-        shares = [_Share(cases, at, min(at + _SHARE, len(cases)), is_measured) for at in starts]
+        shares = [_CaseChunk(cases, at, min(at + _SHARE, len(cases)), is_measured) for at in starts]
         workers = min(self._jobs, len(shares))
         if workers > 1:
             yield from self._spread(shares, workers)
@@ -89,7 +91,7 @@ class ProcessTarget:
             # One after another without a pause: the next requests are on their way before the last answer is there.
             yield from self._first.ask(chain.from_iterable(share.requests() for share in shares))
 
-    def _spread(self, shares: list[_Share], workers: int) -> Iterator[Outcome]:
+    def _spread(self, shares: list[_CaseChunk], workers: int) -> Iterator[Outcome]:
         """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(shares)):
@@ -97,7 +99,7 @@ class ProcessTarget:
         answers: list[_Answers] = [queue.SimpleQueue() for _ in shares]
         share_one_heap()
         while len(self._sessions) < workers:
-            self._sessions.append(Session(self._launch, self._allowance, self._warm))
+            self._sessions.append(TargetSession(self._launch, self._allowance, self._warm))
         self._due = 0
         for session in self._sessions[:workers]:
             thread = threading.Thread(target=self._work, args=(session, todo, shares, answers), daemon=True)
@@ -145,9 +147,9 @@ class ProcessTarget:
 
     def _work(
         self,
-        session: Session,
+        session: TargetSession,
         todo: queue.SimpleQueue[int],
-        shares: list[_Share],
+        shares: list[_CaseChunk],
         answers: list[_Answers],
     ) -> None:
         with suppress(queue.Empty):
@@ -190,4 +192,4 @@ class ProcessTarget:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()
         with ThreadPoolExecutor(len(self._sessions)) as pool:  # each may take a second over its end
-            list(pool.map(Session.__exit__, self._sessions))
+            list(pool.map(TargetSession.__exit__, self._sessions))

@@ -17,9 +17,9 @@ from conformance.definitions.loader import read_definitions
 from conformance.errors import FileError
 from conformance.strategies.seeded.cases import case_of
 from conformance.targets import manifests, resolve
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import adapters, drivers
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 
 PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
 
@@ -99,7 +99,7 @@ def test_the_adapter_of_apache_kafkas_own_code_is_in_order(fixture, request, tmp
 @pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
 def test_apache_kafkas_own_code_is_judged_only_where_its_bytes_run_through(fixture, request):
     adapter = adapters()[request.getfixturevalue(fixture)]
-    with Session(resolve.resolve(adapter.name), Allowance()) as session:
+    with TargetSession(resolve.resolve(adapter.name), ResourceLimits()) as session:
         described = session.describe()
     claims = [(op, name) for op, names in described.supports.items() for name in names]
     doors = {claim: described.door(*claim) for claim in [*claims, *((op, "") for op in described.whole_log)]}

@@ -5,7 +5,7 @@ import pytest
 from conformance.cases.model import Accepted, Unsupported
 from conformance.targets.protocol import body
 from conformance.targets.resolve import adapters, resolve
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 
 HEADER = "ffffffffffffffff" + "ffff" + "ffffffff"  # no producer
 V0 = "0000000000000000000000101fecd70a0000000000016b0000000176"
@@ -33,7 +33,7 @@ def ask(request):
     lacking = adapters()[request.param].missing()
     if lacking:
         pytest.skip(f"{request.param} lacks {', '.join(lacking)}")
-    with Session(resolve(request.param)) as session:
+    with TargetSession(resolve(request.param)) as session:
         yield lambda **asked: next(iter(session.ask([body(asked)])))
 
 

@@ -5,7 +5,7 @@ import pytest
 from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported
 from conformance.targets.protocol import body
 from conformance.targets.resolve import adapters, resolve
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 
 NAMES = ("kafka-python", "kio", "aiokafka", "aiokafka-pure")
 
@@ -19,7 +19,7 @@ def session():
         lacking = adapters()[name].missing()
         if lacking:
             pytest.skip(f"{name} lacks {', '.join(lacking)}")
-        return open_sessions.setdefault(name, Session(resolve(name)))
+        return open_sessions.setdefault(name, TargetSession(resolve(name)))
 
     yield of
     for one in open_sessions.values():

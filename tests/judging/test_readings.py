@@ -25,7 +25,7 @@ from conformance.cases.model import (
     VerdictKind,
 )
 from conformance.judging.judge import judge
-from conformance.judging.target_comparison import Act, Reading, alike, reading_of
+from conformance.judging.target_comparison import Behavior, ObservedBehavior, alike, reading_of
 
 ARRAY = "NULLABLE_ARRAY<INT8>"
 
@@ -46,21 +46,21 @@ def says(value, consumed=1):
 @pytest.mark.parametrize(
     ("expect", "outcome", "act"),
     [
-        (ExpectValue(63, 1), says(63), Act.ACCEPTS),
-        (ExpectValue(63, 1), says(62), Act.OTHER_VALUE),
-        (ExpectValue(63, 1), says(63, 2), Act.OTHER_LENGTH),
-        (ExpectValue(63, 1), Rejected("malformed"), Act.REFUSES),
-        (ExpectValue(63, 1), NoAnswer("crash", "KeyError"), Act.CRASHES),
-        (ExpectValue(63, 1), NoAnswer("timeout", "5 s"), Act.TIMES_OUT),
-        (ExpectValue(63, 1), NoAnswer("memory", "2 GiB"), Act.MEMORY),
-        (ExpectValue(63, 1), NoAnswer("slow", "9 s"), Act.SLOW),
-        (ExpectRejection(), Rejected("other"), Act.REFUSES),
-        (ExpectRejection(), says(63), Act.ACCEPTS),
-        (ExpectRejection("corrupt"), Rejected("other"), Act.OTHER_CLASS),
-        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(63), Act.ACCEPTS),
-        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), Rejected("other"), Act.REFUSES),
-        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(62), Act.OTHER_VALUE),
-        (ExpectAnyOf(), says(62), Act.ACCEPTS),
+        (ExpectValue(63, 1), says(63), Behavior.ACCEPTS),
+        (ExpectValue(63, 1), says(62), Behavior.OTHER_VALUE),
+        (ExpectValue(63, 1), says(63, 2), Behavior.OTHER_LENGTH),
+        (ExpectValue(63, 1), Rejected("malformed"), Behavior.REFUSES),
+        (ExpectValue(63, 1), NoAnswer("crash", "KeyError"), Behavior.CRASHES),
+        (ExpectValue(63, 1), NoAnswer("timeout", "5 s"), Behavior.TIMES_OUT),
+        (ExpectValue(63, 1), NoAnswer("memory", "2 GiB"), Behavior.MEMORY),
+        (ExpectValue(63, 1), NoAnswer("slow", "9 s"), Behavior.SLOW),
+        (ExpectRejection(), Rejected("other"), Behavior.REFUSES),
+        (ExpectRejection(), says(63), Behavior.ACCEPTS),
+        (ExpectRejection("corrupt"), Rejected("other"), Behavior.OTHER_CLASS),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(63), Behavior.ACCEPTS),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), Rejected("other"), Behavior.REFUSES),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(62), Behavior.OTHER_VALUE),
+        (ExpectAnyOf(), says(62), Behavior.ACCEPTS),
     ],
 )
 def test_what_a_decoder_did_has_a_name(expect, outcome, act):
@@ -73,12 +73,12 @@ def test_what_a_decoder_did_has_a_name(expect, outcome, act):
 @pytest.mark.parametrize(
     ("expect", "op", "answer", "act"),
     [
-        (ExpectBytes(b"\x7e"), "encode", {"hex": "7e"}, Act.WRITES),
-        (ExpectBytes(b"\x7e"), "encode", {"hex": "7f"}, Act.OTHER_BYTES),
-        (ExpectRejection(), "encode", {"hex": "7f"}, Act.WRITES),
-        (ExpectAnyOf((ExpectBytes(b"\x7e"), ExpectRejection())), "encode", {"hex": "7e"}, Act.WRITES),
-        (ExpectSize(1), "size", {"size": 1}, Act.ACCEPTS),
-        (ExpectSize(1), "size", {"size": 2}, Act.OTHER_VALUE),
+        (ExpectBytes(b"\x7e"), "encode", {"hex": "7e"}, Behavior.WRITES),
+        (ExpectBytes(b"\x7e"), "encode", {"hex": "7f"}, Behavior.OTHER_BYTES),
+        (ExpectRejection(), "encode", {"hex": "7f"}, Behavior.WRITES),
+        (ExpectAnyOf((ExpectBytes(b"\x7e"), ExpectRejection())), "encode", {"hex": "7e"}, Behavior.WRITES),
+        (ExpectSize(1), "size", {"size": 1}, Behavior.ACCEPTS),
+        (ExpectSize(1), "size", {"size": 2}, Behavior.OTHER_VALUE),
     ],
 )
 def test_what_an_encoder_did_has_a_name(expect, op, answer, act):
@@ -116,7 +116,7 @@ def test_nobody_differs_by_what_he_does_not_show():
 
 @pytest.mark.parametrize("order", [*itertools.permutations(["0", "1", None])])
 def test_who_may_stand_with_either_of_two_makes_them_not_one(order):
-    told = alike([Reading(Act.ACCEPTS, is_right=True, said=said) for said in order])
+    told = alike([ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=said) for said in order])
     assert len({*told}) == 3
 
 
@@ -135,7 +135,7 @@ def test_a_wrong_answer_is_never_one_with_a_right_one():
 def test_a_fetch_that_ends_with_an_error_refuses():
     wrong = {"records": [], "nextOffset": "0", "error": "corrupt"}
     found = reading(ExpectAnyOf(), Accepted({"value": wrong}), op="read", type="LOG")
-    assert (found.act, found.is_right) == (Act.REFUSES, True)
+    assert (found.act, found.is_right) == (Behavior.REFUSES, True)
 
 
 def test_a_batch_refused_without_the_name_of_the_error_met_the_refusal_that_is_due():
@@ -161,8 +161,13 @@ def shown_of(expect, outcome):
 
 readings = st.one_of(
     st.none(),
-    st.builds(Reading, st.sampled_from([Act.ACCEPTS, Act.REFUSES]), st.booleans(), st.sampled_from(["", "1", None])),
-    st.builds(Reading, st.just(Act.OTHER_VALUE), is_right=st.just(value=False), said=st.none() | leaves),
+    st.builds(
+        ObservedBehavior,
+        st.sampled_from([Behavior.ACCEPTS, Behavior.REFUSES]),
+        st.booleans(),
+        st.sampled_from(["", "1", None]),
+    ),
+    st.builds(ObservedBehavior, st.just(Behavior.OTHER_VALUE), is_right=st.just(value=False), said=st.none() | leaves),
 )
 
 

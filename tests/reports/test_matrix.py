@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.cases.model import ROBUSTNESS, Verdict, VerdictKind
-from conformance.judging.failure_causes import Cause
+from conformance.judging.failure_causes import FailureCause
 from conformance.reports.matrix import met
 from conformance.runner.results import NOTHING, Result, TargetRun
 
@@ -29,6 +29,6 @@ CASE = "varint/zero"
 def test_a_requirement_is_met_where_no_case_that_was_judged_breaks_it(kinds, shares, catalog):
     case = catalog.cases[CASE]
     assert {catalog.requirements[name].level for name in (case.requirement, ROBUSTNESS)} == {case.level}
-    results = [Result("t", case, NOTHING, Verdict(kind), case.level, cause=Cause(kind, "")) for kind in kinds]
+    results = [Result("t", case, NOTHING, Verdict(kind), case.level, cause=FailureCause(kind, "")) for kind in kinds]
     run = TargetRun("t", results=results)
     assert met(run, catalog.requirements).get(case.level) == shares

@@ -18,7 +18,7 @@ from conformance.reports.target_differences import disagreements
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 SCRIPT = "<script>document.title = 'owned'</script>"
@@ -55,7 +55,9 @@ def judged(catalog, tmp_path_factory):
     claimed = [case for case in catalog.cases.values() if case.type == "VARINT"]
     others = [case for case in catalog.cases.values() if case.type != "VARINT"]
     cases = [*claimed, *others[:: len(others) // 3000]][:3000]
-    judge_target(target_spec(f"module:{path}", None, Allowance()), run, cases, catalog.requirements, FailurePolicy())
+    judge_target(
+        target_spec(f"module:{path}", None, ResourceLimits()), run, cases, catalog.requirements, FailurePolicy()
+    )
     return run
 
 

@@ -16,7 +16,7 @@ from conformance.reports.screen import LINES, TargetScreen, kin_in_full
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 WRONG = """
@@ -44,7 +44,9 @@ def wrong(catalog, tmp_path_factory):
     path.write_text(WRONG)
     run = TargetRun("wrong")
     cases = [case for case in catalog.cases.values() if not case.type.startswith("MESSAGE<")][::3]
-    judge_target(target_spec(f"module:{path}", None, Allowance()), run, cases, catalog.requirements, FailurePolicy())
+    judge_target(
+        target_spec(f"module:{path}", None, ResourceLimits()), run, cases, catalog.requirements, FailurePolicy()
+    )
     assert sum(one.failed for one in run.results) > 400
     return run
 

@@ -15,13 +15,13 @@ import pytest
 from command_line import conformance
 
 from conformance.errors import CannotStart
-from conformance.process.launcher import Launch
+from conformance.process.launcher import LaunchSpec
 from conformance.runner.examiner import Examiner
 from conformance.runner.parallel import Stop, do_at_once
 from conformance.runner.policy import FailurePolicy
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.worker_pool import ProcessTarget
+from conformance.targets.worker_pool import WorkerPool
 
 SUITE = (sys.executable, "-m", "conformance", "run")
 
@@ -75,8 +75,8 @@ def test_the_word_to_stop_ends_targets_there_are_and_those_that_come_later(catal
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_whoever_waits_for_a_target_that_is_stopped_is_woken(jobs, python_target, traces, catalog):
-    launch = Launch("t", python_target("for request in requests(): log('asked'); time.sleep(3600)\n"), traces.env)
-    target, raised = ProcessTarget(launch, Allowance(timeout=600), jobs), threading.Event()
+    launch = LaunchSpec("t", python_target("for request in requests(): log('asked'); time.sleep(3600)\n"), traces.env)
+    target, raised = WorkerPool(launch, ResourceLimits(timeout=600), jobs), threading.Event()
     cases = [catalog.cases["varint/63"]] * 300
 
     def ask():

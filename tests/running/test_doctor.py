@@ -11,7 +11,7 @@ from command_line import conformance
 from conformance.definitions.loader import shipped_types
 from conformance.runner.doctor import examine
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 
 SOUND = """
 import json, sys
@@ -109,7 +109,7 @@ def test_an_adapter_that_takes_seconds_to_end_is_in_order(tmp_path):
 
 
 def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(Session.finish, "__kwdefaults__", {"patience": 0.5})
+    monkeypatch.setattr(TargetSession.finish, "__kwdefaults__", {"patience": 0.5})
     (tmp_path / "t.py").write_text(SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(600)))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     *others, last = examine(launch, shipped_types())

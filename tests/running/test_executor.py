@@ -8,7 +8,7 @@ from conformance.runner import examiner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 WRONG = """
@@ -25,7 +25,7 @@ def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_fa
     path.write_text(WRONG)
     run, told = TargetRun("wrong"), []
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
-    spec = target_spec(f"module:{path}", None, Allowance())
+    spec = target_spec(f"module:{path}", None, ResourceLimits())
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: told.append(now))
     assert not run.problem
     shown = [now["completed"] for now in told]
@@ -41,6 +41,6 @@ def test_how_long_answers_were_waited_for_is_kept_by_type_and_what_else_is_done_
     monkeypatch.setattr(examiner.time, "monotonic", lambda: next(clock))
     run = TargetRun("reference")
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
-    spec = target_spec("reference", None, Allowance())
+    spec = target_spec("reference", None, ResourceLimits())
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **_: next(clock))
     assert run.waited == Counter(case.type for case in cases)

@@ -25,7 +25,7 @@ from conformance.runner.selection import Selection, first_cases, further_cases, 
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets import protocol, reference
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 NAMED = f"gen/{VERSION}/INT8/0/3"
@@ -229,7 +229,7 @@ def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):
     (tmp_path / "target.py").write_text(ECHO)
     case = next(label.unpacked() for label in catalog.cases.labels.values() if label.id == "int8/zero")
     cases = [replace(case, request={**case.request, "hex": f"{number % 256:02x}"}) for number in range(600)]
-    with closing(target_spec(f"module:{tmp_path / 'target.py'}", None, Allowance(), 2).open()) as target:
+    with closing(target_spec(f"module:{tmp_path / 'target.py'}", None, ResourceLimits(), 2).open()) as target:
         for part in (cases[:400], cases[400:], cases[:300]):
             values = [outcome.answer["value"] for outcome in target.ask(part)]
             assert values == [int(one.request["hex"], 16) for one in part]

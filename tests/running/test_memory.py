@@ -12,7 +12,7 @@ from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import LITTLE, MOST, Packed, TargetRun
 from conformance.runner.selection import Selection, selected_cases
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 WRONG = """
@@ -47,7 +47,7 @@ def wrong_results(catalog, tmp_path):
     """The results of a target whose answers are long and wrong."""
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
-    spec = target_spec(f"command:{sys.executable} {path}", None, Allowance())
+    spec = target_spec(f"command:{sys.executable} {path}", None, ResourceLimits())
     run, cases = TargetRun("wrong"), select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
     return [result for result in run.results if isinstance(result.outcome, Packed)]
@@ -67,7 +67,7 @@ def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(
 
 
 def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
-    spec = target_spec("reference", None, Allowance())
+    spec = target_spec("reference", None, ResourceLimits())
     cases = selected_cases(Selection(("type:VARINT",), generated=50), catalog, [spec])
     run = TargetRun("reference")
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())

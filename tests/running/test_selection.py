@@ -8,8 +8,8 @@ from conformance.definitions.loader import shipped_types
 from conformance.definitions.parser import parse_definition
 from conformance.runner.selection import Selection, claimed_messages, selected_cases
 from conformance.strategies.seeded.cases import TYPES
-from conformance.targets.limits import Allowance
-from conformance.targets.protocol import Description
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.protocol import TargetDescription
 from conformance.targets.resolve import target_spec
 
 SHIPPED = shipped_types().messages
@@ -18,11 +18,11 @@ SHIPPED = shipped_types().messages
 def describing(**messages):
     """A target that has the messages in these versions."""
     claimed = {name: VersionRange(*versions) for name, versions in messages.items()}
-    return Description("", supports={"decode": frozenset(["MESSAGE"])}, messages=claimed)
+    return TargetDescription("", supports={"decode": frozenset(["MESSAGE"])}, messages=claimed)
 
 
-GENERIC = Description("", supports={"encode": frozenset(["MESSAGE"])})
-WITHOUT = Description("", supports={"decode": frozenset(["INT8"])})
+GENERIC = TargetDescription("", supports={"encode": frozenset(["MESSAGE"])})
+WITHOUT = TargetDescription("", supports={"decode": frozenset(["INT8"])})
 
 
 def test_a_run_makes_cases_of_the_messages_and_versions_that_one_of_its_targets_has():
@@ -66,12 +66,12 @@ def test_definitions_add_messages_and_replace_shipped_ones():
 def test_a_quarter_is_made_of_a_shipped_message_over_its_versions_and_of_any_other_in_each(messages, name, count):
     messages = tuple(own("Own", valid) for valid in messages)
     selection = Selection((f"type:{name}",), messages=messages)
-    cases = selected_cases(selection, read_catalog((), messages), [target_spec("reference", None, Allowance())])
+    cases = selected_cases(selection, read_catalog((), messages), [target_spec("reference", None, ResourceLimits())])
     assert len({case.id.partition(":")[0] for case in cases if case.id.startswith("gen/")}) == count
 
 
 def test_a_target_that_cannot_be_started_has_no_messages(catalog):
-    dead = target_spec("command:false", None, Allowance())
+    dead = target_spec("command:false", None, ResourceLimits())
     cases = selected_cases(Selection(generated=1), catalog, [dead])
     generated = [case for case in cases if case.id.startswith("gen/")]
     assert {case.id.split("/")[2] for case in generated} <= set(TYPES)

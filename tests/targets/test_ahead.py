@@ -5,11 +5,11 @@ import queue
 import threading
 
 from conformance.cases.model import Accepted
-from conformance.process.launcher import Launch
+from conformance.process.launcher import LaunchSpec
 from conformance.targets.large_answers import memory_of
-from conformance.targets.limits import Allowance
-from conformance.targets.session import Session
-from conformance.targets.worker_pool import _AHEAD, ProcessTarget
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.session import TargetSession
+from conformance.targets.worker_pool import _AHEAD, WorkerPool
 
 LARGE = [Accepted({}, _AHEAD // 10)]
 
@@ -26,7 +26,7 @@ def give(target, number, answers, count):
 
 
 def test_large_answers_wait_until_those_before_them_are_judged():
-    target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
+    target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
     assert answers.qsize() == 2
@@ -39,14 +39,14 @@ def test_large_answers_wait_until_those_before_them_are_judged():
 
 
 def test_small_answers_do_not_wait():
-    target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
+    target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     for _ in range(1000):
         target._give([Accepted({}, 100)], 7, answers)
     assert answers.qsize() == 1000
 
 
 def test_whoever_waits_goes_on_when_the_target_is_closed():
-    target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
+    target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
     target.close()
@@ -72,7 +72,7 @@ for line in sys.stdin:
 def test_some_requests_are_always_under_way(python_target, catalog):
     """A target with nothing to do would wait for us, who make the next requests only then."""
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.bulk][:300]
-    target = ProcessTarget(Launch("t", python_target(IN_TENS)), Allowance(timeout=20.0), 1)
+    target = WorkerPool(LaunchSpec("t", python_target(IN_TENS)), ResourceLimits(timeout=20.0), 1)
     with contextlib.closing(target):
         assert list(target.ask(cases)) == [Accepted({})] * 300
 
@@ -89,14 +89,14 @@ def test_the_processes_that_answered_the_first_cases_are_asked_the_next_ones(pyt
     """A Java takes seconds to start, and the cases that are generated come after the vectors."""
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.bulk][:300]
     target = python_target(EACH_AT_ONCE.replace("FILE", repr(str(tmp_path / "started"))))
-    with contextlib.closing(ProcessTarget(Launch("t", target), Allowance(timeout=20.0), 2)) as target:
+    with contextlib.closing(WorkerPool(LaunchSpec("t", target), ResourceLimits(timeout=20.0), 2)) as target:
         for _ in range(3):
             assert [type(outcome) for outcome in target.ask(cases)] == [Accepted] * 300
         assert target.starts == len((tmp_path / "started").read_text()) <= 2
 
 
 def test_processes_are_ended_together_as_each_may_take_a_second_over_its_end(monkeypatch):
-    target, met = ProcessTarget(Launch("t", ("true",)), Allowance(), 3), threading.Barrier(3)
-    target._sessions += [Session(target._launch) for _ in range(2)]
-    monkeypatch.setattr(Session, "finish", lambda *_, **__: met.wait(30))
+    target, met = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 3), threading.Barrier(3)
+    target._sessions += [TargetSession(target._launch) for _ in range(2)]
+    monkeypatch.setattr(TargetSession, "finish", lambda *_, **__: met.wait(30))
     target.close()

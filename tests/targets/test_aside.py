@@ -11,15 +11,15 @@ import psutil
 import pytest
 
 from conformance.cases.model import Accepted, NoAnswer
-from conformance.process.child_process import TargetProcess
-from conformance.process.errors import Silent
-from conformance.process.fork_server import WarmStart
+from conformance.process.child_process import ChildProcess
+from conformance.process.errors import AnswerTimeout
+from conformance.process.fork_server import ForkServer
 from conformance.process.launcher import waited_for_a_core
 from conformance.targets import protocol
-from conformance.targets.limits import Allowance
-from conformance.targets.pending import Asked, in_order
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.pending import PendingRequest, in_order
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 
@@ -48,8 +48,8 @@ def session(tmp_path, traces):
         (tmp_path / "target.py").write_text(MODULE.replace("DEED", deed))
         spec = resolve(f"module:{tmp_path / 'target.py'}")
         launch = type(spec)(spec.name, spec.command, traces.env, forks=spec.forks)
-        warm = WarmStart(launch, 30)
-        opened.append((Session(launch, Allowance(timeout=3, startup=30, slow=60), warm), warm))
+        warm = ForkServer(launch, 30)
+        opened.append((TargetSession(launch, ResourceLimits(timeout=3, startup=30, slow=60), warm), warm))
         return opened[-1][0]
 
     yield start
@@ -73,7 +73,7 @@ def accepted(number):
 def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(session):
     ahead = flat(session("time.sleep(3600)").ask_ahead([question(number) for number in (0, 1, 2, 4)]))
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
-    assert isinstance(ahead[1], Asked)
+    assert isinstance(ahead[1], PendingRequest)
     assert ahead[1].outcome is None
     assert ahead[1].awaited() == NoAnswer("timeout", TIMEOUT)
 
@@ -123,7 +123,7 @@ def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypat
     now, done = [100.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     process = type("Process", (), {"delay": lambda _: 0.0, "freeze": lambda _, thaw=False: done.append(thaw)})()
-    asked = Asked(question(1), 1, process)
+    asked = PendingRequest(question(1), 1, process)
     for seconds in (2, 50):
         now[0] += seconds
         asked.freeze()
@@ -146,15 +146,15 @@ def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_
 
     def line(until):
         now[0] = until
-        raise Silent
+        raise AnswerTimeout
 
     process = type("Process", (), {"delay": lambda _: delay[0], "line": lambda _, until: line(until)})()
-    asked = Asked(question(1), 1, process)
+    asked = PendingRequest(question(1), 1, process)
     now[0] += passed
     delay[0] = passed - own
     asked._left = now[0]
     if is_over:
-        with pytest.raises(Silent):
+        with pytest.raises(AnswerTimeout):
             asked.line(3.0, 0)
     else:
         assert asked.line(3.0, 0) is None
@@ -172,7 +172,7 @@ def test_where_the_first_answers_after_all_none_that_is_like_it_is_blamed(sessio
 
 
 def test_an_outcome_that_is_waited_for_holds_up_those_behind_it_and_no_other():
-    asked = Asked(question(1), 1, type("Process", (), {"delay": lambda _: 0.0})())
+    asked = PendingRequest(question(1), 1, type("Process", (), {"delay": lambda _: 0.0})())
 
     def outcomes():
         yield [accepted(0), asked, accepted(2)]
@@ -197,7 +197,7 @@ def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
 
 
 def test_a_process_that_goes_while_it_is_given_another_priority_is_not_an_error(monkeypatch, python_target):
-    target = TargetProcess(resolve("command:" + " ".join(python_target("for request in requests(): pass\n"))), 1 << 30)
+    target = ChildProcess(resolve("command:" + " ".join(python_target("for request in requests(): pass\n"))), 1 << 30)
     try:
         priorities(target)
         monkeypatch.setattr(os, "listdir", lambda _: [str(2**22 + 1)])

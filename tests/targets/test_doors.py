@@ -9,7 +9,7 @@ import pytest
 from conformance.cases.model import Accepted, VerdictKind
 from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
-from conformance.targets.protocol import Door, ProtocolError, description
+from conformance.targets.protocol import EntryPoint, ProtocolError, description
 
 
 def described(**more):
@@ -49,7 +49,9 @@ def test_without_via_there_is_no_door():
 
 
 def test_spaces_in_the_name_of_a_type_do_not_matter():
-    assert described(via={"decode ARRAY< INT32 >": "public: f"}).door("decode", "ARRAY<INT32>") == Door("public", "f")
+    assert described(via={"decode ARRAY< INT32 >": "public: f"}).door("decode", "ARRAY<INT32>") == EntryPoint(
+        "public", "f"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,20 @@ import threading
 import pytest
 
 from conformance.cases.model import Accepted, Rejected
-from conformance.process.launcher import Launch
-from conformance.targets.large_answers import LARGE, HeldAnswer, held, memory_of
-from conformance.targets.limits import Allowance
-from conformance.targets.pending import Waiting
-from conformance.targets.protocol import Body
+from conformance.process.launcher import LaunchSpec
+from conformance.targets.large_answers import LARGE, CompressedAnswer, held, memory_of
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.pending import LazyRequestQueue
+from conformance.targets.protocol import RequestBody
 from conformance.targets.session import WINDOW_BYTES, fitting
-from conformance.targets.worker_pool import ProcessTarget
+from conformance.targets.worker_pool import WorkerPool
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
 
 
 def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
     outcome = held(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1))
-    assert isinstance(outcome, HeldAnswer)
+    assert isinstance(outcome, CompressedAnswer)
     assert (outcome.answer, outcome.size) == (ANSWER, LARGE + 1)
     assert outcome.answer is not ANSWER
     with outcome.whole() as again:
@@ -29,7 +29,7 @@ def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
 
 def test_a_large_answer_that_says_the_same_again_and_again_takes_little_memory():
     answer = {"ok": True, "value": "00" * LARGE}
-    assert memory_of([HeldAnswer(Accepted(answer, 2 * LARGE))]) < LARGE / 50
+    assert memory_of([CompressedAnswer(Accepted(answer, 2 * LARGE))]) < LARGE / 50
 
 
 def test_answers_that_are_objects_take_a_multiple_of_their_bytes_and_others_nothing():
@@ -74,9 +74,9 @@ def test_requests_are_made_only_as_there_is_room_for_them():
     def requests():
         for at in range(100):
             made.append(at)
-            yield Body(size)
+            yield RequestBody(size)
 
-    waiting, window = Waiting(requests()), []
+    waiting, window = LazyRequestQueue(requests()), []
     for _ in range(2):
         window += fitting(waiting, window)
         assert len(window) == 4
@@ -88,22 +88,22 @@ def test_requests_are_made_only_as_there_is_room_for_them():
 
 def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
     large, small = catalog.cases["batch/limit-headers-2-to-16"], catalog.cases["varint/six-bytes"]
-    launch = Launch("reference", (sys.executable, "-m", "conformance", "serve", "reference"))
-    target = ProcessTarget(launch, Allowance(timeout=60), 2)
+    launch = LaunchSpec("reference", (sys.executable, "-m", "conformance", "serve", "reference"))
+    target = WorkerPool(launch, ResourceLimits(timeout=60), 2)
     try:
         outcomes = list(target.ask([large, *[small] * 140, large]))
         assert target._held == 0, "all that was held was taken"
     finally:
         target.close()
-    assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, HeldAnswer)] == [0, 141]
+    assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, CompressedAnswer)] == [0, 141]
     assert outcomes[0].answer == outcomes[141].answer
     assert len(outcomes[0].answer["value"]["records"][0]["headers"]) == 1 << 16
 
 
 def test_a_request_that_is_measured_travels_alone():
-    plain, measured = Body(b"{}"), Body(b"{}")
+    plain, measured = RequestBody(b"{}"), RequestBody(b"{}")
     measured.bulk = 2
-    waiting = Waiting([plain, plain, measured, plain])
+    waiting = LazyRequestQueue([plain, plain, measured, plain])
     assert list(fitting(waiting, [])) == [plain, plain]
     assert list(fitting(waiting, [plain])) == []
     window = list(fitting(waiting, []))

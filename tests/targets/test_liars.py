@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from conformance.cases.model import VerdictKind
 from conformance.cases.operations import WHOLE_LOG
 from conformance.catalog.catalog import select
-from conformance.process.launcher import Launch
+from conformance.process.launcher import LaunchSpec
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.selftest import mutators
 from conformance.selftest.bad_targets import LIARS, LOGS, Catch
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.target import TargetSpec
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,9 +31,11 @@ THE_ONE = "varint/63"
 
 def judged(liar, cases, catalog, env, jobs=1):
     """The record of a run of a liar over cases."""
-    launch = Launch(liar.name, (sys.executable, "-m", "conformance.selftest.bad_targets", liar.name), env, str(ROOT))
+    launch = LaunchSpec(
+        liar.name, (sys.executable, "-m", "conformance.selftest.bad_targets", liar.name), env, str(ROOT)
+    )
     startup = liar.seconds if liar.problem else 30
-    allowance = Allowance(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
+    allowance = ResourceLimits(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
     return run_of(TargetSpec(liar.name, launch, allowance, jobs), cases, catalog)
 
 

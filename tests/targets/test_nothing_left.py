@@ -16,11 +16,11 @@ import pytest
 
 from conformance.cases.model import NoAnswer
 from conformance.process import supervisor
-from conformance.process.child_process import TargetProcess
-from conformance.process.launcher import Launch
+from conformance.process.child_process import ChildProcess
+from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
-from conformance.targets.limits import Allowance
-from conformance.targets.session import Session
+from conformance.targets.limits import ResourceLimits
+from conformance.targets.session import TargetSession
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})
 HELPERS = """
@@ -95,7 +95,7 @@ def keepers(request, tmp_path, monkeypatch):
 @pytest.fixture
 def launch(python_target, traces):
     """A launch of a target of the test's own."""
-    return lambda body: Launch("t", python_target(HELPERS + body), traces.env)
+    return lambda body: LaunchSpec("t", python_target(HELPERS + body), traces.env)
 
 
 def is_anything_left(tmp_path):
@@ -114,7 +114,7 @@ def is_anything_left(tmp_path):
 @pytest.mark.parametrize("deed", ESCAPES.values(), ids=ESCAPES)
 def test_no_process_of_a_target_outlives_its_session(deed, launch, tmp_path):
     body = "for request in requests():\n" + "".join(f"    {line}\n" for line in f"{deed}\nanswer(request)".splitlines())
-    with Session(launch(body), Allowance(timeout=2)) as session:
+    with TargetSession(launch(body), ResourceLimits(timeout=2)) as session:
         assert len(list(session.ask([QUESTION]))) == 1
     assert (tmp_path / "log").exists()
     assert not is_anything_left(tmp_path)
@@ -122,7 +122,7 @@ def test_no_process_of_a_target_outlives_its_session(deed, launch, tmp_path):
 
 @pytest.mark.usefixtures("keepers")
 def test_what_a_keeper_kept_is_ended_however_long_the_keeper_is_gone(launch, tmp_path):
-    process = TargetProcess(launch("orphan(sleeper)\ntime.sleep(100)\n"), 1 << 30)
+    process = ChildProcess(launch("orphan(sleeper)\ntime.sleep(100)\n"), 1 << 30)
     until = time.monotonic() + 60
     while not (tmp_path / "log").exists() and time.monotonic() < until:
         time.sleep(0.05)
@@ -142,10 +142,12 @@ def test_no_process_of_anybody_else_is_ended(launch, python_target):
         psutil.Process(int(child.stdout.readline())),
     ]
     try:
-        with Session(launch("for request in requests(): answer(request)\n"), Allowance()) as other:
+        with TargetSession(launch("for request in requests(): answer(request)\n"), ResourceLimits()) as other:
             other.describe()
             others += psutil.Process(other._process._popen.pid).children()
-            with Session(launch("for request in requests(): orphan(sleeper); os._exit(1)\n"), Allowance()) as session:
+            with TargetSession(
+                launch("for request in requests(): orphan(sleeper); os._exit(1)\n"), ResourceLimits()
+            ) as session:
                 assert len(list(session.ask([QUESTION]))) == 1
             assert len(others) == 3
             assert all(process.is_running() for process in others)
@@ -171,7 +173,7 @@ def bomb():
 for request in requests():
     orphan(bomb); time.sleep(0.1); answer(request)
 """
-    with Session(launch(body), Allowance(timeout=60, memory=64 << 30)) as session:
+    with TargetSession(launch(body), ResourceLimits(timeout=60, memory=64 << 30)) as session:
         assert len(list(session.ask([QUESTION]))) == 1
     assert not is_anything_left(tmp_path)
 
@@ -192,7 +194,7 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
     monkeypatch.setattr(supervisor, "_signal", lambda *_: None)
     monkeypatch.setattr(supervisor, "end_below", lambda root, **_: everywhere.append(root))
     monkeypatch.setattr(supervisor, "_hurry", lambda: hurried.append(True))
-    kept = supervisor._Keeper(None)
+    kept = supervisor._Supervisor(None)
     monkeypatch.setattr(kept, "reap", lambda: next(left, False))
     monkeypatch.setattr(supervisor.os, "killpg", lambda *_: None)
     kept.end()
@@ -202,7 +204,7 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
 @pytest.mark.skipif(sys.platform != "linux", reason="keepers come before others on Linux alone")
 def test_a_keeper_comes_before_nobody_while_its_target_runs(launch):
     """Who does, and takes the status of a process that is looked at in /proc, can keep a core for a second."""
-    process = TargetProcess(launch("time.sleep(100)\n"), 1 << 30)
+    process = ChildProcess(launch("time.sleep(100)\n"), 1 << 30)
     try:
         assert os.sched_getscheduler(process._popen.pid) == os.SCHED_OTHER
     finally:
@@ -218,7 +220,7 @@ def hoard():
 for request in requests():
     os.environ.clear(); orphan(hoard); time.sleep(3600)
 """
-    with Session(launch(body), Allowance(timeout=30, memory=200 << 20)) as session:
+    with TargetSession(launch(body), ResourceLimits(timeout=30, memory=200 << 20)) as session:
         (outcome,) = session.ask([QUESTION])
     assert isinstance(outcome, NoAnswer)
     assert (outcome.how, outcome.unprovoked) == ("memory", True)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import UnknownTarget, resolve, target_spec
 
 NO_MODULES = {
@@ -86,7 +86,7 @@ def test_each_of_two_processes_of_a_live_client_may_take_what_a_target_may(tmp_p
     (tmp_path / "driver.yaml").write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
     (tmp_path / "driver.py").write_text("")
     allowed = [
-        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, Allowance(memory=memory)).allowance.memory
+        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, ResourceLimits(memory=memory)).allowance.memory
         for memory in (100, 400)
     ]
     assert allowed[1] - allowed[0] == 2 * 300
@@ -94,4 +94,4 @@ def test_each_of_two_processes_of_a_live_client_may_take_what_a_target_may(tmp_p
 
 def test_a_broker_may_hold_what_all_cases_have_written_to_it():
     """kfake holds 2 GiB at the end of a whole run; the case that it was asked last is not to blame."""
-    assert target_spec("broker:127.0.0.1:9092", None, Allowance(memory=1 << 30)).allowance.memory > 4 << 30
+    assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).allowance.memory > 4 << 30

@@ -17,13 +17,13 @@ import pytest
 from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported
 from conformance.errors import CannotStart
 from conformance.process import process_tree
-from conformance.process.child_process import FAREWELL, TargetProcess
-from conformance.process.errors import Gone, Silent
-from conformance.process.launcher import Launch
+from conformance.process.child_process import FAREWELL, ChildProcess
+from conformance.process.errors import AnswerTimeout, TargetExited
+from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
-from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE, Allowance
+from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE, ResourceLimits
 from conformance.targets.protocol import ProtocolError
-from conformance.targets.session import WINDOW, Session, outcome_of_line
+from conformance.targets.session import WINDOW, TargetSession, outcome_of_line
 
 
 def question(number):
@@ -40,8 +40,8 @@ def session(python_target, traces):
     running = []
 
     def start(body, **terms):
-        launch = Launch("t", python_target(body), traces.env)
-        running.append(Session(launch, Allowance(**{"timeout": 20, "startup": 20, **terms})))
+        launch = LaunchSpec("t", python_target(body), traces.env)
+        running.append(TargetSession(launch, ResourceLimits(**{"timeout": 20, "startup": 20, **terms})))
         return running[-1]
 
     yield start
@@ -279,14 +279,14 @@ def test_an_answer_that_comes_while_it_is_waited_for_counts(session):
 
 def test_the_time_that_other_processes_take_is_not_the_targets(session, monkeypatch):
     began = time.monotonic()
-    monkeypatch.setattr(TargetProcess, "delay", lambda _: (time.monotonic() - began) * 0.7)
+    monkeypatch.setattr(ChildProcess, "delay", lambda _: (time.monotonic() - began) * 0.7)
     body = STARTS + LOGS + "    if number == 3: time.sleep(3600 if start == 1 else 1.5)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(9))) == list(range(9))
 
 
 def test_a_wait_ends_on_a_machine_that_is_never_free(session, monkeypatch):
     began = time.monotonic()
-    monkeypatch.setattr(TargetProcess, "delay", lambda _: time.monotonic() - began)
+    monkeypatch.setattr(ChildProcess, "delay", lambda _: time.monotonic() - began)
     body = STARTS + LOGS + "    if number == 3: time.sleep(3600)\n" + ANSWERS
     assert list(broken(session(body, timeout=1).ask(questions(9)))) == [3]
 
@@ -295,8 +295,8 @@ def test_a_wait_ends_on_a_machine_that_is_never_free(session, monkeypatch):
 def test_processes_that_want_one_core_delay_each_other(python_target):
     core = {min(os.sched_getaffinity(0))}
     body = f"os.sched_setaffinity(0, {core})\nwhile True: pass\n"
-    targets = [TargetProcess(Launch("t", python_target(body)), 1 << 30) for _ in range(3)]
-    idle = TargetProcess(Launch("t", python_target(LOGS, "idle.py")), 1 << 30)
+    targets = [ChildProcess(LaunchSpec("t", python_target(body)), 1 << 30) for _ in range(3)]
+    idle = ChildProcess(LaunchSpec("t", python_target(LOGS, "idle.py")), 1 << 30)
     until(lambda: sum(target.delay() for target in targets) > 1)
     assert idle.delay() < 60
     for target in (*targets, idle):
@@ -304,12 +304,12 @@ def test_processes_that_want_one_core_delay_each_other(python_target):
 
 
 def test_a_target_whose_end_its_keeper_tells_late_did_not_go_on(python_target):
-    target = TargetProcess(Launch("t", python_target("sys.stdin.readline()\nos._exit(3)\n")), 1 << 30)
+    target = ChildProcess(LaunchSpec("t", python_target("sys.stdin.readline()\nos._exit(3)\n")), 1 << 30)
     keeper = target._popen.pid
     os.kill(keeper, signal.SIGSTOP)
     threading.Timer(1.5 * FAREWELL, os.kill, (keeper, signal.SIGCONT)).start()
     target.send(b"\n")
-    with pytest.raises(Gone) as gone:
+    with pytest.raises(TargetExited) as gone:
         target.line(time.monotonic() + 60)
     assert (gone.value.lingers, str(gone.value)) == (False, "exited with status 3")
     target.close()
@@ -351,10 +351,10 @@ def test_the_clock_stands_while_nobody_waits_for_an_answer(session):
 
 
 def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
-    target = TargetProcess(Launch("t", python_target(LOGS)), 1 << 30)
+    target = ChildProcess(LaunchSpec("t", python_target(LOGS)), 1 << 30)
     turns = iter([True] * 100)
     monkeypatch.setattr(target, "_turn", lambda _: next(turns))
-    with pytest.raises(Silent):
+    with pytest.raises(AnswerTimeout):
         target.line(time.monotonic())
     target.close()
 
@@ -380,7 +380,7 @@ def test_an_answer_that_is_slow_once_is_taken(session, tmp_path):
 
 def test_an_answer_that_was_late_because_others_had_the_cores_is_not_asked_for_again(session, tmp_path, monkeypatch):
     began = time.monotonic()
-    monkeypatch.setattr(TargetProcess, "delay", lambda _: time.monotonic() - began)
+    monkeypatch.setattr(ChildProcess, "delay", lambda _: time.monotonic() - began)
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
     assert honest(outcomes) == list(range(20))
     assert asked(tmp_path)[5] == 1
@@ -564,7 +564,7 @@ def test_a_program_that_cannot_be_run_is_told_in_a_line(tmp_path):
     (tmp_path / "plain").write_text("no program")
     for command, said in (("/no/such/program", "No such file"), (str(tmp_path / "plain"), "Permission denied")):
         with pytest.raises(CannotStart, match=said):
-            Session(Launch("t", (command,))).describe()
+            TargetSession(LaunchSpec("t", (command,))).describe()
 
 
 def test_aborting_ends_whoever_waits(session, tmp_path):

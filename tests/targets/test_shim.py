@@ -12,7 +12,7 @@ import pytest
 
 from conformance.targets.manifests import SHIM
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 
 MODULE = """
 import os, sys, uuid
@@ -375,7 +375,7 @@ def test_a_module_that_is_not_there_is_exit_status_2(target, traces, tmp_path):
 
 
 def test_a_module_target_is_a_process_like_any_other(module):
-    with Session(resolve(f"module:{module()}")) as session:
+    with TargetSession(resolve(f"module:{module()}")) as session:
         assert session.describe().name == "m"
 
 

@@ -13,14 +13,14 @@ from traps import Traps
 
 from conformance.cases.model import Accepted, NoAnswer
 from conformance.errors import CannotStart
-from conformance.process.child_process import TargetProcess
-from conformance.process.fork_server import WarmStart
+from conformance.process.child_process import ChildProcess
+from conformance.process.fork_server import ForkServer
 from conformance.targets import protocol
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Session
+from conformance.targets.session import TargetSession
 from conformance.targets.target import TargetSpec, loaded_once
-from conformance.targets.worker_pool import ProcessTarget
+from conformance.targets.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 
@@ -65,10 +65,10 @@ def questions(*numbers):
 
 def outcomes(launch, *numbers, warm=True, **allowed):
     """What comes of the questions, asked one after the other."""
-    allowance = Allowance(**{"timeout": 20, **allowed})
-    start = WarmStart(launch, 20) if warm else None
+    allowance = ResourceLimits(**{"timeout": 20, **allowed})
+    start = ForkServer(launch, 20) if warm else None
     try:
-        with Session(launch, allowance, start) as session:
+        with TargetSession(launch, allowance, start) as session:
             return [outcome for each in questions(*numbers) for outcome in session.ask([each])]
     finally:
         if start is not None:
@@ -83,10 +83,10 @@ def test_however_often_it_dies_it_is_loaded_twice_and_each_process_begins_anew(l
 
 
 def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
-    target = ProcessTarget(launch("os._exit(5)"), Allowance(timeout=20), 2)
+    target = WorkerPool(launch("os._exit(5)"), ResourceLimits(timeout=20), 2)
     try:
         target.describe()
-        sessions = [target._first, *(Session(target._launch, Allowance(), target._warm) for _ in range(2))]
+        sessions = [target._first, *(TargetSession(target._launch, ResourceLimits(), target._warm) for _ in range(2))]
         for session in sessions:
             for each in questions(1, 3):
                 assert list(session.ask([each])) == [NoAnswer("crash", "exited with status 5")]
@@ -100,7 +100,7 @@ def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
 
 def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
     way = launch("os._exit(5)")
-    with loaded_once(TargetSpec("m", way, Allowance(timeout=20), 2)) as spec:
+    with loaded_once(TargetSpec("m", way, ResourceLimits(timeout=20), 2)) as spec:
         for _ in range(3):
             with closing(spec.open()) as target:
                 assert target.describe().name == "m"
@@ -113,7 +113,7 @@ def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
 
 
 def test_a_module_begins_to_load_before_anyone_asks_it_and_whoever_asks_first_has_that_process(launch, tmp_path):
-    with loaded_once(TargetSpec("m", launch("os._exit(5)"), Allowance(timeout=20))) as spec:
+    with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
         begun = spec.warm._begun[0].result()
         while begun.alive and not (tmp_path / "loaded").exists():
             time.sleep(0.01)
@@ -125,7 +125,7 @@ def test_a_module_begins_to_load_before_anyone_asks_it_and_whoever_asks_first_ha
 
 
 def test_a_process_that_nobody_asks_is_ended_with_those_who_might_have(launch):
-    with loaded_once(TargetSpec("m", launch("os._exit(5)"), Allowance(timeout=20))) as spec:
+    with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
         begun = spec.warm._begun[0].result()
         assert begun.alive
     assert not begun.alive
@@ -133,13 +133,13 @@ def test_a_process_that_nobody_asks_is_ended_with_those_who_might_have(launch):
 
 def test_a_program_that_is_no_module_is_started_when_it_is_asked(launch):
     program = replace(launch("os._exit(5)"), forks=False)
-    with loaded_once(TargetSpec("m", program, Allowance(timeout=20))) as spec:
+    with loaded_once(TargetSpec("m", program, ResourceLimits(timeout=20))) as spec:
         assert spec.warm._begun == []
 
 
 def test_what_cannot_be_begun_is_told_to_whoever_asks(launch):
     nothing = replace(launch("os._exit(5)"), command=("/no/such/program",))
-    spec = TargetSpec("m", nothing, Allowance(timeout=20))
+    spec = TargetSpec("m", nothing, ResourceLimits(timeout=20))
     with loaded_once(spec) as spec, closing(spec.open()) as target, pytest.raises(CannotStart, match="No such file"):
         target.describe()
     with loaded_once(spec):
@@ -190,9 +190,9 @@ def test_a_forked_process_is_held_to_its_memory(launch):
 
 def test_the_parent_of_forked_processes_is_not_watched_as_each_of_them_is(launch, monkeypatch):
     watched = []
-    monkeypatch.setattr(TargetProcess, "_watch", lambda process, limit: watched.append((process, limit)))
-    start = WarmStart(launch("os._exit(5)"), 20)
-    with closing(start), Session(start._launch, Allowance(timeout=20, memory=200 << 20), start) as session:
+    monkeypatch.setattr(ChildProcess, "_watch", lambda process, limit: watched.append((process, limit)))
+    start = ForkServer(launch("os._exit(5)"), 20)
+    with closing(start), TargetSession(start._launch, ResourceLimits(timeout=20, memory=200 << 20), start) as session:
         for each in questions(1, 3, 5):
             list(session.ask([each]))
         assert session.starts == len(watched) >= 3

@@ -13,7 +13,7 @@ from conformance.catalog.catalog import Catalog, of_bases
 from conformance.codec.message_spec import MessageSpec
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION
-from conformance.targets.limits import Allowance
+from conformance.targets.limits import ResourceLimits
 
 SLICE = 1000
 """Generated cases of a slice. An undamaged case is decoded and encoded, and counts once."""
@@ -27,7 +27,7 @@ class Campaign(Struct, frozen=True):
     """The types that cases are generated for, in turn."""
     cases: int
     seed: int = 0
-    terms: Allowance = field(default_factory=Allowance)
+    terms: ResourceLimits = field(default_factory=ResourceLimits)
     python: str | None = None
     messages: tuple[MessageSpec, ...] = ()
     corpus: tuple[Case, ...] = ()

@@ -30,7 +30,7 @@ from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, Shrunk, Tally, TargetRun
 from conformance.runner.save_vectors import save_all
 from conformance.runner.shrinking import Kin, kin, shrink_one
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import TargetDescription
 
 PATIENCE = 300.0
 """Seconds of shrinking for one target in all; what is left then is reported as it was found."""
@@ -141,7 +141,7 @@ class Summary(Struct, frozen=True):
             examiner.target.close()
 
 
-def _with_door(result: Result, described: Description | None) -> Result:
+def _with_door(result: Result, described: TargetDescription | None) -> Result:
     """The result with the door at which the case was judged, where the target says which that is."""
     door = described.door(result.label.op, result.label.type) if described is not None else None
     return result if door is None else replace(result, via=str(door))

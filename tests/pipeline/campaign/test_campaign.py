@@ -38,7 +38,7 @@ from conformance.runner.known_failures import Known
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import tally
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.targets.limits import PATIENCE, Allowance
+from conformance.targets.limits import PATIENCE, ResourceLimits
 from conformance.targets.target import TargetSpec
 
 INTEGERS = ("INT8", "VARINT", "BOOLEAN")
@@ -148,7 +148,7 @@ def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     target = f"command:{sys.executable} {program}"
-    campaign = Campaign((target,), ("INT8", "INT16"), 120, terms=Allowance(timeout=0.5))
+    campaign = Campaign((target,), ("INT8", "INT16"), 120, terms=ResourceLimits(timeout=0.5))
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
     expected = {}
@@ -164,7 +164,7 @@ def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_
     monkeypatch.setitem(PATIENCE, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
-    campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Allowance(timeout=0.2))
+    campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=ResourceLimits(timeout=0.2))
     both = judged(tmp_path / "both", campaign, catalog)
     alone = judged(tmp_path / "alone", campaign, catalog, [1])
     assert both.path_of(1).read_bytes() == alone.path_of(1).read_bytes()
@@ -242,7 +242,7 @@ def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalo
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     for target in (OFF_BY_ONE, f"command:{sys.executable} {program}"):
-        campaign = Campaign((target,), ("VARINT", "INT8"), 80, terms=Allowance(timeout=0.5))
+        campaign = Campaign((target,), ("VARINT", "INT8"), 80, terms=ResourceLimits(timeout=0.5))
         store = judged(tmp_path / str(len(target)), campaign, catalog)
         store.finish()
         examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
@@ -287,7 +287,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
         ({"cases": 200}, "cases was 100, and is 200 now"),
         ({"targets": ("reference", "t")}, 'targets was ["t"], and is ["reference", "t"] now'),
         ({"names": ("INT8",)}, "types was"),
-        ({"terms": Allowance(timeout=1)}, "timeout was 5.0, and is 1 now"),
+        ({"terms": ResourceLimits(timeout=1)}, "timeout was 5.0, and is 1 now"),
     ],
 )
 def test_another_campaign_is_not_continued(tmp_path, other, said):

@@ -15,7 +15,7 @@ from conformance.definitions.request_frames import MalformedFrame
 from conformance.judging.judge import judge
 from conformance.live_brokers import bridge, partition, topics
 from conformance.live_brokers.bridge import BrokerTarget, serve
-from conformance.targets.broker_address import Address
+from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 
@@ -41,7 +41,7 @@ def asked():
         broker = ModelBroker(ways, sends)
         opened.append(broker)
         broker.start()
-        opened.append(BrokerTarget(Address("127.0.0.1", broker.port, "model")))
+        opened.append(BrokerTarget(BrokerAddress("127.0.0.1", broker.port, "model")))
         return broker, opened[-1]
 
     yield start
@@ -255,7 +255,7 @@ def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
 def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path):
     with ModelBroker(sends=lambda _, frame: SIZE.pack(10) + frame[4:8] + struct.pack(">hi", 35, 0)) as broker:
         with pytest.raises(MalformedFrame, match="ApiVersions 0 is answered with error 35"):
-            BrokerTarget(Address("127.0.0.1", broker.port, "model"))
+            BrokerTarget(BrokerAddress("127.0.0.1", broker.port, "model"))
         done = conformance("run", f"broker:{broker.address}", "--select", CASE, cwd=tmp_path)
     assert done.returncode == 3
     assert "the broker does not answer: ApiVersions 0 is answered with error 35" in " ".join(done.stdout.split())
@@ -299,14 +299,14 @@ def test_a_broker_of_the_suite_that_dies_in_a_case_is_started_again_wherever_it_
 
     def restart():
         after.start()
-        return Address("127.0.0.1", after.port, "model")
+        return BrokerAddress("127.0.0.1", after.port, "model")
 
     lines = [msgspec.json.encode({"id": at, **catalog.cases[name].request}) for at, name in enumerate((CASE, NEXT))]
     said = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=said))
     try:
-        serve(Address("127.0.0.1", broker.port, "model"), restart)
+        serve(BrokerAddress("127.0.0.1", broker.port, "model"), restart)
     finally:
         after.stop()
     killed, judged = map(msgspec.json.decode, said.getvalue().splitlines())

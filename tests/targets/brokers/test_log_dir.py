@@ -13,7 +13,7 @@ from conformance.judging.judge import judge
 from conformance.live_brokers.bridge import BrokerTarget
 from conformance.live_brokers.partition import Partition
 from conformance.live_brokers.segments import Segments
-from conformance.targets.broker_address import Address
+from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 
@@ -63,8 +63,8 @@ def test_a_broker_that_stores_something_else_than_it_serves_is_caught(name, cata
     case = catalog.cases[CASE]
     ways = Ways(kept=only_of(case, LIES[name])) if name in LIES else Ways()
     with ModelBroker(ways, log_dir=tmp_path) as broker:
-        seen = verdict(Address("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
-        unseen = verdict(Address("127.0.0.1", broker.port, "model"), case)
+        seen = verdict(BrokerAddress("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
+        unseen = verdict(BrokerAddress("127.0.0.1", broker.port, "model"), case)
     assert unseen.kind is VerdictKind.PASS
     assert seen.kind is (VerdictKind.FAIL if name in LIES else VerdictKind.PASS), seen
     if name in LIES:
@@ -76,8 +76,8 @@ def test_a_refused_batch_that_is_stored_is_caught(catalog, tmp_path):
     case = catalog.cases[DAMAGED]
     ways = Ways(kept=lambda stored, sent: stored or sent)
     with ModelBroker(ways, log_dir=tmp_path) as broker:
-        seen = verdict(Address("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
-        unseen = verdict(Address("127.0.0.1", broker.port, "model"), case)
+        seen = verdict(BrokerAddress("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
+        unseen = verdict(BrokerAddress("127.0.0.1", broker.port, "model"), case)
     assert (unseen.kind, seen.kind) == (VerdictKind.PASS, VerdictKind.FAIL)
 
 
@@ -87,7 +87,7 @@ def test_a_folder_without_the_topic_accuses_nobody(kept, catalog, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     with ModelBroker(ways, log_dir=tmp_path) as broker:
         folder = tmp_path if kept else tmp_path / "elsewhere"
-        found = verdict(Address("127.0.0.1", broker.port, "model", log_dir=folder), catalog.cases[CASE])
+        found = verdict(BrokerAddress("127.0.0.1", broker.port, "model", log_dir=folder), catalog.cases[CASE])
     assert found.kind is VerdictKind.SKIP
     assert f"nothing of the topic is stored in {folder}/conformance-" in found.detail
 

@@ -14,7 +14,7 @@ from conformance.live_brokers import scope as scopes
 from conformance.live_brokers.bridge import BrokerTarget
 from conformance.live_brokers.connection import Connection
 from conformance.live_brokers.scope import OutOfScope, Scope, is_loopback
-from conformance.targets.broker_address import Address, address_of
+from conformance.targets.broker_address import BrokerAddress, address_of
 from conformance.targets.protocol import outcome
 
 OURS, THEIRS = "conformance-1-0", "orders"
@@ -76,7 +76,7 @@ def test_topics_that_were_not_requested_are_left_alone(tmp_path):
 def test_of_given_topics_no_other_one_is_used(catalog):
     with ListsAllTopics(THEIRS) as broker, ListsAllTopics(THEIRS) as other:
         broker.logs["scratch"], broker.elsewhere = Log({}), other.port
-        address = Address("127.0.0.1", broker.port, "model", topics=("scratch",))
+        address = BrokerAddress("127.0.0.1", broker.port, "model", topics=("scratch",))
         with closing(BrokerTarget(address)) as target:
             found = verdicts(target, catalog, "append/order", "append/one-record", "sequence/gap")
             assert {verdict.kind for verdict in found} == {VerdictKind.PASS}
@@ -121,7 +121,7 @@ def test_each_request_that_a_run_sends_is_checked_or_reads_only(topics, catalog)
     """A request that is in neither set is new, and its names need a decision."""
     with ModelBroker() as broker:
         broker.logs["scratch"] = Log({})
-        address = Address("127.0.0.1", broker.port, "model", topics=topics)
+        address = BrokerAddress("127.0.0.1", broker.port, "model", topics=topics)
         with closing(BrokerTarget(address, reboot=broker.restart)) as target:
             for case in catalog.cases.values():
                 if case.op == "scenario":
@@ -165,7 +165,7 @@ def two():
 
 def test_a_leader_elsewhere_is_not_connected_to(two, catalog):
     named, other = two
-    with closing(BrokerTarget(Address("127.0.0.1", named.port, "model"))) as target:
+    with closing(BrokerTarget(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         first, second = verdicts(target, catalog, "append/order", "append/one-record")
     assert first == second
     assert f"returns '{ELSEWHERE}' port {other.port} as a leader" in first
@@ -177,7 +177,7 @@ def test_a_leader_elsewhere_is_not_connected_to(two, catalog):
 def test_a_leader_elsewhere_is_connected_to_where_the_user_allows_it(how, two, catalog):
     named, other = two
     allowed = {"named": {"brokers": ((ELSEWHERE, other.port),)}, "followed": {"follow_redirects": True}}[how]
-    with closing(BrokerTarget(Address("127.0.0.1", named.port, "model", **allowed))) as target:
+    with closing(BrokerTarget(BrokerAddress("127.0.0.1", named.port, "model", **allowed))) as target:
         assert [verdict.kind for verdict in verdicts(target, catalog, "append/order")] == [VerdictKind.PASS]
     assert other.asked["Produce"]
     assert not named.asked["Produce"]
@@ -188,7 +188,7 @@ def test_a_coordinator_elsewhere_is_not_connected_to(two, catalog):
     named.advertised = None
     node = {"ErrorCode": 0, "NodeId": 2, "Host": ELSEWHERE, "Port": other.port, "Key": "t"}
     named._FindCoordinator = lambda _: {"Coordinators": [node]}
-    with closing(BrokerTarget(Address("127.0.0.1", named.port, "model"))) as target:
+    with closing(BrokerTarget(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         (found,) = verdicts(target, catalog, "scenario/committed")
     assert "as a leader or coordinator" in found
     assert other.asked.total() == 0
