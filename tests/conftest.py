@@ -26,7 +26,7 @@ from conformance.catalog.catalog import CaseStore
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.catalog.vector_files import VECTORS, read_vectors, vector_files
 from conformance.definitions.loader import shipped_types
-from conformance.live_brokers.bundled_broker import Running, free_ports, read_broker
+from conformance.live_brokers.bundled_broker import BundledBroker, free_ports, read_broker
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import adapters, brokers, drivers
 
@@ -176,7 +176,7 @@ def bundled_broker(broker_manifest):
 
         @cache
         def started(name):
-            return stack.enter_context(Running(broker_manifest(name)))
+            return stack.enter_context(BundledBroker(broker_manifest(name)))
 
         yield started
 

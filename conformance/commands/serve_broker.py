@@ -19,7 +19,7 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.log import LOG
 from conformance.commands import options as shared
 from conformance.errors import UsageError
-from conformance.mock_broker.server import Server
+from conformance.mock_broker.server import MockBrokerServer
 from conformance.mock_broker.topic import topic_of
 
 
@@ -42,7 +42,7 @@ def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int, offer
 
 
 async def _serve(topics: dict[str, Request], port: int, offer: Offer) -> None:
-    server = Server(lambda problem: click.echo(problem, err=True), offer)
+    server = MockBrokerServer(lambda problem: click.echo(problem, err=True), offer)
     broker = await server.start(port)
     for name, parts in topics.items():
         broker.topics[name] = topic_of(parts, patience=float("inf"))

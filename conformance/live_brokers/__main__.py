@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.errors import FileError
 from conformance.live_brokers.bridge import serve
-from conformance.live_brokers.bundled_broker import BrokerError, Running, read_broker
+from conformance.live_brokers.bundled_broker import BrokerError, BundledBroker, read_broker
 from conformance.live_brokers.cleaning import delete_topics
-from conformance.live_brokers.connection import Connection, Denied, Late, Lost
+from conformance.live_brokers.connection import AccessDenied, BrokerConnection, ConnectionClosed, ResponseTimeout
 from conformance.live_brokers.scope import Scope
-from conformance.live_brokers.topics import NoTopic
+from conformance.live_brokers.topics import TopicNotAvailable
 from conformance.targets.broker_address import BrokerAddress, address_of
 from conformance.targets.manifests import BROKER
 from conformance.targets.reference import serve as answer_all
@@ -28,7 +28,7 @@ def main() -> None:
     try:
         address = _given_address(given)
         if address is None:
-            with Running(read_broker(Path(given.broker), given.python)) as running:
+            with BundledBroker(read_broker(Path(given.broker), given.python)) as running:
                 serve(running.address, lambda: _restarted(running), keeps_log=running.keeps_data)
         elif given.clean:
             _clean(address)
@@ -36,14 +36,14 @@ def main() -> None:
             serve(address)
     except (BrokerError, FileError) as problem:
         sys.exit(str(problem))
-    except (Denied, NoTopic) as problem:
+    except (AccessDenied, TopicNotAvailable) as problem:
         # Another attempt comes to the same, and a broker may count how often a login fails.
         if given.clean:
             sys.exit(str(problem))
         gone = {"gone": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
-    except (OSError, Lost, Late, MalformedFrame) as problem:
-        is_plain = isinstance(problem, Lost) and address is not None and address.security.tls is None
+    except (OSError, ConnectionClosed, ResponseTimeout, MalformedFrame) as problem:
+        is_plain = isinstance(problem, ConnectionClosed) and address is not None and address.security.tls is None
         hint = f"; where it listens for TLS, a {BROKER} says so" if is_plain else ""
         sys.exit(f"the broker does not answer: {problem}{hint}")
 
@@ -75,15 +75,15 @@ def _given_address(given: argparse.Namespace) -> BrokerAddress | None:
 
 
 def _clean(address: BrokerAddress) -> None:
-    """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or MalformedFrame."""
-    connection = Connection(address.host, address.port, _SECONDS, address.security, Scope.of(address))
+    """Delete the topics of a run. Raises BrokerError, OSError, ConnectionClosed, ResponseTimeout or MalformedFrame."""
+    connection = BrokerConnection(address.host, address.port, _SECONDS, address.security, Scope.of(address))
     try:
         delete_topics(connection, address.prefix)
     finally:
         connection.close()
 
 
-def _restarted(running: Running) -> BrokerAddress:
+def _restarted(running: BundledBroker) -> BrokerAddress:
     """Start a broker anew: where it listens now. Raises BrokerError or OSError."""
     running.restart()
     return running.address

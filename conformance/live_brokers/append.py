@@ -12,10 +12,16 @@ from msgspec.structs import replace
 from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
-from conformance.live_brokers.connection import BrokerDown, Connection, Late, Lost, NotOffered
-from conformance.live_brokers.partition import UNSURE, Partition, Receipt, Refusal, error_class
-from conformance.live_brokers.segments import Segments, Stored
-from conformance.live_brokers.topics import Topic
+from conformance.live_brokers.connection import (
+    BrokerConnection,
+    BrokerUnreachable,
+    ConnectionClosed,
+    ResponseTimeout,
+    VersionNotSupported,
+)
+from conformance.live_brokers.partition import UNSURE, KafkaErrorResponse, PartitionClient, ProduceReceipt, error_class
+from conformance.live_brokers.segments import SegmentBytes, SegmentFiles
+from conformance.live_brokers.topics import BrokerTopic
 from conformance.targets.probes import plain_log
 
 _NAMES = {
@@ -40,27 +46,27 @@ _ITS_AFFAIR = {
 """Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
 
 
-class Appended(Struct, frozen=True):
+class AppendResult(Struct, frozen=True):
     """What a broker made of record data in a partition."""
 
     end: int
     """Where the log ended before."""
-    told: Receipt | Refusal
+    told: ProduceReceipt | KafkaErrorResponse
     """What it told of the data, or how it refused it."""
     served: bytes
     trouble: str
     """How a fetch was refused; empty where it was not."""
-    stored: Stored | None = None
+    stored: SegmentBytes | None = None
     """What its segments have of it; None where they are not known."""
 
     @property
     def offset(self) -> int:
         """The offset that it told, -1 for none."""
-        return -1 if isinstance(self.told, Refusal) else self.told.offset
+        return -1 if isinstance(self.told, KafkaErrorResponse) else self.told.offset
 
-    def answer(self, parts: Request, beside: Sequence[Appended]) -> Answer:
+    def answer(self, parts: Request, beside: Sequence[AppendResult]) -> Answer:
         """The answer to a request with these parts, with what became of other partitions."""
-        refusal = self.told if isinstance(self.told, Refusal) else None
+        refusal = self.told if isinstance(self.told, KafkaErrorResponse) else None
         if refusal is not None and refusal.code in UNSURE:
             return {"unsupported": f"whether it is stored is not told: {refusal}"}
         if refusal is not None and refusal.code in _NOT_SPOKEN and "produceVersion" in parts:
@@ -73,11 +79,11 @@ class Appended(Struct, frozen=True):
             return {"unsupported": f"{_ITS_AFFAIR[refusal.code]}: {refusal}"}
         return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.told}
 
-    def _taken(self, refusal: Refusal | None, beside: Sequence[Appended]) -> Answer:
+    def _taken(self, refusal: KafkaErrorResponse | None, beside: Sequence[AppendResult]) -> Answer:
         """The answer where there is something of it; what is stored is told where that is not what is served."""
         # A batch that is there although it was refused is neither: no offset was told.
         value: Values = {"logEnd": self.end, "baseOffset": self.offset}
-        if isinstance(self.told, Receipt):
+        if isinstance(self.told, ProduceReceipt):
             value["appendTime"] = self.told.append_time
         if self.stored and self.stored.data != self.served:
             value |= {"stored": self.stored.data, "segment": self.stored.place}
@@ -89,30 +95,34 @@ class Appended(Struct, frozen=True):
         return {**answer, **({"message": message} if message else {})}
 
 
-class _Begins(Protocol):
+class _NewPartition(Protocol):
     """Makes a new topic: its first partition, with a plain batch, and where its log ends."""
 
-    def __call__(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[Partition, int]: ...
+    def __call__(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[PartitionClient, int]: ...
 
 
-class Appending(Struct):
+class AppendRunner(Struct):
     """Answers `append` requests: each in a topic of its own."""
 
-    connected: Callable[[], Connection]
-    begun: _Begins
-    again: Callable[[Topic], Connection]
-    """A new connection to the leader of a topic, where one was lost. Raises BrokerDown."""
+    connected: Callable[[], BrokerConnection]
+    begun: _NewPartition
+    again: Callable[[BrokerTopic], BrokerConnection]
+    """A new connection to the leader of a topic, where one was lost. Raises BrokerUnreachable."""
     log_dir: Path | None
     _untaken: dict[int, str] = field(default_factory=dict)
     """Why a plain message is not taken in a version of Produce; empty where it is."""
 
     def answer(self, parts: Request) -> Answer:
-        """The answer to a request. Raises NotReady, NotOffered, NoTopic, NotStored, BrokerDown, or as ask."""
+        """The answer to a request.
+
+        Raises BrokerNotReady, VersionNotSupported, TopicNotAvailable, SegmentDataNotFound, BrokerUnreachable, or as
+        ask.
+        """
         self._check_versions(parts)
         logs, at = self._logs(parts)
         partition = logs[at][0]
         is_as_stored = carried(parts.get("fetchVersion", _NEWEST)) == BATCHES and len(logs) == 1
-        segments = Segments.of(self.log_dir, partition.topic.name) if self.log_dir and is_as_stored else None
+        segments = SegmentFiles.of(self.log_dir, partition.topic.name) if self.log_dir and is_as_stored else None
         told = self._told(partition, parts)
         made = []
         for one, end in logs:
@@ -120,10 +130,10 @@ class Appending(Struct):
             after = _plain_after(one)
             served, trouble = _served(one, end, after, parts.get("fetchVersion"))
             stored = segments.since(end, after) if segments else None
-            made.append(Appended(end, told[one.index], served, trouble, stored))
+            made.append(AppendResult(end, told[one.index], served, trouble, stored))
         return made.pop(at).answer(parts, made)
 
-    def _logs(self, parts: Request) -> tuple[list[tuple[Partition, int]], int]:
+    def _logs(self, parts: Request) -> tuple[list[tuple[PartitionClient, int]], int]:
         """The partitions of a new topic with the ends of their logs, and which of them gets the case."""
         chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
         others = OTHERS if "beside" in parts else 0
@@ -132,19 +142,19 @@ class Appending(Struct):
         return [(first, end), *((one, one.produce_plain() + 1) for one in further)], others // 2
 
     def _check_versions(self, parts: Request) -> None:
-        """Raise NotOffered for versions that are not offered, or in which messages are not taken."""
+        """Raise VersionNotSupported for versions that are not offered, or in which messages are not taken."""
         offered = self.connected().offered
         for part, name in _VERSIONS.items():
             low, high = offered.get(name, (0, -1))
             if part in parts and not low <= parts[part] <= high:
-                raise NotOffered(f"{name} {parts[part]} is not offered")
+                raise VersionNotSupported(f"{name} {parts[part]} is not offered")
         version = parts.get("produceVersion", _NEWEST)
         if version > MESSAGES_LAST:
             return
         if version not in self._untaken:
             self._untaken[version] = self._refusal(version)
         if self._untaken[version]:
-            raise NotOffered(
+            raise VersionNotSupported(
                 f"Produce {version} is offered, and a plain message in it is not taken: {self._untaken[version]}"
             )
 
@@ -153,40 +163,40 @@ class Appending(Struct):
         partition, _ = self.begun({})
         try:
             partition.produce(plain_log(min(version, MESSAGES_LAST) // 2), version=version)
-        except (Refusal, Lost, Late) as problem:
+        except (KafkaErrorResponse, ConnectionClosed, ResponseTimeout) as problem:
             self.again(partition.topic)
             return str(problem)
         return ""
 
-    def _told(self, partition: Partition, parts: Request) -> Mapping[int, Receipt | Refusal]:
-        """What a broker tells of record data, by partition. Raises BrokerDown."""
+    def _told(self, partition: PartitionClient, parts: Request) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
+        """What a broker tells of record data, by partition. Raises BrokerUnreachable."""
         beside: bytes = parts.get("beside", b"")
         others = [index for index in range(1 + OTHERS) if index != partition.index] if beside else []
         try:
             if others:
                 return partition.produce_with(parts["hex"], dict.fromkeys(others, beside))
             return {partition.index: partition.produce(parts["hex"], version=parts.get("produceVersion"))}
-        except Refusal as refusal:
+        except KafkaErrorResponse as refusal:
             return {partition.index: refusal}
-        except Lost as lost:
+        except ConnectionClosed as lost:
             try:
                 partition.connection = self.again(partition.topic)
-            except BrokerDown as down:
-                raise BrokerDown(f"{lost}, and the broker does not come back: {down}") from None
-            return dict.fromkeys((partition.index, *others), Refusal(0, str(lost)))
+            except BrokerUnreachable as down:
+                raise BrokerUnreachable(f"{lost}, and the broker does not come back: {down}") from None
+            return dict.fromkeys((partition.index, *others), KafkaErrorResponse(0, str(lost)))
 
 
-def _plain_after(partition: Partition) -> int:
-    """Write a plain batch behind the case: its offset. Raises Lost where the log takes none, or Garbled."""
+def _plain_after(partition: PartitionClient) -> int:
+    """Write a plain batch behind the case: its offset. Raises ConnectionClosed where the log takes none, or Garbled."""
     try:
         return partition.produce_plain()
-    except Refusal as refusal:
-        raise Lost(f"after this batch the log takes no plain one any more: {refusal}") from None
+    except KafkaErrorResponse as refusal:
+        raise ConnectionClosed(f"after this batch the log takes no plain one any more: {refusal}") from None
 
 
-def _served(partition: Partition, end: int, after: int, version: int | None) -> tuple[bytes, str]:
+def _served(partition: PartitionClient, end: int, after: int, version: int | None) -> tuple[bytes, str]:
     """What is served of the case; where a fetch is refused, nothing, and how."""
     try:
         return partition.fetch(end, until=after, version=version), ""
-    except Refusal as refusal:
+    except KafkaErrorResponse as refusal:
         return b"", f"a fetch is answered with {refusal}"

@@ -19,16 +19,23 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
 from conformance.definitions.request_frames import MalformedFrame
-from conformance.live_brokers.append import Appending
-from conformance.live_brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered
-from conformance.live_brokers.partition import Partition, Refusal
+from conformance.live_brokers.append import AppendRunner
+from conformance.live_brokers.connection import (
+    AccessDenied,
+    BrokerConnection,
+    BrokerUnreachable,
+    ConnectionClosed,
+    ResponseTimeout,
+    VersionNotSupported,
+)
+from conformance.live_brokers.partition import KafkaErrorResponse, PartitionClient
 from conformance.live_brokers.raw_requests import check_offered, exchanged, grown_since, memory_of, names_of
-from conformance.live_brokers.retention import Unplayed, settings_of
-from conformance.live_brokers.scenario import Play
+from conformance.live_brokers.retention import StepNotPossible, settings_of
+from conformance.live_brokers.scenario import BrokerScenarioRun
 from conformance.live_brokers.scope import OutOfScope, Scope
-from conformance.live_brokers.segments import NotStored
+from conformance.live_brokers.segments import SegmentDataNotFound
 from conformance.live_brokers.sequences import fates
-from conformance.live_brokers.topics import GivenTopics, NoTopic, Topic, Topics
+from conformance.live_brokers.topics import BrokerTopic, PreparedTopics, TopicFactory, TopicNotAvailable
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import PROTOCOL
 
@@ -47,39 +54,46 @@ _VOIDS = 3
 """So many cases after one another for which a broker was not ready, and it is not asked any more."""
 
 
-class NotReady(Exception):
+class BrokerNotReady(Exception):
     """A broker that does not take a plain batch in a new topic: no case is to blame; the message says what it did."""
 
 
-class BrokerTarget:
+class BrokerBridge:
     """Puts cases to one broker, one at a time. `close` it."""
 
     def __init__(self, address: BrokerAddress, voids: int = _VOIDS, reboot: Callable[[], object] | None = None) -> None:
         """Connect; the broker may be not ready for fewer than `voids` cases.
 
-        `reboot` restarts a broker that keeps its log and its port. Raises OSError, Lost, Late, MalformedFrame or
-        NoTopic.
+        `reboot` restarts a broker that keeps its log and its port. Raises OSError, ConnectionClosed, ResponseTimeout,
+        MalformedFrame or TopicNotAvailable.
         """
         self._address, self._voids_left, self._voids, self._reboot = address, voids, voids, reboot
-        self._connections: dict[tuple[str, int], Connection] = {}
+        self._connections: dict[tuple[str, int], BrokerConnection] = {}
         self._has_served = False
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
         self._topics = self._begin()
-        self._topic: Topic | None = None
+        self._topic: BrokerTopic | None = None
         """The topic that the frames of exchanges name."""
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
-            "append": Appending(self._connection, self._begun, self._again, address.log_dir).answer,
+            "append": AppendRunner(self._connection, self._begun, self._again, address.log_dir).answer,
             "sequence": self._sequence,
             "exchange": self._exchange,
             "scenario": self._scenario,
         }
 
-    def _begin(self) -> Topics | GivenTopics:
-        """Connect: the topics that cases are put to. Raises OSError, Lost, Late, MalformedFrame or NoTopic."""
+    def _begin(self) -> TopicFactory | PreparedTopics:
+        """Connect: the topics that cases are put to.
+
+        Raises OSError, ConnectionClosed, ResponseTimeout, MalformedFrame or TopicNotAvailable.
+        """
         connection, address = self._connection(), self._address
         try:
-            return GivenTopics(connection, address.topics) if address.topics else Topics(connection, address.prefix)
+            return (
+                PreparedTopics(connection, address.topics)
+                if address.topics
+                else TopicFactory(connection, address.prefix)
+            )
         except BaseException:
             self._drop()
             raise
@@ -117,7 +131,7 @@ class BrokerTarget:
             return {"gone": self.gone}
         try:
             self._reach()
-        except BrokerDown as problem:
+        except BrokerUnreachable as problem:
             self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"gone": self.gone}
         return self._judged_by(row, request)
@@ -127,19 +141,19 @@ class BrokerTarget:
             answer = row(OPERATIONS[str(request["op"])].parse(request, LOG))
         except (NotationError, codec.Unencodable) as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
-        except (NotOffered, NoTopic, NotStored) as reason:
+        except (VersionNotSupported, TopicNotAvailable, SegmentDataNotFound) as reason:
             return {"unsupported": str(reason)}
-        except NotReady as problem:
+        except BrokerNotReady as problem:
             return self._void(str(problem))
-        except Late as problem:
+        except ResponseTimeout as problem:
             self._drop()
             return {"timeout": str(problem)}
         except MalformedFrame as problem:
             self._drop()
             return {"crash": f"an answer cannot be read: {problem}"}
-        except (Lost, OSError) as problem:
+        except (ConnectionClosed, OSError) as problem:
             return self._lost(str(problem))
-        except BrokerDown as problem:
+        except BrokerUnreachable as problem:
             self._drop()
             self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"crash": str(problem)}
@@ -164,7 +178,7 @@ class BrokerTarget:
         self._drop()
         try:
             self._reach()
-        except BrokerDown as down:
+        except BrokerUnreachable as down:
             self.gone = f"{self._address.name} does not answer any more: {down}"
             problem = f"{problem}, and the broker does not come back: {down}"
         return {"crash": problem}
@@ -190,13 +204,13 @@ class BrokerTarget:
         self._connection().ask("ApiVersions", 0, {})
         return {"ok": True, "value": value, "grown": grown_since(before, address.pids, parts["frames"])}
 
-    def _named(self) -> Topic:
+    def _named(self) -> BrokerTopic:
         """The topic that frames name; one that is not there, where none can be had."""
         try:
             return self._begun({})[0].topic
-        except (NotReady, NotOffered, NoTopic):
+        except (BrokerNotReady, VersionNotSupported, TopicNotAvailable):
             self._drop()
-            return Topic(f"{self._address.prefix}none", b"", self._address.host, self._address.port)
+            return BrokerTopic(f"{self._address.prefix}none", b"", self._address.host, self._address.port)
 
     # --- scenario -------------------------------------------------------------------------------------
 
@@ -205,44 +219,45 @@ class BrokerTarget:
         steps = parts["steps"]
         partition, end = self._begun(settings_of(steps))
 
-        def restarted() -> Partition:
+        def restarted() -> PartitionClient:
             assert self._reboot is not None
             self._drop()
             self._reboot()
             topic = partition.topic
-            return Partition(self._reach(topic.host, topic.port), topic)
+            return PartitionClient(self._reach(topic.host, topic.port), topic)
 
         try:
-            return Play(partition, end, self._reach, restarted if self._reboot else None).do(steps)
-        except Unplayed as reason:
+            return BrokerScenarioRun(partition, end, self._reach, restarted if self._reboot else None).do(steps)
+        except StepNotPossible as reason:
             return {"unsupported": str(reason)}
 
     # --- connections ----------------------------------------------------------------------------------
 
-    def _begun(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[Partition, int]:
+    def _begun(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[PartitionClient, int]:
         """The first partition of a new topic with a plain batch, and where its log ends.
 
-        Raises NotReady, NotOffered or NoTopic.
+        Raises BrokerNotReady, VersionNotSupported or TopicNotAvailable.
         """
         try:
             self._topics.connection = self._connection()
             topic = self._topics.take(settings, partitions)
-            partition = Partition(self._reach(topic.host, topic.port), topic)
+            partition = PartitionClient(self._reach(topic.host, topic.port), topic)
             offset = partition.produce_plain()
             begin = offset if self._address.topics else 0
             if not self._has_served and not partition.fetch(begin, until=begin + 1):
-                raise NotReady("a plain batch in a new topic is not served")
-        except BrokerDown as down:
-            raise NotReady(f"it says that {topic.host}:{topic.port} leads a new topic: {down}") from None
-        except (Refusal, Late, Lost, MalformedFrame, OSError) as problem:
-            raise NotReady(f"a plain batch in a new topic: {problem}") from None
+                raise BrokerNotReady("a plain batch in a new topic is not served")
+        except BrokerUnreachable as down:
+            raise BrokerNotReady(f"it says that {topic.host}:{topic.port} leads a new topic: {down}") from None
+        except (KafkaErrorResponse, ResponseTimeout, ConnectionClosed, MalformedFrame, OSError) as problem:
+            raise BrokerNotReady(f"a plain batch in a new topic: {problem}") from None
         self._has_served = True
         return partition, offset + 1
 
-    def _connection(self, host: str = "", port: int = 0) -> Connection:
+    def _connection(self, host: str = "", port: int = 0) -> BrokerConnection:
         """Return the connection to a place, a new one where it was closed.
 
-        Raises OSError, Lost, Late, MalformedFrame, or OutOfScope for a place that the user did not name.
+        Raises OSError, ConnectionClosed, ResponseTimeout, MalformedFrame, or OutOfScope for a place that the user did
+        not name.
         """
         place = (host or self._address.host, port or self._address.port)
         Scope.of(self._address).check_place(*place)
@@ -252,24 +267,24 @@ class BrokerTarget:
             self._connections[place] = self._connect(*place)
         return self._connections[place]
 
-    def _connect(self, host: str, port: int) -> Connection:
-        return Connection(host, port, _SECONDS, self._address.security, Scope.of(self._address))
+    def _connect(self, host: str, port: int) -> BrokerConnection:
+        return BrokerConnection(host, port, _SECONDS, self._address.security, Scope.of(self._address))
 
-    def _reach(self, host: str = "", port: int = 0) -> Connection:
-        """The same, with some patience: the broker may be about to come back. Raises BrokerDown."""
+    def _reach(self, host: str = "", port: int = 0) -> BrokerConnection:
+        """The same, with some patience: the broker may be about to come back. Raises BrokerUnreachable."""
         deadline = time.monotonic() + _BACK
         while True:
             try:
                 return self._connection(host, port)
-            except Denied as problem:
-                raise BrokerDown(str(problem)) from None
-            except (OSError, Lost, Late, MalformedFrame) as problem:
+            except AccessDenied as problem:
+                raise BrokerUnreachable(str(problem)) from None
+            except (OSError, ConnectionClosed, ResponseTimeout, MalformedFrame) as problem:
                 if time.monotonic() > deadline:
-                    raise BrokerDown(str(problem)) from None
+                    raise BrokerUnreachable(str(problem)) from None
                 time.sleep(_PAUSE)
 
-    def _again(self, topic: Topic) -> Connection:
-        """A new connection to the leader of a topic, where one was lost. Raises BrokerDown."""
+    def _again(self, topic: BrokerTopic) -> BrokerConnection:
+        """A new connection to the leader of a topic, where one was lost. Raises BrokerUnreachable."""
         self._drop()
         return self._reach(topic.host, topic.port)
 
@@ -286,11 +301,11 @@ def serve(
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
     One that `keeps_log` is restarted where a case asks for it, too. Without `restart`, every request after that is
-    answered with why it is gone. Raises as BrokerTarget at the start, and what `restart` raises.
+    answered with why it is gone. Raises as BrokerBridge at the start, and what `restart` raises.
     """
     voids = _VOIDS if restart is None else 1
     reboot = restart if keeps_log else None
-    target = BrokerTarget(address, voids, reboot)
+    target = BrokerBridge(address, voids, reboot)
     encoder = msgspec.json.Encoder()
     try:
         for line in sys.stdin.buffer:
@@ -298,7 +313,7 @@ def serve(
             answer = target.answer(request)
             if target.gone and restart is not None:
                 target.close()
-                target = BrokerTarget(restart(), voids, reboot)
+                target = BrokerBridge(restart(), voids, reboot)
                 # It had gone before this case, which is not to blame.
                 answer = target.answer(request) if "crash" not in answer else answer
             sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **answer}) + b"\n")

@@ -31,7 +31,7 @@ _PREFIX = "conformance-broker-"
 _LOCK = ".lock"
 
 
-class Folder:
+class BrokerWorkFolder:
     """A fresh folder for a broker. `remove` it."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class BrokerError(TargetError):
     """A broker that does not start, or does not end; the message says which, how, and the end of what it wrote."""
 
 
-class Manifest(Struct, frozen=True):
+class BrokerManifest(Struct, frozen=True):
     """A broker.yaml, ready to be started."""
 
     name: str
@@ -168,14 +168,14 @@ class Manifest(Struct, frozen=True):
     """What is missing to run it here."""
 
 
-def read_broker(path: Path, python: str = sys.executable) -> Manifest:
+def read_broker(path: Path, python: str = sys.executable) -> BrokerManifest:
     """The broker that a file describes; an interpreter runs its program in Python. Raises FileError."""
     adapter = adapter_in(path)
     if not adapter.broker:
         raise FileError(path, f"a broker is described by a file with the name {BROKER}")
     program = (python, str(adapter.home / adapter.module)) if adapter.module else adapter.command
     row = adapter.broker
-    manifest = Manifest(
+    manifest = BrokerManifest(
         adapter.name,
         row["version"],
         adapter.language,
@@ -192,7 +192,7 @@ def read_broker(path: Path, python: str = sys.executable) -> Manifest:
     return manifest
 
 
-def _check(path: Path, adapter: AdapterManifest, manifest: Manifest) -> None:
+def _check(path: Path, adapter: AdapterManifest, manifest: BrokerManifest) -> None:
     """Raises FileError for a place that there is not, and for a file that is not there."""
     if manifest.startup <= 0:
         raise FileError(path, f"startup is a number of seconds, not {manifest.startup:g}")
@@ -209,7 +209,7 @@ def _check(path: Path, adapter: AdapterManifest, manifest: Manifest) -> None:
             raise FileError(path, f"{name}: {{{unknown[0]}}} is not one of {known}")
 
 
-class Running:
+class BundledBroker:
     """A broker that runs. `close` it, or use it in a `with` statement."""
 
     host = HOST
@@ -219,13 +219,13 @@ class Running:
     keeps_data: bool
     """Whether what it holds, and its port, are the same after a restart."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: BrokerManifest) -> None:
         """Start it, and wait until it answers. Raises BrokerError or OSError; nothing is left running then."""
         if manifest.lacking:
             raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(manifest.lacking)}")
         self.manifest = manifest
         self._program: Daemon | None = None
-        self._folder = Folder()
+        self._folder = BrokerWorkFolder()
         try:
             self._set_up()
             self._begin()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from conformance.live_brokers.bundled_broker import BrokerError
-from conformance.live_brokers.connection import Connection, NotOffered
+from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
 from conformance.live_brokers.partition import said
 
 _AT_ONCE = 100
@@ -22,10 +22,10 @@ _PASSING = frozenset((0, 3, 5, 6, 7, 14, 89))
 """Errors after which the topics are listed anew: the topic is gone, or the broker is busy."""
 
 
-def delete_topics(connection: Connection, prefix: str) -> int:
+def delete_topics(connection: BrokerConnection, prefix: str) -> int:
     """Delete every topic whose name begins so, until none is left: how many there were.
 
-    Raises BrokerError where the broker does not delete them, or as Connection.ask.
+    Raises BrokerError where the broker does not delete them, or as BrokerConnection.ask.
     """
     deadline, seen = time.monotonic() + _PATIENCE, set[str]()
     while names := _names(connection, prefix):
@@ -38,7 +38,7 @@ def delete_topics(connection: Connection, prefix: str) -> int:
     return len(seen)
 
 
-def _names(connection: Connection, prefix: str) -> list[str]:
+def _names(connection: BrokerConnection, prefix: str) -> list[str]:
     """The topics whose names begin so."""
     version = connection.version("Metadata", low=1, high=12)
     body = {"Topics": None} if version < 4 else {"Topics": None, "AllowAutoTopicCreation": False}
@@ -46,11 +46,11 @@ def _names(connection: Connection, prefix: str) -> list[str]:
     return [row["Name"] for row in rows if row["Name"] is not None and row["Name"].startswith(prefix)]
 
 
-def _delete(connection: Connection, names: Sequence[str]) -> None:
+def _delete(connection: BrokerConnection, names: Sequence[str]) -> None:
     """Ask for topics to be deleted. Raises BrokerError."""
     try:
         version = connection.version("DeleteTopics", high=6)
-    except NotOffered:
+    except VersionNotSupported:
         raise BrokerError("it does not offer DeleteTopics") from None
     rows = {"Topics": tuple({"Name": name} for name in names)} if version >= _BY_ROW else {"TopicNames": tuple(names)}
     response = connection.ask("DeleteTopics", version, {**rows, "TimeoutMs": int(_SECONDS * 1000)})

@@ -28,23 +28,23 @@ def request_names() -> Mapping[int, str]:
     return {**names(), 19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords"}
 
 
-class Lost(Exception):
+class ConnectionClosed(Exception):
     """A broker that closed the connection; the message says when."""
 
 
-class Denied(Lost):
+class AccessDenied(ConnectionClosed):
     """A broker that lets nobody in who comes as we do; the message says what it, or TLS, says."""
 
 
-class Late(Exception):
+class ResponseTimeout(Exception):
     """A broker that did not answer in time; the message says what."""
 
 
-class BrokerDown(Exception):
+class BrokerUnreachable(Exception):
     """A broker that takes no connection any more; the message says since when."""
 
 
-class NotOffered(Exception):
+class VersionNotSupported(Exception):
     """A request of which the broker and the suite have no version in common."""
 
 
@@ -54,12 +54,12 @@ def _told(seconds: float) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
-        raise Late(f"no answer within {seconds:g} s") from None
+        raise ResponseTimeout(f"no answer within {seconds:g} s") from None
     except (ConnectionError, ssl.SSLError) as error:
-        raise Lost(f"the connection ended: {error.strerror or error}") from None
+        raise ConnectionClosed(f"the connection ended: {error.strerror or error}") from None
 
 
-class Connection:
+class BrokerConnection:
     """A connection to one broker. `close` it."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Connection:
     ) -> None:
         """Connect, ask for the versions, log in.
 
-        Raises OSError, Lost, Late or MalformedFrame; `seconds` bound each answer.
+        Raises OSError, ConnectionClosed, ResponseTimeout or MalformedFrame; `seconds` bound each answer.
 
         Requests that change topics or transactions must name those of `scope`.
         """
@@ -108,16 +108,16 @@ class Connection:
         return False
 
     def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
-        """The highest version of a request between two that both sides speak. Raises NotOffered."""
+        """The highest version of a request between two that both sides speak. Raises VersionNotSupported."""
         least, most = self.offered.get(name, (0, -1))
         known = spoken(name)
         best = min(most, high, known.high)
         if best < max(least, low, known.low):
-            raise NotOffered(f"{name} {low} to {min(high, known.high)}" if high <= known.high else name)
+            raise VersionNotSupported(f"{name} {low} to {min(high, known.high)}" if high <= known.high else name)
         return best
 
     def ask(self, name: str, version: int, body: Values) -> Values:
-        """The body of the response. Raises OutOfScope, Lost, Late, MalformedFrame or OSError."""
+        """The body of the response. Raises OutOfScope, ConnectionClosed, ResponseTimeout, MalformedFrame or OSError."""
         self.scope.check_request(name, body)
         self._correlation += 1
         frame = request_frame(self._correlation, name, version, body, CLIENT)
@@ -151,13 +151,13 @@ class Connection:
     def exchange(self, frame: bytes) -> bytes:
         """The frame that comes back for a frame, both without their size.
 
-        Raises Lost, Late, MalformedFrame or OSError.
+        Raises ConnectionClosed, ResponseTimeout, MalformedFrame or OSError.
         """
         self.send(_SIZE.pack(len(frame)) + frame)
         return self.receive()
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are. Raises Lost, Late or OSError."""
+        """Send bytes as they are. Raises ConnectionClosed, ResponseTimeout or OSError."""
         with _told(self._seconds):
             self._socket.settimeout(self._seconds)
             self._socket.sendall(data)
@@ -165,7 +165,7 @@ class Connection:
     def receive(self, seconds: float = 0.0) -> bytes:
         """The next frame, without its size; `seconds` bound it otherwise.
 
-        Raises Lost, Late, MalformedFrame or OSError.
+        Raises ConnectionClosed, ResponseTimeout, MalformedFrame or OSError.
         """
         seconds = seconds or self._seconds
         deadline = time.monotonic() + seconds
@@ -185,35 +185,39 @@ class Connection:
             self._socket.settimeout(left)
             part = self._socket.recv(min(count - len(taken), _CHUNK))
             if not part:
-                raise Lost("the connection was closed without an answer" if not taken else "an answer was cut")
+                raise ConnectionClosed(
+                    "the connection was closed without an answer" if not taken else "an answer was cut"
+                )
             taken += part
         return bytes(taken)
 
     def _encrypt(self, tls: ssl.SSLContext, name: str) -> None:
-        """Speak TLS from now on. Raises Denied or Late."""
+        """Speak TLS from now on. Raises AccessDenied or ResponseTimeout."""
         try:
             self._socket = tls.wrap_socket(self._socket, server_hostname=name)
         except TimeoutError:
-            raise Late(f"no answer to TLS within {self._seconds:g} s") from None
+            raise ResponseTimeout(f"no answer to TLS within {self._seconds:g} s") from None
         except ssl.SSLCertVerificationError as error:
-            raise Denied(f"TLS: the broker's certificate is not trusted: {error.verify_message}") from None
+            raise AccessDenied(f"TLS: the broker's certificate is not trusted: {error.verify_message}") from None
         except (ConnectionError, ssl.SSLError) as error:
-            raise Denied(f"TLS: the handshake fails: {error.strerror or error}") from None
+            raise AccessDenied(f"TLS: the handshake fails: {error.strerror or error}") from None
 
     def _log_in(self, username: str, password: str) -> None:
-        """Log in by SASL/PLAIN (RFC 4616). Raises Denied, or as `ask`."""
+        """Log in by SASL/PLAIN (RFC 4616). Raises AccessDenied, or as `ask`."""
         try:
             taken = self.ask("SaslHandshake", self.version("SaslHandshake", low=1), {"Mechanism": "PLAIN"})
             if taken["ErrorCode"]:
                 offers = ", ".join(taken["Mechanisms"]) or "none"
-                raise Denied(f"SASL: PLAIN is refused with error {taken['ErrorCode']}; mechanisms there: {offers}")
+                raise AccessDenied(
+                    f"SASL: PLAIN is refused with error {taken['ErrorCode']}; mechanisms there: {offers}"
+                )
             token = f"\0{username}\0{password}".encode()
             answer = self.ask("SaslAuthenticate", self.version("SaslAuthenticate"), {"AuthBytes": token})
-        except NotOffered as problem:
-            raise Denied(f"SASL: {problem} is not offered") from None
+        except VersionNotSupported as problem:
+            raise AccessDenied(f"SASL: {problem} is not offered") from None
         if answer["ErrorCode"]:
             said = answer["ErrorMessage"] or "no reason is given"
-            raise Denied(f"SASL: the login is refused with error {answer['ErrorCode']}: {said}")
+            raise AccessDenied(f"SASL: the login is refused with error {answer['ErrorCode']}: {said}")
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
         """What the broker speaks: the lowest and highest version of each request that has a definition."""

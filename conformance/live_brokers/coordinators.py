@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import MalformedFrame
-from conformance.live_brokers.connection import Connection
-from conformance.live_brokers.partition import Refusal
+from conformance.live_brokers.connection import BrokerConnection
+from conformance.live_brokers.partition import KafkaErrorResponse
 from conformance.live_brokers.topics import NOT_YET
 
 _WAITING = frozenset((15, 16, 51)) | NOT_YET
@@ -24,16 +24,16 @@ _PATIENCE = 20.0
 _PAUSE = 0.05
 
 
-class Coordinators(Struct):
+class CoordinatorLookup(Struct):
     """The coordinators of a cluster."""
 
-    reach: Callable[[str, int], Connection]
-    """The connection to a place. Raises BrokerDown."""
+    reach: Callable[[str, int], BrokerConnection]
+    """The connection to a place. Raises BrokerUnreachable."""
 
-    def ask(self, first: Connection, named: str | None, request: str, body: Values, *, high: int) -> Values:
+    def ask(self, first: BrokerConnection, named: str | None, request: str, body: Values, *, high: int) -> Values:
         """The answer of the coordinator of a transactional id, once it is not "not yet"; of `first` without an id.
 
-        `high` is the highest version of the request. Raises Refusal, or as Connection.ask.
+        `high` is the highest version of the request. Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
         deadline = time.monotonic() + _PATIENCE
         while True:
@@ -44,7 +44,7 @@ class Coordinators(Struct):
                 return answer
             time.sleep(_PAUSE)
 
-    def _of(self, first: Connection, named: str) -> Connection:
+    def _of(self, first: BrokerConnection, named: str) -> BrokerConnection:
         deadline = time.monotonic() + _PATIENCE
         version = first.version("FindCoordinator", low=1, high=4)
         while True:
@@ -68,6 +68,6 @@ def codes(answer: Values) -> list[int]:
 
 
 def check(code: int) -> None:
-    """Raise Refusal for an error."""
+    """Raise KafkaErrorResponse for an error."""
     if code:
-        raise Refusal(code)
+        raise KafkaErrorResponse(code)

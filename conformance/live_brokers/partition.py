@@ -13,8 +13,8 @@ from conformance.codec.error_codes import named
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.definitions.request_frames import MalformedFrame
-from conformance.live_brokers.connection import Connection
-from conformance.live_brokers.topics import NOT_YET, Topic
+from conformance.live_brokers.connection import BrokerConnection
+from conformance.live_brokers.topics import NOT_YET, BrokerTopic
 from conformance.mock_broker.topic import last_offset
 from conformance.targets.probes import plain_log
 
@@ -42,7 +42,7 @@ _PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "P
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
 
 
-class Refusal(Exception):
+class KafkaErrorResponse(Exception):
     """An error that a broker answered; 0 where it closed the connection instead."""
 
     def __init__(self, code: int, message: str = "") -> None:
@@ -55,7 +55,7 @@ class Refusal(Exception):
         return named(self.code) if self.code else "no answer"
 
 
-class Receipt(NamedTuple):
+class ProduceReceipt(NamedTuple):
     """What a broker tells of bytes that it has taken."""
 
     offset: int
@@ -73,45 +73,53 @@ def error_class(code: int) -> str:
     return _CLASSES.get(code, "other")
 
 
-class Partition(Struct):
+class PartitionClient(Struct):
     """A partition of a topic, on the connection to its leader."""
 
-    connection: Connection
-    topic: Topic
+    connection: BrokerConnection
+    topic: BrokerTopic
     index: int = 0
 
     def produce(
         self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None
-    ) -> Receipt:
-        """Write bytes as a producer does: what the broker tells. Raises Refusal, or as Connection.ask."""
+    ) -> ProduceReceipt:
+        """Write bytes as a producer does: what the broker tells.
+
+        Raises KafkaErrorResponse, or as BrokerConnection.ask.
+        """
         version = self.connection.version("Produce", low=3) if version is None else version
         body = self._written(version, {self.index: data}, transactional_id)
         return _told(self._settled("Produce", version, body))
 
     def produce_unanswered(self, data: bytes, version: int) -> bool:
-        """Write bytes as a producer does that wants no answer; whether one comes. Raises as Connection.ask."""
+        """Write bytes as a producer does that wants no answer; whether one comes. Raises as BrokerConnection.ask."""
         return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
 
     def produce_plain(self) -> int:
-        """Write a plain batch: its offset. Raises Refusal, or as Connection.ask; Garbled for one beyond a new topic."""
+        """Write a plain batch: its offset.
+
+        Raises KafkaErrorResponse, or as BrokerConnection.ask; Garbled for one beyond a new topic.
+        """
         offset = self.produce(plain_log(2)).offset
         if not 0 <= offset < _LARGEST_OFFSET:
             raise MalformedFrame(f"offset {offset} of a plain batch")
         return offset
 
-    def produce_with(self, data: bytes, others: Mapping[int, bytes]) -> Mapping[int, Receipt | Refusal]:
+    def produce_with(
+        self, data: bytes, others: Mapping[int, bytes]
+    ) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
         """Write bytes, and others to further partitions, in one request: what the broker tells, by partition.
 
-        Raises as Connection.ask.
+        Raises as BrokerConnection.ask.
         """
         version = self.connection.version("Produce", low=3)
         rows = {self.index: data, **others}
         response = self.connection.ask("Produce", version, self._written(version, dict(sorted(rows.items())), None))
-        told: dict[int, Receipt | Refusal] = {}
+        told: dict[int, ProduceReceipt | KafkaErrorResponse] = {}
         for index in rows:
             try:
                 told[index] = _told(_part("Produce", response, index))
-            except Refusal as refusal:
+            except KafkaErrorResponse as refusal:
                 told[index] = refusal
         return told
 
@@ -126,13 +134,13 @@ class Partition(Struct):
     def fetch(self, offset: int, until: int, isolation: int = 0, version: int | None = None) -> bytes:
         """The batches that are served from an offset up to another; fewer where a broker serves no more for a while.
 
-        Raises Refusal, or as Connection.ask.
+        Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
         served, before, deadline = b"", b"", time.monotonic() + _SERVED
         while True:
             part = self.fetched(offset, isolation, version=version)
             if part["ErrorCode"]:
-                raise Refusal(part["ErrorCode"])
+                raise KafkaErrorResponse(part["ErrorCode"])
             records: bytes = part["Records"] or b""
             came, following, is_all = batches_until(records, offset, until)
             served += came
@@ -149,7 +157,7 @@ class Partition(Struct):
     ) -> Values:
         """What one fetch brings of the partition: so many bytes at most, at once where `least` is 0.
 
-        Raises as Connection.ask.
+        Raises as BrokerConnection.ask.
         """
         version = self.connection.version("Fetch", low=4) if version is None else version
         part = {"Partition": self.index, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": most}
@@ -187,12 +195,12 @@ def _part(request: str, response: Values, index: int) -> Values:
     raise MalformedFrame(f"{request}: nothing is said of the partition")
 
 
-def _told(part: Values) -> Receipt:
-    """What a broker tells of what was written. Raises Refusal."""
+def _told(part: Values) -> ProduceReceipt:
+    """What a broker tells of what was written. Raises KafkaErrorResponse."""
     if part["ErrorCode"]:
         message = part.get("ErrorMessage")
-        raise Refusal(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
-    return Receipt(part["BaseOffset"], part.get("LogAppendTimeMs", -1))
+        raise KafkaErrorResponse(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
+    return ProduceReceipt(part["BaseOffset"], part.get("LogAppendTimeMs", -1))
 
 
 def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:

@@ -12,25 +12,25 @@ import psutil
 from conformance.cases.model import Request
 from conformance.cases.raw_requests import TOPIC_ID, announces_more, asked_in, frame_bytes
 from conformance.codec.json_notation import DASHED
-from conformance.live_brokers.connection import Connection, Late, Lost, NotOffered
-from conformance.live_brokers.topics import Topic
+from conformance.live_brokers.connection import BrokerConnection, ConnectionClosed, ResponseTimeout, VersionNotSupported
+from conformance.live_brokers.topics import BrokerTopic
 
 _WAITS = 0.5
 """Seconds for an answer to a frame that announces more bytes than it has."""
 _GROWS, _PAUSE, _STILL = 3.0, 0.1, 4 << 20
 """Seconds that the memory of a broker may go on growing, those between two looks, and bytes that are no growth."""
-Connect = Callable[[], Connection]
+Connect = Callable[[], BrokerConnection]
 
 
 def check_offered(frames: Iterable[Request], offered: Mapping[str, tuple[int, int]]) -> None:
-    """Raise NotOffered where a broker does not offer a request that is to be answered."""
+    """Raise VersionNotSupported where a broker does not offer a request that is to be answered."""
     for name, version in filter(None, map(asked_in, frames)):
         low, high = offered.get(name, (0, -1))
         if not low <= version <= high:
-            raise NotOffered(f"{name} {version} is not offered")
+            raise VersionNotSupported(f"{name} {version} is not offered")
 
 
-def names_of(topic: Topic, prefix: str) -> dict[str, str]:
+def names_of(topic: BrokerTopic, prefix: str) -> dict[str, str]:
     """What stands in frames for the names of a run, and what they are: groups and transactions begin with a prefix."""
     return {
         **{"{topic}": topic.name, DASHED.render(TOPIC_ID): DASHED.render(topic.id or bytes(16))},
@@ -42,7 +42,7 @@ def exchanged(parts: Request, called: Mapping[str, str], connect: Connect) -> li
     """What came of each frame, in notation: sent one after the other, or all at once.
 
     Each frame names a group of its own: a broker that takes a member that it does not know waits for it, in the
-    group that it has joined. Raises as Connection, NotationError or Unencodable.
+    group that it has joined. Raises as BrokerConnection, NotationError or Unencodable.
     """
     group = f"{called['{group}']}-{secrets.token_hex(4)}"
     frames = [frame_bytes(one, at, {**called, "{group}": f"{group}-{at}"}) for at, one in enumerate(parts["frames"])]
@@ -66,15 +66,15 @@ def _at_once(frames: Sequence[bytes], connect: Connect) -> list[Request]:
         return [_came(connection, frame, b"" if at else b"".join(frames)) for at, frame in enumerate(frames)]
 
 
-def _came(connection: Connection, frame: bytes, sent: bytes) -> Request:
+def _came(connection: BrokerConnection, frame: bytes, sent: bytes) -> Request:
     """What comes of a frame, once some bytes were sent."""
     try:
         if sent:
             connection.send(sent)
         return {"hex": connection.receive(_WAITS if announces_more(frame) else 0.0).hex()}
-    except Lost:
+    except ConnectionClosed:
         return {"hex": None, "end": "closed"}
-    except Late:
+    except ResponseTimeout:
         return {"hex": None, "end": "silent"}
 
 

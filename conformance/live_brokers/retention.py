@@ -10,7 +10,7 @@ from msgspec import Struct
 from conformance import codec
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import MalformedFrame
-from conformance.live_brokers.partition import Partition, Refusal
+from conformance.live_brokers.partition import KafkaErrorResponse, PartitionClient
 from conformance.live_brokers.topics import NOT_YET
 from conformance.semantics.broker_steps import FILLER, Compact, ExpireByRetention, Produce, Step, batch_of
 
@@ -35,11 +35,11 @@ _NOT_ALLOWED = (29, 44)
 """Errors by which a broker says that this client, or this topic, may not have records deleted."""
 
 
-class Unplayed(Exception):
+class StepNotPossible(Exception):
     """A step that cannot be done with this broker; the message says why."""
 
 
-class Written(Struct, frozen=True):
+class WrittenRecord(Struct, frozen=True):
     """A record that a broker has taken."""
 
     offset: int
@@ -61,30 +61,37 @@ def settings_of(steps: Iterable[Step]) -> Mapping[str, str]:
     return found
 
 
-def found(partition: Partition, timestamp: int) -> tuple[int, int]:
-    """The offset that ListOffsets tells of a timestamp, and the time it tells. Raises Refusal, or as Connection.ask."""
+def found(partition: PartitionClient, timestamp: int) -> tuple[int, int]:
+    """The offset that ListOffsets tells of a timestamp, and the time it tells.
+
+    Raises KafkaErrorResponse, or as BrokerConnection.ask.
+    """
     version = partition.connection.version("ListOffsets", low=1, high=7)
     part = _asked(partition, "ListOffsets", version, {"Timestamp": timestamp})
     return part["Offset"], part["Timestamp"]
 
 
-def delete_records(partition: Partition, before: int) -> int:
+def delete_records(partition: PartitionClient, before: int) -> int:
     """Delete the records before an offset: where the log begins then.
 
-    Raises Refusal, Unplayed where a broker does not let records be deleted, or as Connection.ask.
+    Raises KafkaErrorResponse, StepNotPossible where a broker does not let records be deleted, or as
+    BrokerConnection.ask.
     """
     version = partition.connection.version("DeleteRecords")
     try:
         start: int = _asked(partition, "DeleteRecords", version, {"Offset": before})["LowWatermark"]
-    except Refusal as refusal:
+    except KafkaErrorResponse as refusal:
         if refusal.code in _NOT_ALLOWED:
-            raise Unplayed(f"records are not deleted here: {refusal}") from None
+            raise StepNotPossible(f"records are not deleted here: {refusal}") from None
         raise
     return start
 
 
-def _asked(partition: Partition, request: str, version: int, wanted: Values) -> Values:
-    """What is told of the partition, once that is not "not yet". Raises Refusal, or as Connection.ask."""
+def _asked(partition: PartitionClient, request: str, version: int, wanted: Values) -> Values:
+    """What is told of the partition, once that is not "not yet".
+
+    Raises KafkaErrorResponse, or as BrokerConnection.ask.
+    """
     row = {"PartitionIndex": partition.index, **wanted}
     body = {"ReplicaId": -1, "TimeoutMs": 5_000, "Topics": ({"Name": partition.topic.name, "Partitions": (row,)},)}
     deadline = time.monotonic() + _PATIENCE
@@ -97,23 +104,29 @@ def _asked(partition: Partition, request: str, version: int, wanted: Values) -> 
             break
         time.sleep(_PAUSE)
     if part["ErrorCode"]:
-        raise Refusal(part["ErrorCode"])
+        raise KafkaErrorResponse(part["ErrorCode"])
     return part
 
 
-def expire(partition: Partition, end: int) -> None:
-    """Wait until all before an offset is gone, where the log ends. Raises Unplayed, Refusal, or as Connection.ask."""
+def expire(partition: PartitionClient, end: int) -> None:
+    """Wait until all before an offset is gone, where the log ends.
+
+    Raises StepNotPossible, KafkaErrorResponse, or as BrokerConnection.ask.
+    """
     deadline = time.monotonic() + _CLEANED
     while found(partition, EARLIEST)[0] < end <= found(partition, LATEST)[0]:
         if time.monotonic() > deadline:
-            raise Unplayed(f"what is older than the topic keeps it did not go within {_CLEANED:g} s")
+            raise StepNotPossible(f"what is older than the topic keeps it did not go within {_CLEANED:g} s")
         time.sleep(_PAUSE)
 
 
-def compact(partition: Partition, span: tuple[int, int], written: Collection[Written], step: Compact) -> int:
+def compact(
+    partition: PartitionClient, span: tuple[int, int], written: Collection[WrittenRecord], step: Compact
+) -> int:
     """Begin a new segment, and wait until all is gone that the log cleaner removes: the offset behind what began it.
 
-    `written` are the records between the two offsets of `span`. Raises Unplayed, Refusal, or as Connection.ask.
+    `written` are the records between the two offsets of `span`. Raises StepNotPossible, KafkaErrorResponse, or as
+    BrokerConnection.ask.
     """
     end = roll(partition, span)
     deadline, span = time.monotonic() + _CLEANED, (span[0], end)
@@ -125,14 +138,14 @@ def compact(partition: Partition, span: tuple[int, int], written: Collection[Wri
         if not due & served or stay - served:
             return end
         if time.monotonic() > deadline:
-            raise Unplayed(f"the log cleaner did not come within {_CLEANED:g} s")
+            raise StepNotPossible(f"the log cleaner did not come within {_CLEANED:g} s")
         time.sleep(_PAUSE)
 
 
-def roll(partition: Partition, span: tuple[int, int]) -> int:
+def roll(partition: PartitionClient, span: tuple[int, int]) -> int:
     """Write a batch that begins a new segment, as it is later than all between two offsets: the offset behind it.
 
-    Raises Refusal, or as Connection.ask.
+    Raises KafkaErrorResponse, or as BrokerConnection.ask.
     """
     latest = max((one["maxTimestamp"] for one in _read(partition, *span)), default=0)
     timestamp = max(latest, int(time.time() * 1000)) + _YEAR
@@ -142,7 +155,7 @@ def roll(partition: Partition, span: tuple[int, int]) -> int:
     return partition.produce(batch).offset + 1
 
 
-def _superseded(written: Collection[Written], *, tombstones: bool) -> set[int]:
+def _superseded(written: Collection[WrittenRecord], *, tombstones: bool) -> set[int]:
     """The offsets of the records that the log cleaner removes."""
     kept = [one for one in written if not one.is_aborted]
     last = {one.key: one.offset for one in sorted(kept, key=lambda one: one.offset)}
@@ -153,7 +166,7 @@ def _superseded(written: Collection[Written], *, tombstones: bool) -> set[int]:
     }
 
 
-def _read(partition: Partition, start: int, end: int) -> Sequence[Values]:
+def _read(partition: PartitionClient, start: int, end: int) -> Sequence[Values]:
     """The batches that are served between two offsets; none where they cannot be read."""
     read = codec.decode("LOG", partition.fetch(start, until=end))
     batches: Sequence[Values] = read.value["batches"] if read.ok else ()

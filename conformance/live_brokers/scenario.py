@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.model import Answer
 from conformance.codec.derived_fields import Values
-from conformance.live_brokers.connection import Connection, Late, Lost
-from conformance.live_brokers.coordinators import Coordinators, check, codes
-from conformance.live_brokers.partition import NOT_DONE_HERE, UNSURE, Partition, Refusal, batches_until
+from conformance.live_brokers.connection import BrokerConnection, ConnectionClosed, ResponseTimeout
+from conformance.live_brokers.coordinators import CoordinatorLookup, check, codes
+from conformance.live_brokers.partition import NOT_DONE_HERE, UNSURE, KafkaErrorResponse, PartitionClient, batches_until
 from conformance.live_brokers.retention import (
     EARLIEST,
     LATEST,
-    Unplayed,
-    Written,
+    StepNotPossible,
+    WrittenRecord,
     compact,
     delete_records,
     expire,
@@ -69,20 +69,20 @@ _SERVED = 3.0
 _PAUSE = 0.05
 
 
-class Play(Struct):
+class BrokerScenarioRun(Struct):
     """One scenario, on a partition of its own."""
 
-    partition: Partition
+    partition: PartitionClient
     start: int
     """Where the log ended before it."""
-    reach: Callable[[str, int], Connection]
-    """The connection to a place. Raises BrokerDown."""
-    restart: Callable[[], Partition] | None
+    reach: Callable[[str, int], BrokerConnection]
+    """The connection to a place. Raises BrokerUnreachable."""
+    restart: Callable[[], PartitionClient] | None
     """Restart the broker: the partition again; None where it is not the suite's, or keeps nothing."""
     _producers: dict[str, ProducerIdentity] = field(default_factory=dict)
     _identities: dict[str, ProducerIdentity] = field(default_factory=dict)
     """The newest producer of each transactional id."""
-    _written: dict[str, Written] = field(default_factory=dict)
+    _written: dict[str, WrittenRecord] = field(default_factory=dict)
     """Each record, by label."""
     _sent: dict[int, tuple[bytes, str | None, int]] = field(default_factory=dict)
     """Each batch that was taken, by step: its bytes, its transactional id, and its offset."""
@@ -95,7 +95,7 @@ class Play(Struct):
     """The error codes of the steps that were refused."""
 
     def do(self, steps: Sequence[Step]) -> Answer:
-        """What the broker tells of each step. Raises Unplayed, and as Connection.ask."""
+        """What the broker tells of each step. Raises StepNotPossible, and as BrokerConnection.ask."""
         self._end, self._began = self.start, int(time.time() * 1000)
         told: list[Told] = []
         for at, step in enumerate(steps):
@@ -109,11 +109,11 @@ class Play(Struct):
     def _did(self, at: int, step: Step) -> Told:
         try:
             return self._tried(at, step)
-        except Refusal as refusal:
+        except KafkaErrorResponse as refusal:
             if refusal.code in UNSURE:
-                raise Unplayed(f"step {at}: whether it is done is not told: {refusal}") from None
+                raise StepNotPossible(f"step {at}: whether it is done is not told: {refusal}") from None
             if reason := NOT_DONE_HERE.get(refusal.code) or self._without_transactions(step):
-                raise Unplayed(f"step {at} ({called(step)}): {reason}: {refusal}") from None
+                raise StepNotPossible(f"step {at} ({called(step)}): {reason}: {refusal}") from None
             self._codes.append(f"step {at}: {refusal.told}")
             return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
 
@@ -138,7 +138,7 @@ class Play(Struct):
                 return self._repeat(step)
             case RestartBroker():
                 if self.restart is None:
-                    raise Unplayed("a broker is restarted that the suite has started, and that keeps its log")
+                    raise StepNotPossible("a broker is restarted that the suite has started, and that keeps its log")
                 self.partition = self.restart()
                 return StepDone()
         return self._to_log(step)
@@ -190,7 +190,7 @@ class Play(Struct):
         return self.partition.connection.scope.own(f"{self.partition.topic.name}-{transactional_id}")
 
     def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
-        return Coordinators(self.reach).ask(self.partition.connection, named, request, body, high=high)
+        return CoordinatorLookup(self.reach).ask(self.partition.connection, named, request, body, high=high)
 
     def _write(self, at: int, step: Produce) -> Told:
         producer = self._producers[step.producer] if step.producer else None
@@ -210,7 +210,9 @@ class Play(Struct):
         keys: Sequence[str | None] = step.keys or [None] * step.records
         identity = producer.identity if producer else -1
         places = enumerate(zip(step.labels(at), keys, strict=True), start=offset)
-        self._written.update((label, Written(place, key, identity, step.tombstones)) for place, (label, key) in places)
+        self._written.update(
+            (label, WrittenRecord(place, key, identity, step.tombstones)) for place, (label, key) in places
+        )
         self._sent[at] = data, named, offset
         self._end = max(self._end, offset + step.records)
         if producer:
@@ -221,20 +223,23 @@ class Play(Struct):
         return ProduceResult(offset=str(offset), time=str(now), answered=is_answered)
 
     def _repeat(self, step: RetryProduce) -> Told:
-        """Send a batch once more; an error that says that it is there already tells its offset. Raises Refusal."""
+        """Send a batch once more; an error that says that it is there already tells its offset.
+
+        Raises KafkaErrorResponse.
+        """
         if step.step not in self._sent:
             return ProduceResult(refused=f"not sent again: the batch of step {step.step} was not taken")
         data, named, offset = self._sent[step.step]
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
         try:
             return ProduceResult(offset=str(self._produced(data, named, version)))
-        except Refusal as refusal:
+        except KafkaErrorResponse as refusal:
             if refusal.code != _DUPLICATE:
                 raise
             return ProduceResult(offset=str(offset))
 
     def _add(self, producer: ProducerIdentity, named: str) -> None:
-        """Add the partition to a transaction. Raises Refusal."""
+        """Add the partition to a transaction. Raises KafkaErrorResponse."""
         own: Values = {"TransactionalId": named, "ProducerId": producer.identity, "ProducerEpoch": producer.epoch}
         own["Topics"] = ({"Name": self.partition.topic.name, "Partitions": (0,)},)
         body = {f"V3AndBelow{name}": value for name, value in own.items()}
@@ -243,20 +248,23 @@ class Play(Struct):
         producer.in_transaction = True
 
     def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
-        """The offset that is told of bytes; a connection that is closed, or silence, refuses them. Raises Refusal."""
+        """The offset that is told of bytes; a connection that is closed, or silence, refuses them.
+
+        Raises KafkaErrorResponse.
+        """
         with self._reconnecting():
             return self.partition.produce(data, transactional_id=named, version=version).offset
 
     @contextmanager
     def _reconnecting(self) -> Iterator[None]:
-        """Where the connection ends, or keeps silent, there is another one. Raises Refusal then."""
+        """Where the connection ends, or keeps silent, there is another one. Raises KafkaErrorResponse then."""
         try:
             yield
-        except (Lost, Late) as lost:
+        except (ConnectionClosed, ResponseTimeout) as lost:
             self.partition.connection.close()
             topic = self.partition.topic
             self.partition.connection = self.reach(topic.host, topic.port)
-            raise Refusal(0, str(lost)) from None
+            raise KafkaErrorResponse(0, str(lost)) from None
 
     def _send(self, step: ProduceRawBytes) -> Told:
         data = None if step.hex is None else bytes.fromhex(step.hex)
@@ -267,7 +275,7 @@ class Play(Struct):
         producer = self._producers[step.producer]
         named = producer.transactional_id
         if named is None:
-            raise Unplayed(f"{step.producer} has no transactional id")
+            raise StepNotPossible(f"{step.producer} has no transactional id")
         identity = {"ProducerId": producer.identity, "ProducerEpoch": producer.epoch}
         body = {"TransactionalId": named, **identity, "Committed": step.commit}
         check(self._coordinated(named, "EndTxn", body, 4)["ErrorCode"])
@@ -330,11 +338,11 @@ class Play(Struct):
         if place in (END, BEYOND):
             return int(self._part(self._end, 0, ALL)["HighWatermark"]) + (place == BEYOND)
         if place != START and place not in self._written:
-            raise Unplayed(f"record {place} was not taken")
+            raise StepNotPossible(f"record {place} was not taken")
         return self.start if place == START else self._written[place].offset
 
     def _settled(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
-        """A fetch, once what was written is served and what was decided is stable. Raises Refusal."""
+        """A fetch, once what was written is served and what was decided is stable. Raises KafkaErrorResponse."""
         deadline = time.monotonic() + _SERVED
         while True:
             part = self._part(offset, isolation, most, version)

@@ -16,11 +16,11 @@ _PATIENCE = 1.0
 _PAUSE = 0.05
 
 
-class NotStored(Exception):
+class SegmentDataNotFound(Exception):
     """Segments in which a topic is not found, or what was written to it last; the message says where they should be."""
 
 
-class Stored(Struct, frozen=True):
+class SegmentBytes(Struct, frozen=True):
     """Batches in a segment."""
 
     data: bytes
@@ -28,41 +28,44 @@ class Stored(Struct, frozen=True):
     """The file, and the byte at which they begin."""
 
 
-class Segments(Struct, frozen=True):
+class SegmentFiles(Struct, frozen=True):
     """The segments of a topic's first partition, and how long each was at a time."""
 
     folder: Path
     sizes: Mapping[Path, int]
 
     @classmethod
-    def of(cls, log_dir: Path, topic: str) -> Segments:
-        """Those that there are now. Raises NotStored."""
+    def of(cls, log_dir: Path, topic: str) -> SegmentFiles:
+        """Those that there are now. Raises SegmentDataNotFound."""
         folder = log_dir / f"{topic}-0"
         try:
             sizes = {path: path.stat().st_size for path in _files(folder)}
         except OSError as problem:
-            raise NotStored(f"the log folder cannot be read: {problem}") from None
+            raise SegmentDataNotFound(f"the log folder cannot be read: {problem}") from None
         if not any(sizes.values()):
-            raise NotStored(f"nothing of the topic is stored in {folder}")
+            raise SegmentDataNotFound(f"nothing of the topic is stored in {folder}")
         return cls(folder, sizes)
 
-    def since(self, end: int, after: int) -> Stored:
-        """What was stored since then, from an offset up to another that was written behind it. Raises NotStored."""
+    def since(self, end: int, after: int) -> SegmentBytes:
+        """What was stored since then, from an offset up to another that was written behind it.
+
+        Raises SegmentDataNotFound.
+        """
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
                 data, place = self._added()
             except OSError as problem:
-                raise NotStored(f"the log folder cannot be read: {problem}") from None
+                raise SegmentDataNotFound(f"the log folder cannot be read: {problem}") from None
             before, _, is_all = batches_until(data, end, after)
             if is_all and stored_offset(data, len(before)) == after:
-                return Stored(before, place)
+                return SegmentBytes(before, place)
             if time.monotonic() > deadline:
                 break
             time.sleep(_PAUSE)
         if not data.strip(b"\0"):
-            raise NotStored(f"nothing new is stored in {self.folder}")
-        return Stored(data, place)  # whatever it is: the batch behind it is not found
+            raise SegmentDataNotFound(f"nothing new is stored in {self.folder}")
+        return SegmentBytes(data, place)  # whatever it is: the batch behind it is not found
 
     def _added(self) -> tuple[bytes, str]:
         """What the segments have more now, and where that begins. Raises OSError."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from conformance import codec
 from conformance.cases.model import REFUSED, Answer, Value
-from conformance.live_brokers.connection import NotOffered
-from conformance.live_brokers.partition import UNSURE, Partition, Refusal
+from conformance.live_brokers.connection import VersionNotSupported
+from conformance.live_brokers.partition import UNSURE, KafkaErrorResponse, PartitionClient
 
 _MOST_RECORDS = 2_000
 """Records of a batch that is sent to a broker."""
@@ -16,10 +16,10 @@ _FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order",
 """The fate that an error tells."""
 
 
-def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
+def fates(partition: PartitionClient, batches: Sequence[Value], end: int) -> Answer:
     """Write the batches of a `sequence` request to a log that ends there: what became of each.
 
-    Raises as Connection.ask.
+    Raises as BrokerConnection.ask.
     """
     if any(batch["recordCount"] > _MOST_RECORDS for batch in batches):
         return {"unsupported": f"batches of more than {_MOST_RECORDS} records are not sent to a broker"}
@@ -28,7 +28,7 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     for at, batch in enumerate(batches):
         try:
             offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]})).offset
-        except Refusal as refusal:
+        except KafkaErrorResponse as refusal:
             if refusal.code in UNSURE:
                 return {"unsupported": f"whether it is stored is not told: {refusal}"}
             found.append(_FATES.get(refusal.code, REFUSED))
@@ -39,14 +39,14 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     return {"ok": True, "value": found, **({"codes": ", ".join(codes)} if codes else {})}
 
 
-def _assigned(partition: Partition) -> int:
+def _assigned(partition: PartitionClient) -> int:
     """A producer id that no batch has had before: the broker's, since it may know an id of ours from elsewhere.
 
     Where it gives none, one is drawn.
     """
     try:
         version = partition.connection.version("InitProducerId", high=4)
-    except NotOffered:
+    except VersionNotSupported:
         return random.getrandbits(48)
     body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000}
     given = partition.connection.ask("InitProducerId", version, body)

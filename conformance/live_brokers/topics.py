@@ -11,7 +11,7 @@ from uuid import uuid4
 from msgspec import Struct, field
 
 from conformance.codec.derived_fields import Values
-from conformance.live_brokers.connection import Connection, NotOffered
+from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
 
 NOT_YET = frozenset((3, 5, 6, 14))
 """Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""
@@ -34,11 +34,11 @@ _ALWAYS = {
 Settings = Mapping[str, str]
 
 
-class NoTopic(Exception):
+class TopicNotAvailable(Exception):
     """A topic that the broker did not make; the message says why."""
 
 
-class Topic(Struct, frozen=True):
+class BrokerTopic(Struct, frozen=True):
     """A topic, and where the leader of its first partitions is."""
 
     name: str
@@ -49,37 +49,42 @@ class Topic(Struct, frozen=True):
     """So many of them, one after the other, have that leader."""
 
 
-class Topics(Struct):
+class TopicFactory(Struct):
     """Makes topics on a broker, several ahead."""
 
-    connection: Connection
+    connection: BrokerConnection
     prefix: str
     """What their names begin with: with that, and nothing else, the topics of one run."""
     made: list[str] = field(default_factory=list)
     """Every topic that was asked for, in order."""
-    _ready: dict[tuple[int, tuple[tuple[str, str], ...]], list[Topic]] = field(
+    _ready: dict[tuple[int, tuple[tuple[str, str], ...]], list[BrokerTopic]] = field(
         default_factory=lambda: defaultdict(list)
     )
     _own: str = field(default_factory=lambda: uuid4().hex[:8])
     """Tells them from those of another process of the run."""
     _common: Settings = field(default_factory=lambda: dict(_ALWAYS))
 
-    def take(self, settings: Settings, partitions: int = 1) -> Topic:
-        """A topic that nothing was written to, with so many partitions. Raises NoTopic, or as Connection.ask."""
+    def take(self, settings: Settings, partitions: int = 1) -> BrokerTopic:
+        """A topic that nothing was written to, with so many partitions.
+
+        Raises TopicNotAvailable, or as BrokerConnection.ask.
+        """
         key = partitions, tuple(sorted(settings.items()))
         if not self._ready[key]:
             self._ready[key] = self._make(1 if settings or partitions > 1 else _AHEAD, settings, partitions)
         topic = self._ready[key].pop()
         if topic.partitions < partitions:
-            raise NoTopic(f"{partitions} partitions with one leader are needed, a new topic has {topic.partitions}")
+            raise TopicNotAvailable(
+                f"{partitions} partitions with one leader are needed, a new topic has {topic.partitions}"
+            )
         return topic
 
-    def _make(self, count: int, settings: Settings, partitions: int) -> list[Topic]:
+    def _make(self, count: int, settings: Settings, partitions: int) -> list[BrokerTopic]:
         names = [f"{self.prefix}{self._own}-{len(self.made) + at}" for at in range(count)]
         self.made += names
         try:
             version = self.connection.version("CreateTopics", high=7)
-        except NotOffered:
+        except VersionNotSupported:
             if settings:
                 raise
             return _found(self.connection, names, create=True)
@@ -88,7 +93,9 @@ class Topics(Struct):
             self._common = {}
             errors = self._created(version, names, settings, partitions)
         if failed := next(filter(None, errors), 0):
-            raise NoTopic(f"the topic was not made: error {failed}" + (f", with {dict(settings)}" if settings else ""))
+            raise TopicNotAvailable(
+                f"the topic was not made: error {failed}" + (f", with {dict(settings)}" if settings else "")
+            )
         return _found(self.connection, names)
 
     def _created(self, version: int, names: Sequence[str], settings: Settings, partitions: int) -> list[int]:
@@ -100,27 +107,32 @@ class Topics(Struct):
         return [row["ErrorCode"] for row in response["Topics"]]
 
 
-class GivenTopics:
+class PreparedTopics:
     """Topics that are there already, used one after the other; of each, the first partition."""
 
-    def __init__(self, connection: Connection, names: Sequence[str]) -> None:
-        """Look for them. Raises NoTopic, or what Connection.ask raises."""
+    def __init__(self, connection: BrokerConnection, names: Sequence[str]) -> None:
+        """Look for them. Raises TopicNotAvailable, or what BrokerConnection.ask raises."""
         self.connection = connection
         self._topics = cycle(_found(connection, names, patience=0))
 
-    def take(self, settings: Settings, partitions: int = 1) -> Topic:
-        """The next of them, whatever was written to it. Raises NoTopic where it would need settings, or partitions."""
+    def take(self, settings: Settings, partitions: int = 1) -> BrokerTopic:
+        """The next of them, whatever was written to it.
+
+        Raises TopicNotAvailable where it would need settings, or partitions.
+        """
         if settings:
-            raise NoTopic(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
+            raise TopicNotAvailable(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
         if partitions > 1:
-            raise NoTopic(f"of a topic that is given the first partition is used, this case needs {partitions}")
+            raise TopicNotAvailable(
+                f"of a topic that is given the first partition is used, this case needs {partitions}"
+            )
         return next(self._topics)
 
 
 def _found(
-    connection: Connection, names: Sequence[str], *, create: bool = False, patience: float | None = None
-) -> list[Topic]:
-    """Where the leaders of topics are, as soon as each has one. Raises NoTopic."""
+    connection: BrokerConnection, names: Sequence[str], *, create: bool = False, patience: float | None = None
+) -> list[BrokerTopic]:
+    """Where the leaders of topics are, as soon as each has one. Raises TopicNotAvailable."""
     version = connection.version("Metadata", low=1, high=12)
     deadline = time.monotonic() + (_PATIENCE if patience is None else patience)
     body: Values = {"Topics": tuple({"Name": name} for name in names)}
@@ -137,12 +149,12 @@ def _found(
         errors |= {row["Name"]: part["ErrorCode"] for row, part in rows if part["ErrorCode"]}
         if not errors and led.keys() >= {*names}:
             return [
-                Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], _first_led(row))
+                BrokerTopic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], _first_led(row))
                 for row, leader in led.values()
             ]
         if time.monotonic() > deadline or not NOT_YET.issuperset(errors.values()):
             name = next(name for name in names if name in errors or name not in led)
-            raise NoTopic(f"no leader of the topic {name}: error {errors.get(name, 0)}")
+            raise TopicNotAvailable(f"no leader of the topic {name}: error {errors.get(name, 0)}")
         time.sleep(_PAUSE)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from conformance.cases.model import Answer
-from conformance.live_clients.baseline import BaselineError
-from conformance.live_clients.bridge import LiveClient
-from conformance.live_clients.driver_manifest import Driver, read_driver
+from conformance.live_clients.baseline import BaselineFailed
+from conformance.live_clients.bridge import ClientBridge
+from conformance.live_clients.driver_manifest import DriverManifest, read_driver
 from conformance.live_clients.driver_process import DriverError
 from conformance.targets.reference import serve as answer_all
 
@@ -25,16 +25,16 @@ def main() -> None:
     """
     try:
         asyncio.run(serve(read_driver(Path(sys.argv[1]), sys.argv[2])))
-    except BaselineError as problem:
+    except BaselineFailed as problem:
         gone = {"gone": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
     except (OSError, DriverError) as problem:
         sys.exit(f"the driver did not start: {str(problem) or type(problem).__name__}")
 
 
-async def serve(driver: Driver) -> None:
+async def serve(driver: DriverManifest) -> None:
     """Answer the requests on standard input until it ends, each when it is due, in their order."""
-    live = LiveClient(driver)
+    live = ClientBridge(driver)
     loop = asyncio.get_running_loop()
     due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
     encoder = msgspec.json.Encoder()

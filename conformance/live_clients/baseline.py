@@ -19,7 +19,7 @@ ENDLESS = "no record can stand behind the offset that was fetched, to end the to
 _START_MS = 1_700_000_000_000
 
 
-class BaselineError(Exception):
+class BaselineFailed(Exception):
     """A client that comes through no plain batch; the message says what came instead."""
 
 

@@ -20,20 +20,20 @@ from conformance.codec.log import LOG
 from conformance.codec.record_batch import RECORD_BATCH
 from conformance.definitions.request_frames import SENT
 from conformance.judging.client_requests import judge_sent
-from conformance.live_clients.baseline import BaselineError, baseline, is_as_due, may_need_more
+from conformance.live_clients.baseline import BaselineFailed, baseline, is_as_due, may_need_more
 from conformance.live_clients.case_run import consumed, remarked, tell, written
-from conformance.live_clients.client_pool import Put, Seat, Seats
-from conformance.live_clients.driver_manifest import Driver
+from conformance.live_clients.client_pool import ClientPool, ClientSlot, Put
+from conformance.live_clients.driver_manifest import DriverManifest
 from conformance.live_clients.driver_process import DIED
-from conformance.live_clients.guard_records import Between, between
-from conformance.live_clients.scenario_runs import WRITES, Conversations, lacking_for
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.cluster import Beside
-from conformance.mock_broker.faults import KINDS, PLAIN, Kind
+from conformance.live_clients.guard_records import GuardedCase, between
+from conformance.live_clients.scenario_runs import WRITES, ClientScenarioRuns, lacking_for
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.cluster import MockCluster
+from conformance.mock_broker.faults import KINDS, PLAIN, ClientScenario
 from conformance.mock_broker.produce_handlers import told_of, why_not
-from conformance.mock_broker.request_recorder import Witness
-from conformance.mock_broker.server import Server
-from conformance.mock_broker.topic import Due, Topic, holds_messages, is_served_by_entry, topic_of, unaskable
+from conformance.mock_broker.request_recorder import RequestRecorder
+from conformance.mock_broker.server import MockBrokerServer
+from conformance.mock_broker.topic import Due, MockTopic, holds_messages, is_served_by_entry, topic_of, unaskable
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.protocol import PROTOCOL
 
@@ -45,17 +45,17 @@ def _is_ok(answer: Answer) -> bool:
     return answer.get("ok") is True
 
 
-class LiveClient:
+class ClientBridge:
     """Puts cases to one client, several at once. `close` it."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: DriverManifest) -> None:
         """Nothing runs before `start`."""
-        self._driver, self._offers, self._seats = driver, driver.offers, Seats(driver)
-        self._server = Server(self._seats.void, OFFERS[driver.offers])
-        self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
-        self._beside = Beside(self._seats.void)
+        self._driver, self._offers, self._seats = driver, driver.offers, ClientPool(driver)
+        self._server = MockBrokerServer(self._seats.void, OFFERS[driver.offers])
+        self._producers = MockBrokerServer(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
+        self._beside = MockCluster(self._seats.void)
         is_idempotent = "idempotence" in driver.produces
-        self._conversations = Conversations(self._seats, self._server.witness, self, idempotent=is_idempotent)
+        self._conversations = ClientScenarioRuns(self._seats, self._server.witness, self, idempotent=is_idempotent)
         self._trying = asyncio.Lock()
         self._has_come: bool | None = None
         self._never_writes: str | None = None
@@ -64,9 +64,9 @@ class LiveClient:
         """Why the client is judged on nothing but the versions that it sends; empty where it is judged on all."""
 
     async def start(self) -> None:
-        """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
-        self._broker: Broker = await self._server.start()
-        self._written_to: Broker = await self._producers.start()
+        """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineFailed."""
+        self._broker: MockBroker = await self._server.start()
+        self._written_to: MockBroker = await self._producers.start()
         await self._beside.start()
         await self._seats.crowd.ready()
         await self._pass_baseline()
@@ -169,7 +169,7 @@ class LiveClient:
         """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client.
 
         One that needs other versions than its driver's offer has is offered more, and is judged there. A version beside
-        those that it was told of is its own fault all the same. Raises BaselineError where there is no such request.
+        those that it was told of is its own fault all the same. Raises BaselineFailed where there is no such request.
         """
         reason, witness = "", self._server.witness
         for offers in from_on(self._driver.offers):
@@ -195,7 +195,7 @@ class LiveClient:
             await self._seats.crowd.empty()  # what it still asks for is of the offer before
             witness.begin_anew()
         if not witness.heedless:
-            raise BaselineError(reason)
+            raise BaselineFailed(reason)
         fault = judge_sent(ExpectClientRequests("offered", ""), SENT.render(witness.heedless))
         self._unjudged = f"it sent {fault.detail}; {reason}"
 
@@ -229,7 +229,7 @@ class LiveClient:
     async def _written(self, batches: Sequence[Value]) -> Answer:
         """What comes of batches that the client is to write; what fails is asked once more, apart."""
         return await self._seats.confirmed(
-            lambda seat: self._put_to_write(seat, batches[0], told_of(batches), Topic(b"", 0, 0)), _is_ok
+            lambda seat: self._put_to_write(seat, batches[0], told_of(batches), MockTopic(b"", 0, 0)), _is_ok
         )
 
     async def _unless_it_never_writes(self, answer: Answer) -> Answer:
@@ -249,17 +249,19 @@ class LiveClient:
                 self._never_writes = "" if any(map(_is_ok, plain)) else told
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
-    async def write(self, conversation: str, seat: Seat, batches: Sequence[Value], witness: Witness) -> Answer:
+    async def write(
+        self, conversation: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
+    ) -> Answer:
         """Let the client in a seat write these batches, as a broker takes them in a conversation."""
         kind = KINDS[conversation]
         broker = await self._beside.open(kind, to_producers(OFFERS[kind.offers or self._offers]), witness, seat.void)
         ends, given_up = ENDS if conversation in SEVERAL else (), {REFUSED} if conversation in GIVEN_UP else ()
         told = told_of(batches, ends, together=conversation in AT_ONCE, given_up=given_up)
         due: Due | None = {} if kind.lost or conversation in (*AT_ONCE, *SEVERAL, *GIVEN_UP) else None
-        return await self._put_to_write(seat, batches[0], told, Topic(b"", 0, 0, due=due).led(kind), broker)
+        return await self._put_to_write(seat, batches[0], told, MockTopic(b"", 0, 0, due=due).led(kind), broker)
 
     async def _put_to_write(
-        self, seat: Seat, first: Value, told: Answer, topic: Topic, broker: Broker | None = None
+        self, seat: ClientSlot, first: Value, told: Answer, topic: MockTopic, broker: MockBroker | None = None
     ) -> Answer:
         """Let the client write to a topic what it is told, of which this batch is the `first`."""
         topic.producer = first["producerId"], first["producerEpoch"]
@@ -267,14 +269,14 @@ class LiveClient:
 
     async def _put(
         self,
-        seat: Seat,
+        seat: ClientSlot,
         parts: Request,
-        sides: Between | None = None,
+        sides: GuardedCase | None = None,
         *,
         by_entry: bool = False,
         name: str = "case",
-        broker: Broker | None = None,
-        kind: Kind = PLAIN,
+        broker: MockBroker | None = None,
+        kind: ClientScenario = PLAIN,
     ) -> Answer:
         """Let the client consume a topic with these bytes, with records beside them or without: what came of it."""
         topic = topic_of(sides.parts if sides else parts, by_entry=by_entry).led(kind)
@@ -290,7 +292,7 @@ class LiveClient:
         can = not KINDS[conversation].needs_all or await self._consumes_all()
         return "" if can else "the client does not come through where everything is offered"
 
-    async def consume(self, conversation: str, seat: Seat, parts: Request, witness: Witness) -> Answer:
+    async def consume(self, conversation: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
         """Let the client in a seat consume a topic in a conversation; again where its broker is odd and it fails."""
         kind, expected = KINDS[conversation], fetch_question(parts).expect
         offered = OFFERS[kind.offers or self._offers]

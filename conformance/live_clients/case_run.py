@@ -13,14 +13,14 @@ from conformance.cases.model import Answer
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import extents
 from conformance.live_clients.baseline import ENDLESS
-from conformance.live_clients.client_pool import STARTUP, Seat
-from conformance.live_clients.driver_process import Client, Heard
-from conformance.live_clients.guard_records import Between
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.topic import Topic
+from conformance.live_clients.client_pool import STARTUP, ClientSlot
+from conformance.live_clients.driver_process import ClientOutput, DriverProcess
+from conformance.live_clients.guard_records import GuardedCase
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.topic import MockTopic
 
 
-def silence(topic: Topic, heard: Heard, startup: float) -> str:
+def silence(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
     """What is told of a client that neither came to the end of a topic nor said why; it had `startup` seconds."""
     if topic.first_fetch is None:
         return f"did not fetch the topic, or write to it, within {startup:g} s"
@@ -30,7 +30,7 @@ def silence(topic: Topic, heard: Heard, startup: float) -> str:
     return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
 
 
-def consumed(topic: Topic, heard: Heard, sides: Between | None = None) -> Answer:
+def consumed(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | None = None) -> Answer:
     """What an application was handed, where the next fetch started, and what became of records beside the case."""
     if topic.is_healed and not heard.error:
         # It did not take these bytes, and did not say so.
@@ -45,7 +45,7 @@ def consumed(topic: Topic, heard: Heard, sides: Between | None = None) -> Answer
     return answer
 
 
-def delivered(topic: Topic, heard: Heard, error: str = "", message: str = "") -> Answer:
+def delivered(topic: MockTopic, heard: ClientOutput, error: str = "", message: str = "") -> Answer:
     """The records that were handed out, or the error where there are none."""
     told = {"message": message} if message else {}
     if error and not heard.records:
@@ -63,7 +63,7 @@ def remarked(answer: Answer, how: str) -> Answer:
     return {**answer, "message": f"{how}; {answer.get('message', '')}".rstrip("; ")}
 
 
-def written(topic: Topic, heard: Heard) -> Answer:
+def written(topic: MockTopic, heard: ClientOutput) -> Answer:
     """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
     if heard.error:
         return {"ok": False, "error": heard.error, "message": heard.message}
@@ -79,7 +79,7 @@ _PATIENCE = 5.0
 _LONGEST = 20.0
 """Seconds from the first fetch of a topic to its end."""
 
-Shown: TypeAlias = Callable[[Topic, Heard], Answer]
+Shown: TypeAlias = Callable[[MockTopic, ClientOutput], Answer]
 """The answer about a topic that is over."""
 
 
@@ -88,7 +88,7 @@ _numbers = count(1)
 
 
 async def tell(
-    seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
+    seat: ClientSlot, broker: MockBroker, topic: MockTopic, told: Mapping[str, object], shown: Shown, name: str = "case"
 ) -> Answer:
     """Tell the client in a seat of a topic, and wait for what comes of it."""
     client, seat.is_spoilt = await seat.ready(), bool(topic.called)
@@ -104,7 +104,9 @@ async def tell(
         del broker.topics[name]
 
 
-async def _awaited(seat: Seat, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:
+async def _awaited(
+    seat: ClientSlot, client: DriverProcess, topic: MockTopic, heard: ClientOutput, shown: Shown
+) -> Answer:
     """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
     asked = seen = time.monotonic()
     while not heard.is_over:
@@ -125,7 +127,7 @@ async def _awaited(seat: Seat, client: Client, topic: Topic, heard: Heard, shown
     return {"crash": mishap} if (mishap := client.mishap(heard)) else shown(topic, heard)
 
 
-def _given_up(topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
+def _given_up(topic: MockTopic, heard: ClientOutput, *, late: bool) -> Answer | None:
     """The answer about a topic whose end is not awaited any more; None where it is."""
     if heard.void:
         return {"unsupported": heard.void}

@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeAlias
 
 from conformance.cases.model import Answer
-from conformance.live_clients.driver_manifest import Driver
-from conformance.live_clients.driver_process import Client
+from conformance.live_clients.driver_manifest import DriverManifest
+from conformance.live_clients.driver_process import DriverProcess
 
 STARTUP = 30.0
 """Seconds that a driver has to start, and a client from there to the first fetch of a topic."""
@@ -27,13 +27,13 @@ _WORTH = 2
 """Another of them is started only after a wait of so many times what a start takes."""
 
 
-class Seat:
+class ClientSlot:
     """A place for one process of the client, which is started anew when it is gone. `close` it."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: DriverManifest) -> None:
         """Nothing runs before it is `ready`."""
         self._driver = driver
-        self._client: Client | None = None
+        self._client: DriverProcess | None = None
         self._starting = asyncio.Lock()
         self.took = 0.0
         """Seconds that the last start took."""
@@ -52,13 +52,13 @@ class Seat:
         """Whether the next case is the first one of its process."""
         return self.is_vacant or self._client is None or not self._client.was_asked
 
-    async def ready(self) -> Client:
+    async def ready(self) -> DriverProcess:
         """The process, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
         async with self._starting:  # several cases may find it gone
             if self._client is None or self.is_vacant:
                 await self.end(self._client)
                 began = time.monotonic()
-                client = Client(self._driver.command, {**os.environ, **self._driver.env})
+                client = DriverProcess(self._driver.command, {**os.environ, **self._driver.env})
                 try:
                     await client.start(STARTUP)
                 except BaseException:
@@ -67,7 +67,7 @@ class Seat:
                 self._client, self.took = client, time.monotonic() - began
             return self._client
 
-    async def end(self, client: Client | None) -> None:
+    async def end(self, client: DriverProcess | None) -> None:
         """End a process, and leave alone one that was started since."""
         if client is not None:
             await client.close()
@@ -89,22 +89,22 @@ class Seat:
             self._client.void(problem)
 
 
-Put: TypeAlias = Callable[[Seat], Awaitable[Answer]]
+Put: TypeAlias = Callable[[ClientSlot], Awaitable[Answer]]
 """Lets the client in a seat consume a topic, or write to it."""
 
 
-class Seats:
+class ClientPool:
     """All processes of one client. `close` them."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: DriverManifest) -> None:
         """Nothing runs at first."""
         self._driver = driver
-        self.crowd = Seat(driver)
+        self.crowd = ClientSlot(driver)
         """Where cases are beside one another."""
         self._in_crowd = asyncio.Semaphore(driver.concurrency)
         self._apart = asyncio.Semaphore(_APART)
-        self._opened: list[Seat] = []
-        self._free: asyncio.LifoQueue[Seat] = asyncio.LifoQueue()
+        self._opened: list[ClientSlot] = []
+        self._free: asyncio.LifoQueue[ClientSlot] = asyncio.LifoQueue()
         self._one_at_a_time = asyncio.Lock()
 
     async def close(self) -> None:
@@ -173,14 +173,14 @@ class Seats:
                     await seat.empty()
 
     @asynccontextmanager
-    async def _seat(self) -> AsyncIterator[Seat]:
+    async def _seat(self) -> AsyncIterator[ClientSlot]:
         """A free seat; one more is opened where none is free for longer than a start takes."""
         seat = None
         if self._opened:
             with suppress(TimeoutError):
                 seat = await asyncio.wait_for(self._free.get(), _WORTH * self.crowd.took)
         if seat is None:
-            seat = Seat(self._driver)
+            seat = ClientSlot(self._driver)
             self._opened.append(seat)
         try:
             yield seat

@@ -12,7 +12,7 @@ from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.manifests import adapter_in
 
 
-class Driver(Struct, frozen=True):
+class DriverManifest(Struct, frozen=True):
     """A driver.yaml, ready to be started."""
 
     name: str
@@ -41,13 +41,13 @@ class Driver(Struct, frozen=True):
         return replace(self, isolations=ISOLATIONS[:1], magics=magics, produces=(), writer="")
 
 
-def read_driver(path: Path, python: str) -> Driver:
+def read_driver(path: Path, python: str) -> DriverManifest:
     """The driver that a file describes; an interpreter runs its program in Python. Raises FileError."""
     adapter = adapter_in(path)
     program = (python, str(adapter.home / adapter.module)) if adapter.module else adapter.command
     command = tuple(part.replace("{dir}", str(adapter.home)) for part in program)
     live = adapter.live
-    return Driver(
+    return DriverManifest(
         adapter.name,
         adapter.language,
         command,

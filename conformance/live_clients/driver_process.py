@@ -55,7 +55,7 @@ class DriverError(Exception):
     """A driver that does not keep to its protocol; the message is one line."""
 
 
-class Heard(Struct):
+class ClientOutput(Struct):
     """What an application was handed of one topic so far: the records of the case, and those beside it."""
 
     records: list[Answer] = field(default_factory=list)
@@ -78,13 +78,13 @@ class Heard(Struct):
         return self.ended or self.died or bool(self.error or self.crash)
 
 
-class Client:
+class DriverProcess:
     """A running driver. `close` it, however the work ended."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Nothing runs before `start`."""
         self._command, self._env = command, env
-        self._heard: dict[str, Heard] = {}
+        self._heard: dict[str, ClientOutput] = {}
         self._errors = ""
         self.version = ""
         self.is_alive = False
@@ -113,10 +113,10 @@ class Client:
         self.version = str(hello.get("version", ""))
         self._reader = asyncio.create_task(self._read())
 
-    def ask(self, topic: str, request: Mapping[str, object]) -> Heard:
+    def ask(self, topic: str, request: Mapping[str, object]) -> ClientOutput:
         """Tell the driver of a topic; what it says of it comes later."""
         self.was_asked = True
-        heard = self._heard[topic] = Heard(died=not self.is_alive)
+        heard = self._heard[topic] = ClientOutput(died=not self.is_alive)
         assert self._process.stdin is not None
         with suppress(ConnectionError):
             self._process.stdin.write(json.dumps({"topic": topic, **request}).encode() + b"\n")
@@ -162,7 +162,7 @@ class Client:
         """The status with which the process ended; a negative number is a signal."""
         return self._process.returncode
 
-    def mishap(self, heard: Heard) -> str:
+    def mishap(self, heard: ClientOutput) -> str:
         """What a crash over a topic was; empty where there was none."""
         if heard.error == "driver":
             return f"the driver: {heard.message}"

@@ -22,7 +22,7 @@ _ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}
 """The layout of an entry, by its magic."""
 
 
-class Between(Struct, frozen=True):
+class GuardedCase(Struct, frozen=True):
     """A case with what stands beside it."""
 
     parts: Request
@@ -54,7 +54,7 @@ def _is_there(row: Value, due: Value) -> bool:
     return bool(row.get("key") == due["key"] and row.get("offset", due["offset"]) == due["offset"])
 
 
-def between(parts: Request, expected: Expectation) -> Between | None:
+def between(parts: Request, expected: Expectation) -> GuardedCase | None:
     """A `read` request as it is with a record before the case and one behind it; None where what is due is not known.
 
     That is so where anything is open, and where the sizes in the bytes are not those of its entries: it is open then
@@ -81,7 +81,7 @@ def _is_tiled(log: bytes) -> bool:
     )
 
 
-def _sound(parts: Request, expected: ExpectConsumerView, begin: int, behind: int) -> Between | None:
+def _sound(parts: Request, expected: ExpectConsumerView, begin: int, behind: int) -> GuardedCase | None:
     """The request that begins at an offset, if the reference sees the same of the case in it."""
     log, start = parts["hex"], parts["fetchOffset"]
     last = max(at for at, _ in extents(log))
@@ -93,7 +93,7 @@ def _sound(parts: Request, expected: ExpectConsumerView, begin: int, behind: int
     seen = fetch_question(whole).expect
     if not isinstance(seen, ExpectConsumerView) or seen.open or seen.view.partial or seen.view.records != due:
         return None
-    return Between(whole, _seen([after])[0], next(iter(_seen(before)), None))
+    return GuardedCase(whole, _seen([after])[0], next(iter(_seen(before)), None))
 
 
 def _seen(entries: Sequence[bytes]) -> tuple[Value, ...]:

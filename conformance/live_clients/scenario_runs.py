@@ -26,9 +26,9 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.definitions.request_frames import SENT, api_of
 from conformance.judging.client_requests import judge_sent
-from conformance.live_clients.client_pool import Seat, Seats
+from conformance.live_clients.client_pool import ClientPool, ClientSlot
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.request_recorder import TOLD_AT_MOST, Witness
+from conformance.mock_broker.request_recorder import TOLD_AT_MOST, RequestRecorder
 from conformance.mock_broker.topic import marked, plain_entry
 from conformance.targets.probes import plain_log
 
@@ -70,39 +70,41 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClientScenarioRun:
     """A conversation that is over: who kept what came, the requests that came in it, and what became of the client."""
 
-    witness: Witness
+    witness: RequestRecorder
     heard: list[Value]
     said: Answer
 
 
-class Lead(Protocol):
+class ScenarioClient(Protocol):
     """Leads a client."""
 
     async def why_not(self, conversation: str) -> str:
         """Why it cannot be led in a conversation; empty where it can."""
 
-    async def consume(self, conversation: str, seat: Seat, parts: Request, witness: Witness) -> Answer:
+    async def consume(self, conversation: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
         """Let the client in a seat consume a `read` request in a conversation."""
 
-    async def write(self, conversation: str, seat: Seat, batches: Sequence[Value], witness: Witness) -> Answer:
+    async def write(
+        self, conversation: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
+    ) -> Answer:
         """Let it write batches in one."""
 
 
-class Conversations:
+class ClientScenarioRuns:
     """Holds each conversation with a client once, and answers from what it sent in that and in the whole run.
 
     They are held beside one another, each with a broker of its own: many of them wait for seconds.
     """
 
-    def __init__(self, seats: Seats, witness: Witness, lead: Lead, *, idempotent: bool) -> None:
+    def __init__(self, seats: ClientPool, witness: RequestRecorder, lead: ScenarioClient, *, idempotent: bool) -> None:
         """`witness` keeps what the client sends without a conversation; its producer can be `idempotent`, or cannot."""
         self._seats, self._witness, self._lead, self._idempotent = seats, witness, lead, idempotent
         self.magic = 2
         """Of the log that it consumes."""
-        self._held: dict[tuple[str, str], asyncio.Task[Held]] = {}
+        self._held: dict[tuple[str, str], asyncio.Task[ClientScenarioRun]] = {}
 
     async def answer(self, parts: Request) -> Answer:
         """The answer to a `send` request, its parts parsed; of a client that sent nothing, what became of it.
@@ -141,24 +143,26 @@ class Conversations:
             return said if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
-    async def _hold(self, conversation: str, isolation: str) -> Held:
+    async def _hold(self, conversation: str, isolation: str) -> ClientScenarioRun:
         """Hold a conversation; what is heard is that of the process whose end counts."""
-        witness = Witness()
+        witness = RequestRecorder()
         if reason := await self._lead.why_not(conversation):
-            return Held(witness, [], {"unsupported": reason})
+            return ClientScenarioRun(witness, [], {"unsupported": reason})
 
-        async def put(seat: Seat) -> Answer:
+        async def put(seat: ClientSlot) -> Answer:
             nonlocal witness
-            witness = Witness(_KEPT)
+            witness = RequestRecorder(_KEPT)
             return await self._brought_to(seat, conversation, isolation, witness)
 
         def waits(said: Answer) -> bool:
             return "timeout" in said and _works(witness.heard, KINDS[conversation].may_wait, _STEADILY)
 
         said = await self._seats.led(put, waits)
-        return Held(witness, [*witness.heard], said)
+        return ClientScenarioRun(witness, [*witness.heard], said)
 
-    async def _brought_to(self, seat: Seat, conversation: str, isolation: str, witness: Witness) -> Answer:
+    async def _brought_to(
+        self, seat: ClientSlot, conversation: str, isolation: str, witness: RequestRecorder
+    ) -> Answer:
         """Bring the client to do something: what came of it."""
         if conversation in WRITES:
             batches = written_for(conversation, idempotent=self._idempotent)
@@ -186,14 +190,14 @@ def _is_error(said: Answer) -> bool:
     return said.get("ok") is False or "error" in said.get("value", ())
 
 
-def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[Held]]) -> Iterator[Witness]:
+def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[ClientScenarioRun]]) -> Iterator[RequestRecorder]:
     """Who kept what came in the conversations whose broker is as the client's own."""
     for (conversation, _), task in held.items():
         if KINDS[conversation].is_ordinary and task.exception() is None:
             yield task.result().witness
 
 
-def _told(parts: Request, held: Held) -> Answer:
+def _told(parts: Request, held: ClientScenarioRun) -> Answer:
     """What a producer told the application: its error, or where it said nothing of one, the requests refused."""
     if "timeout" in held.said:
         return {"unsupported": "it had not given up when the case was over"}

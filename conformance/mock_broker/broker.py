@@ -26,11 +26,11 @@ from conformance.definitions.request_frames import (
 )
 from conformance.mock_broker import fetch_handlers, group_handlers, produce_handlers
 from conformance.mock_broker.faults import NODE
-from conformance.mock_broker.fetch_sessions import Sessions
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.fetch_sessions import FetchSessionCache
+from conformance.mock_broker.topic import MockTopic
 
 if TYPE_CHECKING:
-    from conformance.mock_broker.topic import Topic
+    from conformance.mock_broker.topic import MockTopic
 
 
 _SOON_MS = 100
@@ -39,12 +39,12 @@ _AT_MOST = 1 << 20
 """Bytes of the metrics of a push."""
 
 
-def _topic(broker: Broker) -> Topic:
+def _topic(broker: MockBroker) -> MockTopic:
     """The topic of the conversation."""
     return next(iter(broker.topics.values()))
 
 
-def _subscriptions(broker: Broker, _: KafkaRequest) -> Values:
+def _subscriptions(broker: MockBroker, _: KafkaRequest) -> Values:
     """The id that the client has from now on, and the metrics that are wanted of it.
 
     Who has the id is told it again, as by Apache Kafka; its definition says that 0 is told, which its consumer refuses.
@@ -62,11 +62,11 @@ def _subscriptions(broker: Broker, _: KafkaRequest) -> Values:
     return {"ErrorCode": topic.group.error("GetTelemetrySubscriptions"), **told}
 
 
-def _push(broker: Broker, _: KafkaRequest) -> Values:
+def _push(broker: MockBroker, _: KafkaRequest) -> Values:
     return {"ErrorCode": _topic(broker).group.error("PushTelemetry")}
 
 
-ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
+ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     "GetTelemetrySubscriptions": _subscriptions,
     "PushTelemetry": _push,
 }
@@ -75,7 +75,7 @@ ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
 _UNSUPPORTED_VERSION = 35
 
 
-class Response(Struct, frozen=True):
+class ResponseFrame(Struct, frozen=True):
     """What goes back, and after how many seconds where there is nothing to tell yet."""
 
     frame: bytes
@@ -84,13 +84,13 @@ class Response(Struct, frozen=True):
     """What stands before it instead of its size, if anything."""
 
 
-class Broker(Struct):
+class MockBroker(Struct):
     """A node of a cluster with one partition a topic, on the address that clients are told; most have no other node."""
 
     host: str
     port: int
     offered: Offer = field(default_factory=lambda: BARE)
-    topics: dict[str, Topic] = field(default_factory=dict)
+    topics: dict[str, MockTopic] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     """The finalized features that it tells of, and their levels."""
     has_told: bool = False
@@ -111,13 +111,13 @@ class Broker(Struct):
     """Whether its answers come in several pieces."""
     node: int = NODE
     """Its id."""
-    fellows: tuple[Broker, ...] = ()
+    fellows: tuple[MockBroker, ...] = ()
     """The other nodes of its cluster."""
-    sessions: Sessions | None = None
+    sessions: FetchSessionCache | None = None
     """The fetch sessions that clients have; None where it declines them."""
 
     @property
-    def nodes(self) -> tuple[Broker, ...]:
+    def nodes(self) -> tuple[MockBroker, ...]:
         """All nodes of its cluster, by their ids."""
         return tuple(sorted((self, *self.fellows), key=lambda one: one.node))
 
@@ -127,7 +127,7 @@ class Broker(Struct):
         entry = self.nodes[-1] if self.away == math.inf else self
         return f"{entry.host}:{entry.port}"
 
-    def respond(self, frame: bytes) -> Response:
+    def respond(self, frame: bytes) -> ResponseFrame:
         """The response to the frame of a request, both without their size.
 
         Raises UnhandledRequest, CloseConnection or Garbled.
@@ -140,7 +140,7 @@ class Broker(Struct):
             if name == "ApiVersions":
                 # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
                 told = self._versions(_UNSUPPORTED_VERSION, (name,))
-                return Response(response_frame(correlation, name, 0, told))
+                return ResponseFrame(response_frame(correlation, name, 0, told))
             raise (CloseConnection if self.is_strict else UnhandledRequest)(
                 f"{name} {version}, where {low} to {high} is offered"
             )
@@ -150,7 +150,7 @@ class Broker(Struct):
         body = self._answered(request)
         written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
         wrong = [topic for topic in self.topics.values() if topic.misframed and name == "Fetch"]
-        return Response(
+        return ResponseFrame(
             written, fetch_handlers.wait_before(request, body), wrong[0].misframed.pop(0) if wrong else None
         )
 
@@ -178,7 +178,7 @@ class Broker(Struct):
         return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"]), **told}
 
 
-_ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
+_ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     **fetch_handlers.ANSWERS,
     **group_handlers.ANSWERS,
     **produce_handlers.ANSWERS,

@@ -6,42 +6,44 @@ import asyncio
 from collections.abc import Callable
 
 from conformance.cases.api_versions_profiles import OFFERS, Offer
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.faults import NODE, OTHER, Kind
-from conformance.mock_broker.fetch_sessions import Sessions
-from conformance.mock_broker.request_recorder import Witness
-from conformance.mock_broker.server import Server
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.faults import NODE, OTHER, ClientScenario
+from conformance.mock_broker.fetch_sessions import FetchSessionCache
+from conformance.mock_broker.request_recorder import RequestRecorder
+from conformance.mock_broker.server import MockBrokerServer
 
 
-class Beside:
+class MockCluster:
     """Opens them. `close` it."""
 
-    untagged: Broker
+    untagged: MockBroker
     """Offers everything."""
 
     def __init__(self, notice: Callable[[str], object]) -> None:
         """Nothing listens before `start`. `notice` is told why a request was not answered."""
-        self._full = Server(notice, OFFERS["full"])
+        self._full = MockBrokerServer(notice, OFFERS["full"])
         self._servers = [self._full]
 
     async def start(self) -> None:
         """Let the one that offers everything listen. Raises OSError."""
         self.untagged = await self._full.start()
 
-    async def open(self, kind: Kind, offered: Offer, witness: Witness, notice: Callable[[str], object]) -> Broker:
+    async def open(
+        self, kind: ClientScenario, offered: Offer, witness: RequestRecorder, notice: Callable[[str], object]
+    ) -> MockBroker:
         """A broker for a conversation, and its other node where it has one; `witness` keeps what comes to either.
 
         It listens as long as the others: no broker gets its port, at which the client may still knock. Raises OSError.
         """
         nodes = []
         for node in (NODE, OTHER)[: 1 + kind.has_two]:
-            server = Server(notice, {**offered, **kind.but}, witness)
+            server = MockBrokerServer(notice, {**offered, **kind.but}, witness)
             self._servers.append(server)
             broker = await server.start()
             broker.node = node
             broker.is_tagged, broker.in_pieces, broker.is_strict = kind.is_tagged, kind.in_pieces, kind.is_strict
             broker.away, broker.aliases, broker.features = kind.away, kind.aliases, kind.features
-            broker.sessions = Sessions() if kind.has_sessions else None
+            broker.sessions = FetchSessionCache() if kind.has_sessions else None
             nodes.append(broker)
         for broker in nodes:
             broker.topics = nodes[0].topics

@@ -53,7 +53,7 @@ _TWO_BYTES, _LONGEST = "n" * 127, "n" * 249
 """Names of topics: the shortest one whose length takes two bytes as a varint, and the longest one that there is."""
 
 
-class Move(Struct, frozen=True):
+class LeaderChange(Struct, frozen=True):
     """What becomes of a topic whose leader is another node from the first fetch or write on, or from a later fetch."""
 
     epoch: int = EPOCH + 1
@@ -66,7 +66,7 @@ class Move(Struct, frozen=True):
     """The offset whose fetch comes to the node that does not lead any more; each brings one entry alone."""
 
 
-class Kind(Struct, frozen=True):
+class ClientScenario(Struct, frozen=True):
     """A conversation as the broker leads it; what stands in a list comes once each, and then everything is as ever."""
 
     called: str = ""
@@ -125,7 +125,7 @@ class Kind(Struct, frozen=True):
     """Whether the log begins further on once a client has come to its second record."""
     cuts: bool = False
     """Whether the new leader says with OffsetForLeaderEpoch that the epoch ends before all that a client has read."""
-    moves: Move | None = None
+    moves: LeaderChange | None = None
     """How the topic gets to another node, if it does."""
     replica: str = ""
     """What another replica has, to which the leader sends who names a rack; empty where it sends nobody there."""
@@ -162,17 +162,17 @@ class Kind(Struct, frozen=True):
         return self.offers == "full"
 
 
-PLAIN = Kind()
+PLAIN = ClientScenario()
 _NEWEST_TRANSACTIONS: Offer = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
 """With the versions for brokers, and those of the transactions that a feature tells of."""
 
 
-def _validated(*errors: int, at: int = PLACE, may_tell: bool = False, cuts: bool = False) -> Kind:
+def _validated(*errors: int, at: int = PLACE, may_tell: bool = False, cuts: bool = False) -> ClientScenario:
     """Another node comes to lead, and says with OffsetForLeaderEpoch, after these errors, if the place is valid."""
-    return Kind(
+    return ClientScenario(
         offers="full",
         but={"OffsetForLeaderEpoch": (2, 4)},
-        moves=Move(at=at),
+        moves=LeaderChange(at=at),
         errors={"OffsetForLeaderEpoch": errors},
         may_tell=may_tell,
         cuts=cuts,
@@ -181,9 +181,9 @@ def _validated(*errors: int, at: int = PLACE, may_tell: bool = False, cuts: bool
 
 def _measured(
     *wanted: str, accepted: tuple[int, ...] = (0,), asked: tuple[int, ...] = (), pushed: tuple[int, ...] = ()
-) -> Kind:
+) -> ClientScenario:
     """Metrics are wanted, and both requests answered by errors at first; the records come late enough for a push."""
-    return Kind(
+    return ClientScenario(
         offers="full",
         but={"GetTelemetrySubscriptions": (0, 0), "PushTelemetry": (0, 0)},
         wanted=wanted,
@@ -193,74 +193,80 @@ def _measured(
     )
 
 
-KINDS: Mapping[str, Kind] = {
-    "consume": Kind(refusals=(_NOT_LEADER,)),
-    "reset": Kind(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
-    "reset-late": Kind(
+KINDS: Mapping[str, ClientScenario] = {
+    "consume": ClientScenario(refusals=(_NOT_LEADER,)),
+    "reset": ClientScenario(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
+    "reset-late": ClientScenario(
         refusals=(_OFFSET_OUT_OF_RANGE,),
         errors={"ListOffsets": (_NOT_LEADER, _OFFSET_NOT_AVAILABLE)},
         may_tell=True,
     ),
-    "trimmed": Kind(trims=True, may_tell=True),
-    "unavailable": Kind(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_tell=True),
-    "unknown-error": Kind(refusals=(_NOBODY_KNOWS,), may_tell=True),
-    "null": Kind(hollow=(NULL,) * HOLLOW),
-    "throttled": Kind(hollow=(THROTTLED,) * HOLLOW),
-    "undecided": Kind(hollow=(UNDECIDED,) * HOLLOW),
-    "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
-    "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
-    "leader-unlisted": Kind(described=(UNLISTED,) * _SEVERAL, may_tell=True),
-    "topic-unknown": Kind(described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
-    "one-address": Kind(aliases=(OTHER, OTHER + 1)),
-    "called-127": Kind(called=_TWO_BYTES, offers="full"),
-    "called-249": Kind(called=_LONGEST, offers="full"),
-    "called-shift": Kind(called="shift"),
-    "called-constructor": Kind(called="constructor"),
-    "called-proto": Kind(called="__proto__"),
-    "group": Kind(in_group=True),
-    "group-called-249": Kind(called=_LONGEST, offers="full", in_group=True),
-    "group-newest": Kind(offers="full", in_group=True),
-    "group-topic-unknown": Kind(in_group=True, described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
-    "topic-erred": Kind(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
-    "misframed": Kind(misframed=(-1,), may_tell=True),
-    "replica": Kind(offers="full", replica=SERVES),
-    "replica-behind": Kind(offers="full", replica=LACKS),
-    "replica-unlisted": Kind(offers="full", replica=SERVES, described=(ALONE,), may_wait="Fetch"),
-    "moved": Kind(moves=Move()),
-    "moved-unnoticed": Kind(offers="full", moves=Move(EPOCH)),
-    "moved-untold": Kind(offers="full", moves=Move(-1)),
-    "leader-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
-    "recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
+    "trimmed": ClientScenario(trims=True, may_tell=True),
+    "unavailable": ClientScenario(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_tell=True),
+    "unknown-error": ClientScenario(refusals=(_NOBODY_KNOWS,), may_tell=True),
+    "null": ClientScenario(hollow=(NULL,) * HOLLOW),
+    "throttled": ClientScenario(hollow=(THROTTLED,) * HOLLOW),
+    "undecided": ClientScenario(hollow=(UNDECIDED,) * HOLLOW),
+    "no-brokers": ClientScenario(described=(NO_BROKERS,), may_tell=True),
+    "no-leader": ClientScenario(described=(NO_LEADER,), may_tell=True),
+    "leader-unlisted": ClientScenario(described=(UNLISTED,) * _SEVERAL, may_tell=True),
+    "topic-unknown": ClientScenario(described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
+    "one-address": ClientScenario(aliases=(OTHER, OTHER + 1)),
+    "called-127": ClientScenario(called=_TWO_BYTES, offers="full"),
+    "called-249": ClientScenario(called=_LONGEST, offers="full"),
+    "called-shift": ClientScenario(called="shift"),
+    "called-constructor": ClientScenario(called="constructor"),
+    "called-proto": ClientScenario(called="__proto__"),
+    "group": ClientScenario(in_group=True),
+    "group-called-249": ClientScenario(called=_LONGEST, offers="full", in_group=True),
+    "group-newest": ClientScenario(offers="full", in_group=True),
+    "group-topic-unknown": ClientScenario(
+        in_group=True, described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True
+    ),
+    "topic-erred": ClientScenario(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
+    "misframed": ClientScenario(misframed=(-1,), may_tell=True),
+    "replica": ClientScenario(offers="full", replica=SERVES),
+    "replica-behind": ClientScenario(offers="full", replica=LACKS),
+    "replica-unlisted": ClientScenario(offers="full", replica=SERVES, described=(ALONE,), may_wait="Fetch"),
+    "moved": ClientScenario(moves=LeaderChange()),
+    "moved-unnoticed": ClientScenario(offers="full", moves=LeaderChange(EPOCH)),
+    "moved-untold": ClientScenario(offers="full", moves=LeaderChange(-1)),
+    "leader-gone": ClientScenario(moves=LeaderChange(), lost=1, away=math.inf, may_tell=True),
+    "recreated": ClientScenario(offers="full", moves=LeaderChange(0, is_another=True), may_tell=True),
     "validated": _validated(),
     "validated-marked": _validated(at=MARKED),
     "validated-late": _validated(*(_UNKNOWN_EPOCH,) * _SEVERAL),
     "validation-refused": _validated(_TOPIC_FORBIDDEN, may_tell=True),
     "truncated": _validated(may_tell=True, cuts=True),
-    "raised": Kind(offers="full", moves=Move(stays=True)),
-    "hung-up": Kind(lost=_SEVERAL, may_tell=True),
-    "restarted": Kind(lost=1, away=_AWAY, may_tell=True),
-    "group-restarted": Kind(in_group=True, lost=1, away=_AWAY, may_tell=True),
-    "committed": Kind(in_group=True, committed=(0, EPOCH)),
-    "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
-    "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
-    "loading": Kind(
+    "raised": ClientScenario(offers="full", moves=LeaderChange(stays=True)),
+    "hung-up": ClientScenario(lost=_SEVERAL, may_tell=True),
+    "restarted": ClientScenario(lost=1, away=_AWAY, may_tell=True),
+    "group-restarted": ClientScenario(in_group=True, lost=1, away=_AWAY, may_tell=True),
+    "committed": ClientScenario(in_group=True, committed=(0, EPOCH)),
+    "rebalance": ClientScenario(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
+    "evicted": ClientScenario(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
+    "loading": ClientScenario(
         in_group=True,
         errors={"FindCoordinator": (_NOT_AVAILABLE,), "JoinGroup": (_LOADING,), "OffsetFetch": (NOT_COORDINATOR,)},
         may_tell=True,
     ),
-    "following": Kind(in_group=True, gathered=(FOLLOWING,)),
-    "newer": Kind(in_group=True, gathered=(NEWER,)),
-    "idle": Kind(in_group=True, gathered=(IDLE,)),
-    "generation-lost": Kind(in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_ILLEGAL_GENERATION,) * _MANY}),
-    "coordinator-moved": Kind(in_group=True, gathered=(IDLE,), errors={"Heartbeat": (NOT_COORDINATOR,)}, may_tell=True),
-    "coordinator-elsewhere": Kind(
+    "following": ClientScenario(in_group=True, gathered=(FOLLOWING,)),
+    "newer": ClientScenario(in_group=True, gathered=(NEWER,)),
+    "idle": ClientScenario(in_group=True, gathered=(IDLE,)),
+    "generation-lost": ClientScenario(
+        in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_ILLEGAL_GENERATION,) * _MANY}
+    ),
+    "coordinator-moved": ClientScenario(
+        in_group=True, gathered=(IDLE,), errors={"Heartbeat": (NOT_COORDINATOR,)}, may_tell=True
+    ),
+    "coordinator-elsewhere": ClientScenario(
         in_group=True,
         gathered=(IDLE,),
         errors={"Heartbeat": (NOT_COORDINATOR,)},
         hands_over=True,
         may_tell=True,
     ),
-    "coordinator-gone": Kind(
+    "coordinator-gone": ClientScenario(
         in_group=True,
         gathered=(IDLE,),
         errors={"Heartbeat": (GONE,)},
@@ -269,29 +275,31 @@ KINDS: Mapping[str, Kind] = {
         away=math.inf,
         may_tell=True,
     ),
-    "commit-loading": Kind(
+    "commit-loading": ClientScenario(
         in_group=True,
         errors={"OffsetCommit": (_LOADING,) * COMMITS_REFUSED},
         holds=True,
         may_tell=True,
     ),
-    "unstable": Kind(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_tell=True),
-    "offsets-loading": Kind(in_group=True, errors={"OffsetFetch": (_LOADING,) * _LONG}, may_tell=True),
-    "offsets-refused": Kind(in_group=True, errors={"OffsetFetch": (_FORBIDDEN,)}, may_tell=True),
-    "company-silent": Kind(in_group=True, gathered=(SILENT,), may_tell=True),
-    "company-garbled": Kind(in_group=True, gathered=(GARBLED,), may_tell=True),
-    "company": Kind(in_group=True, gathered=(COMPANY,) * GATHERED),
-    "company-claims": Kind(in_group=True, gathered=(APART, CLAIMS)),
-    "company-apart": Kind(in_group=True, gathered=(APART,) * GATHERED),
-    "pieces": Kind(in_pieces=True),
-    "bare": Kind(offers="bare"),
-    "tagged": Kind(offers="full", is_tagged=True),
-    "older": Kind(offers="full", but={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)}, is_strict=True),
-    "zero-ids": Kind(offers="full", has_ids=False),
-    "without-ids": Kind(offers="full", but={"Metadata": (0, 9)}),
-    "session": Kind(offers="full", has_sessions=True, hollow=(EMPTY,)),
-    "session-declined": Kind(offers="full", hollow=(EMPTY,) * HOLLOW),
-    "session-lost": Kind(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
+    "unstable": ClientScenario(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_tell=True),
+    "offsets-loading": ClientScenario(in_group=True, errors={"OffsetFetch": (_LOADING,) * _LONG}, may_tell=True),
+    "offsets-refused": ClientScenario(in_group=True, errors={"OffsetFetch": (_FORBIDDEN,)}, may_tell=True),
+    "company-silent": ClientScenario(in_group=True, gathered=(SILENT,), may_tell=True),
+    "company-garbled": ClientScenario(in_group=True, gathered=(GARBLED,), may_tell=True),
+    "company": ClientScenario(in_group=True, gathered=(COMPANY,) * GATHERED),
+    "company-claims": ClientScenario(in_group=True, gathered=(APART, CLAIMS)),
+    "company-apart": ClientScenario(in_group=True, gathered=(APART,) * GATHERED),
+    "pieces": ClientScenario(in_pieces=True),
+    "bare": ClientScenario(offers="bare"),
+    "tagged": ClientScenario(offers="full", is_tagged=True),
+    "older": ClientScenario(
+        offers="full", but={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)}, is_strict=True
+    ),
+    "zero-ids": ClientScenario(offers="full", has_ids=False),
+    "without-ids": ClientScenario(offers="full", but={"Metadata": (0, 9)}),
+    "session": ClientScenario(offers="full", has_sessions=True, hollow=(EMPTY,)),
+    "session-declined": ClientScenario(offers="full", hollow=(EMPTY,) * HOLLOW),
+    "session-lost": ClientScenario(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
     "measured": _measured("*"),
     "measured-by-prefix": _measured(METRIC[:-2], "conformance.none"),
     "measured-compressed": _measured(METRIC, accepted=(4, 3, 2, 1)),
@@ -300,46 +308,48 @@ KINDS: Mapping[str, Kind] = {
     "measured-anew": _measured("*", pushed=(_UNKNOWN_SUBSCRIPTION,) * _SEVERAL),
     "measured-refused": _measured("*", pushed=(_TOO_LARGE, _UNSUPPORTED_CODEC, _INVALID_RECORD)),
     "measured-unasked": _measured("*", asked=(_NOBODY_KNOWS, _INVALID_REQUEST)),
-    "produce": Kind(refusals=(_NOT_LEADER,)),
-    "produce-called-249": Kind(called=_LONGEST, offers="full"),
-    "produce-called-proto": Kind(called="__proto__"),
-    **{f"messages-{codec}": Kind(offers="old", may_tell=True) for codec in MESSAGES_IN},
-    "disk": Kind(refusals=(_STORAGE_ERROR,)),
-    "produce-moved": Kind(moves=Move(), may_tell=True),
-    "produce-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
-    "answer-lost": Kind(lost=1),
-    "repetition": Kind(lost=1, forgets=True, may_tell=True),
-    "together": Kind(refusals=(_NOT_LEADER,)),
-    "timed-out": Kind(refusals=(_REQUEST_TIMED_OUT,)),
+    "produce": ClientScenario(refusals=(_NOT_LEADER,)),
+    "produce-called-249": ClientScenario(called=_LONGEST, offers="full"),
+    "produce-called-proto": ClientScenario(called="__proto__"),
+    **{f"messages-{codec}": ClientScenario(offers="old", may_tell=True) for codec in MESSAGES_IN},
+    "disk": ClientScenario(refusals=(_STORAGE_ERROR,)),
+    "produce-moved": ClientScenario(moves=LeaderChange(), may_tell=True),
+    "produce-gone": ClientScenario(moves=LeaderChange(), lost=1, away=math.inf, may_tell=True),
+    "answer-lost": ClientScenario(lost=1),
+    "repetition": ClientScenario(lost=1, forgets=True, may_tell=True),
+    "together": ClientScenario(refusals=(_NOT_LEADER,)),
+    "timed-out": ClientScenario(refusals=(_REQUEST_TIMED_OUT,)),
     "transact": PLAIN,
-    "transaction-called-249": Kind(called=_LONGEST, offers="full"),
-    "busy": Kind(
+    "transaction-called-249": ClientScenario(called=_LONGEST, offers="full"),
+    "busy": ClientScenario(
         errors={"InitProducerId": (_CONCURRENT_TRANSACTIONS,), "AddPartitionsToTxn": (_CONCURRENT_TRANSACTIONS,)}
     ),
-    "not-ready": Kind(errors={"InitProducerId": (_LOADING,)}),
-    "transaction-elsewhere": Kind(errors={"AddPartitionsToTxn": (NOT_COORDINATOR,)}, hands_over=True, may_tell=True),
-    "transaction-gone": Kind(
+    "not-ready": ClientScenario(errors={"InitProducerId": (_LOADING,)}),
+    "transaction-elsewhere": ClientScenario(
+        errors={"AddPartitionsToTxn": (NOT_COORDINATOR,)}, hands_over=True, may_tell=True
+    ),
+    "transaction-gone": ClientScenario(
         errors={"AddPartitionsToTxn": (GONE,)}, hands_over=True, led_by=OTHER, away=math.inf, may_tell=True
     ),
-    "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
-    "produce-newest": Kind(offers="full", refusals=(_NOT_LEADER,)),
-    "produce-recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
-    "transact-newest": Kind(offers="full", but=_NEWEST_TRANSACTIONS),
-    "transaction-cut": Kind(
+    "ending": ClientScenario(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
+    "produce-newest": ClientScenario(offers="full", refusals=(_NOT_LEADER,)),
+    "produce-recreated": ClientScenario(offers="full", moves=LeaderChange(0, is_another=True), may_tell=True),
+    "transact-newest": ClientScenario(offers="full", but=_NEWEST_TRANSACTIONS),
+    "transaction-cut": ClientScenario(
         errors={"InitProducerId": (GONE,), "AddPartitionsToTxn": (GONE,), "EndTxn": (GONE,)}, may_tell=True
     ),
     "transactions": PLAIN,
-    "transactions-told": Kind(
+    "transactions-told": ClientScenario(
         offers="full",
         but=_NEWEST_TRANSACTIONS,
         features={"transaction.version": 2},
     ),
-    "transaction-given-up": Kind(refusals=(0, _INVALID_RECORD)),
-    "produce-given-up": Kind(refusals=(0, _INVALID_RECORD)),
+    "transaction-given-up": ClientScenario(refusals=(0, _INVALID_RECORD)),
+    "produce-given-up": ClientScenario(refusals=(0, _INVALID_RECORD)),
     "transact-nothing": PLAIN,
-    "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
-    "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
-    "no-transaction": Kind(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, for_good=True),
-    "no-right": Kind(errors={"InitProducerId": (_ID_FORBIDDEN,)}, for_good=True),
+    "refused": ClientScenario(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
+    "fenced": ClientScenario(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
+    "no-transaction": ClientScenario(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, for_good=True),
+    "no-right": ClientScenario(errors={"InitProducerId": (_ID_FORBIDDEN,)}, for_good=True),
 }
 """By the name of the conversation."""

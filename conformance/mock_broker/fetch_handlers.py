@@ -25,13 +25,13 @@ from conformance.mock_broker.faults import (
     UNKNOWN,
     UNLISTED,
 )
-from conformance.mock_broker.fetch_sessions import InvalidSession, Session
+from conformance.mock_broker.fetch_sessions import FetchSession, FetchSessionError
 from conformance.mock_broker.topic import TIME_MS, is_carried
 from conformance.mock_broker.topic_rows import NOT_LEADER, name_of, named, with_leader
 
 if TYPE_CHECKING:
-    from conformance.mock_broker.broker import Broker
-    from conformance.mock_broker.topic import Topic
+    from conformance.mock_broker.broker import MockBroker
+    from conformance.mock_broker.topic import MockTopic
 
 _CLUSTER = "conformance"
 _OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
@@ -45,7 +45,7 @@ _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
 
 
-def _metadata(broker: Broker, request: KafkaRequest) -> Values:
+def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
     asked, listed = request.body["Topics"], _listed(broker)
     if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
         topics = [_described(name, topic) for name, topic in broker.topics.items()]
@@ -58,13 +58,13 @@ def _metadata(broker: Broker, request: KafkaRequest) -> Values:
     return {"Brokers": nodes, "ControllerId": nodes[0]["NodeId"], "ClusterId": _CLUSTER, "Topics": topics}
 
 
-def _listed(broker: Broker) -> Sequence[Broker]:
+def _listed(broker: MockBroker) -> Sequence[MockBroker]:
     """The nodes that Metadata tells of, none that is gone: the leader of a topic alone where that is described so."""
     alone = {topic.leader for topic in broker.topics.values() if topic.described[:1] == [ALONE]}
     return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_gone]
 
 
-def _described_as_asked(broker: Broker, request: KafkaRequest, row: Values) -> Values:
+def _described_as_asked(broker: MockBroker, request: KafkaRequest, row: Values) -> Values:
     """A topic that was asked for by its name, or by its id from version 10 on."""
     name = row["Name"]
     if name is None:
@@ -75,7 +75,7 @@ def _described_as_asked(broker: Broker, request: KafkaRequest, row: Values) -> V
     return _described(name, broker.topics.get(name))
 
 
-def _described(name: str, topic: Topic | None) -> Values:
+def _described(name: str, topic: MockTopic | None) -> Values:
     if topic is None:
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
     waits = topic.described[:1] == [ERRED] and topic.refusals
@@ -101,7 +101,7 @@ def _described(name: str, topic: Topic | None) -> Values:
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
 
 
-def _list_offsets(broker: Broker, request: KafkaRequest) -> Values:
+def _list_offsets(broker: MockBroker, request: KafkaRequest) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
         error = _refused_epoch(broker, topic, row) or (topic.group.error("ListOffsets") if topic else 0)
@@ -118,7 +118,7 @@ def _list_offsets(broker: Broker, request: KafkaRequest) -> Values:
     return {"Topics": rows}
 
 
-def _offset_at(topic: Topic, timestamp: int) -> int:
+def _offset_at(topic: MockTopic, timestamp: int) -> int:
     """Where a topic begins or ends. Raises UnhandledRequest for what would take its records to be read."""
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         return max(topic.start, topic.begins)
@@ -129,11 +129,11 @@ def _offset_at(topic: Topic, timestamp: int) -> int:
     return topic.high_watermark
 
 
-def _fetch(broker: Broker, request: KafkaRequest) -> Values:
+def _fetch(broker: MockBroker, request: KafkaRequest) -> Values:
     """What each partition has; in a session, what is new of those in it. SessionId 0 declines one."""
     try:
         session = _session(broker, request.body)
-    except InvalidSession as problem:
+    except FetchSessionError as problem:
         return {"ErrorCode": problem.error, "Responses": []}
     body = _fetched_from(broker, request, request.body["Topics"] if session is None else session.topics())
     if session is not None:
@@ -141,8 +141,8 @@ def _fetch(broker: Broker, request: KafkaRequest) -> Values:
     return with_leader(broker, request, body)
 
 
-def _session(broker: Broker, body: Values) -> Session | None:
-    """The session of a fetch, where it wants one and the broker keeps them. Raises InvalidSession."""
+def _session(broker: MockBroker, body: Values) -> FetchSession | None:
+    """The session of a fetch, where it wants one and the broker keeps them. Raises FetchSessionError."""
     session = broker.sessions.of(body) if broker.sessions is not None else None
     if broker.sessions is not None and session is not None and session.epoch:
         topics = [named(broker, row, "Topic")[1] for row in session.topics()]
@@ -153,7 +153,7 @@ def _session(broker: Broker, body: Values) -> Session | None:
     return session
 
 
-def _fetched_from(broker: Broker, request: KafkaRequest, topics: Iterable[Values]) -> Values:
+def _fetched_from(broker: MockBroker, request: KafkaRequest, topics: Iterable[Values]) -> Values:
     """What each of these partitions has."""
     isolation, newest = request.body.get("IsolationLevel", 0), carried(request.version)
     broker.carried = newest
@@ -187,7 +187,7 @@ def wait_before(request: KafkaRequest, body: Values) -> float:
     return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
 
 
-def _fetched_beside(node: int, topic: Topic, row: Values, isolation: int, newest: int) -> Values:
+def _fetched_beside(node: int, topic: MockTopic, row: Values, isolation: int, newest: int) -> Values:
     """What a partition has on a node where the leader sends who fetches to another replica."""
     if node != topic.leader and topic.replica == LACKS:
         return {**_refused(row, _OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
@@ -203,7 +203,7 @@ def _refused(row: Values, error: int) -> Values:
     return {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b"", "ErrorCode": error}
 
 
-def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
+def _fetched(topic: MockTopic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
     """What a partition has for a fetch whose version carries no magic above the newest one."""
     if topic is None:
         return _refused(row, unknown)
@@ -227,10 +227,10 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 
-def _offset_for_leader_epoch(broker: Broker, request: KafkaRequest) -> Values:
+def _offset_for_leader_epoch(broker: MockBroker, request: KafkaRequest) -> Values:
     """Where the epoch of what a client read last ends, unless the new leader cut that off."""
 
-    def one(topic: Topic | None, row: Values) -> Values:
+    def one(topic: MockTopic | None, row: Values) -> Values:
         error = _refused_epoch(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
         ends = {"LeaderEpoch": -1, "EndOffset": -1}
         if topic is not None and not error:
@@ -249,7 +249,7 @@ def _offset_for_leader_epoch(broker: Broker, request: KafkaRequest) -> Values:
     return {"Topics": rows}
 
 
-def _refused_epoch(broker: Broker, topic: Topic | None, row: Values) -> int:
+def _refused_epoch(broker: MockBroker, topic: MockTopic | None, row: Values) -> int:
     """The error about a partition where there is none, or another leader, or the client knows another epoch; 0 if none.
 
     A request in an older version knows none (-1); one of a client that was told of none may have anything there.
@@ -264,7 +264,7 @@ def _refused_epoch(broker: Broker, topic: Topic | None, row: Values) -> int:
     return _FENCED_EPOCH if known < topic.epoch else _UNKNOWN_EPOCH
 
 
-ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
+ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     "Metadata": _metadata,
     "ListOffsets": _list_offsets,
     "Fetch": _fetch,

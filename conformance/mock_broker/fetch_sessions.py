@@ -20,7 +20,7 @@ _LAST_EPOCH = (1 << 31) - 1
 _Key = tuple[str | bytes, int]
 
 
-class InvalidSession(Exception):
+class FetchSessionError(Exception):
     """A fetch that belongs to no session; `error` is the code that it is answered with."""
 
     def __init__(self, error: int) -> None:
@@ -29,7 +29,7 @@ class InvalidSession(Exception):
         self.error = error
 
 
-class Session(Struct):
+class FetchSession(Struct):
     """What a client fetches: the partitions as they were asked for last, and the high watermarks that it was told."""
 
     id: int
@@ -67,23 +67,23 @@ class Session(Struct):
                 yield part
 
 
-class Sessions:
+class FetchSessionCache:
     """The sessions that clients have opened, by id."""
 
     def __init__(self) -> None:
         """None is open."""
-        self._open: dict[int, Session] = {}
+        self._open: dict[int, FetchSession] = {}
         self._opened = 0
 
-    def lose(self, session: Session) -> None:
-        """Forget a session, as a broker does that has no room for more. Raises InvalidSession."""
+    def lose(self, session: FetchSession) -> None:
+        """Forget a session, as a broker does that has no room for more. Raises FetchSessionError."""
         del self._open[session.id]
-        raise InvalidSession(_NOT_FOUND)
+        raise FetchSessionError(_NOT_FOUND)
 
-    def of(self, body: Values) -> Session | None:
+    def of(self, body: Values) -> FetchSession | None:
         """The session that a fetch belongs to, opened where it asks for that; None where it wants none.
 
-        Raises InvalidSession.
+        Raises FetchSessionError.
         """
         number, epoch = body.get("SessionId", 0), body.get("SessionEpoch", _CLOSING)
         if epoch in (_OPENING, _CLOSING):
@@ -92,13 +92,13 @@ class Sessions:
             return None
         if epoch == _OPENING:
             self._opened += 1
-            session = self._open[self._opened] = Session(self._opened)
+            session = self._open[self._opened] = FetchSession(self._opened)
         elif number not in self._open:
-            raise InvalidSession(_NOT_FOUND)
+            raise FetchSessionError(_NOT_FOUND)
         else:
             session = self._open[number]
             if epoch != epoch_after(session.epoch):
-                raise InvalidSession(_INVALID_EPOCH)
+                raise FetchSessionError(_INVALID_EPOCH)
             session.epoch = epoch
         session.take(body)
         return session

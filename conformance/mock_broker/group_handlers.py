@@ -12,12 +12,12 @@ from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.faults import APART, NOTHING
-from conformance.mock_broker.membership import COMPANIES, Membership, company
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.membership import COMPANIES, GroupState, company
+from conformance.mock_broker.topic import MockTopic
 from conformance.mock_broker.topic_rows import named
 
 if TYPE_CHECKING:
-    from conformance.mock_broker.broker import Broker
+    from conformance.mock_broker.broker import MockBroker
 
 _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED, _UNSTABLE_OFFSET_COMMIT = 25, 27, 79, 88
 _NAMED_FIRST = 4
@@ -27,13 +27,13 @@ _TOLD_ONCE = 2
 _NOWHERE = {"NodeId": -1, "Host": "", "Port": -1}
 
 
-def _group(broker: Broker, name: str) -> Membership:
+def _group(broker: MockBroker, name: str) -> GroupState:
     """The group of this name; one of nobody where no topic has it."""
     topic = broker.topics.get(name)
-    return Membership() if topic is None else topic.group
+    return GroupState() if topic is None else topic.group
 
 
-def _find_coordinator(broker: Broker, request: KafkaRequest) -> Values:
+def _find_coordinator(broker: MockBroker, request: KafkaRequest) -> Values:
     def found(key: str) -> Values:
         group = _group(broker, key)
         error = group.error("FindCoordinator")
@@ -46,7 +46,7 @@ def _find_coordinator(broker: Broker, request: KafkaRequest) -> Values:
     return {"Coordinators": [{"Key": key, **found(key)} for key in request.body["CoordinatorKeys"]]}
 
 
-def _join_group(broker: Broker, request: KafkaRequest) -> Values:
+def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
     """The group as it is made up now. Raises UnhandledRequest where the client names no protocol."""
     body, group = request.body, _group(broker, request.body["GroupId"])
     if not body["Protocols"]:
@@ -67,14 +67,14 @@ def _join_group(broker: Broker, request: KafkaRequest) -> Values:
     if group.now in COMPANIES:
         led.append(company(body["GroupId"], group))
     if group.now == APART:
-        broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC, Topic(b"", 0, 0, group=group))
+        broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC, MockTopic(b"", 0, 0, group=group))
     return {
         **{"ErrorCode": 0, "GenerationId": group.generation, "ProtocolType": body["ProtocolType"]},
         **{"ProtocolName": chosen["Name"], "Leader": member if led else ANOTHER, "MemberId": member, "Members": led},
     }
 
 
-def _sync_group(broker: Broker, request: KafkaRequest) -> Values:
+def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
     """What the leader assigns to the client: nothing to an only member is an answer where the topic has an odd name.
 
     Raises UnhandledRequest elsewhere.
@@ -95,7 +95,7 @@ def _sync_group(broker: Broker, request: KafkaRequest) -> Values:
     return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
 
-def _heartbeat(broker: Broker, request: KafkaRequest) -> Values:
+def _heartbeat(broker: MockBroker, request: KafkaRequest) -> Values:
     group = _group(broker, request.body["GroupId"])
     if request.body["MemberId"] in group.gone:
         return {"ErrorCode": _UNKNOWN_MEMBER}
@@ -104,7 +104,7 @@ def _heartbeat(broker: Broker, request: KafkaRequest) -> Values:
     return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
 
 
-def _leave_group(_: Broker, request: KafkaRequest) -> Values:
+def _leave_group(_: MockBroker, request: KafkaRequest) -> Values:
     if "Members" not in request.body:
         return {"ErrorCode": 0}
     members = [
@@ -114,7 +114,7 @@ def _leave_group(_: Broker, request: KafkaRequest) -> Values:
     return {"ErrorCode": 0, "Members": members}
 
 
-def _offset_commit(broker: Broker, request: KafkaRequest) -> Values:
+def _offset_commit(broker: MockBroker, request: KafkaRequest) -> Values:
     error, rows = _group(broker, request.body["GroupId"]).error("OffsetCommit", broker.node), []
     for row in request.body["Topics"]:
         asked, topic = named(broker, row, "Name")
@@ -126,7 +126,7 @@ def _offset_commit(broker: Broker, request: KafkaRequest) -> Values:
     return {"Topics": rows}
 
 
-def _offset_fetch(broker: Broker, request: KafkaRequest) -> Values:
+def _offset_fetch(broker: MockBroker, request: KafkaRequest) -> Values:
     body = request.body
     if "Groups" not in body:
         return _fetched(broker, request.version, body["GroupId"], body["Topics"])
@@ -134,7 +134,7 @@ def _offset_fetch(broker: Broker, request: KafkaRequest) -> Values:
     return {"Groups": [{**row, "GroupId": of["GroupId"]} for row, of in zip(rows, body["Groups"], strict=True)]}
 
 
-def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
+def _fetched(broker: MockBroker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
     """The committed offsets of these topics.
 
     Raises UnhandledRequest where none is named: groups have no topics here.
@@ -153,7 +153,7 @@ def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] |
     return {"ErrorCode": 0, "Topics": rows}
 
 
-ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
+ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     "FindCoordinator": _find_coordinator,
     "JoinGroup": _join_group,
     "SyncGroup": _sync_group,

@@ -23,7 +23,7 @@ from conformance.mock_broker.faults import (
     NOT_COORDINATOR,
     OTHER,
     SILENT,
-    Kind,
+    ClientScenario,
 )
 
 COMPANIES = (COMPANY, SILENT, GARBLED, APART, CLAIMS)
@@ -36,7 +36,7 @@ _ADDED = b"\x00\x00\x00\x05later"
 """What stands behind the fields of that: a reader passes over it."""
 
 
-class Membership(Struct):
+class GroupState(Struct):
     """A group with a client as member, as its coordinator keeps it."""
 
     errors: dict[str, list[int]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Membership(Struct):
     """The members that it does not know any more."""
 
     @classmethod
-    def of(cls, kind: Kind) -> Self:
+    def of(cls, kind: ClientScenario) -> Self:
         """The group in a conversation of this kind."""
         errors = {name: [*codes] for name, codes in kind.errors.items()}
         return cls(errors=errors, for_good=kind.for_good, gathered=[*kind.gathered], hands_over=kind.hands_over)
@@ -108,7 +108,7 @@ class Membership(Struct):
         return _said("Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == NEWER)
 
 
-def company(topic: str, group: Membership) -> Value:
+def company(topic: str, group: GroupState) -> Value:
     """Another member of the group, which wants the same topic, or another one, or says what nobody can read."""
     how = group.now
     wanted = topic + OTHER_TOPIC if how in _APART else topic

@@ -13,11 +13,11 @@ from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.topic import Topic, holds_messages
+from conformance.mock_broker.topic import MockTopic, holds_messages
 from conformance.mock_broker.topic_rows import NOT_LEADER, named, with_leader
 
 if TYPE_CHECKING:
-    from conformance.mock_broker.broker import Broker
+    from conformance.mock_broker.broker import MockBroker
 
 _UNKNOWN_TOPIC, _OUT_OF_ORDER_SEQUENCE_NUMBER, _UNKNOWN_TOPIC_ID = 3, 45, 100
 _UNSUPPORTED_COMPRESSION_TYPE = 76
@@ -95,7 +95,7 @@ def _record(record: Value) -> Answer:
 # --- what the broker answers --------------------------------------------------------------------------
 
 
-def _produce(broker: Broker, request: KafkaRequest) -> Values:
+def _produce(broker: MockBroker, request: KafkaRequest) -> Values:
     if request.body["Acks"] == 0:
         raise UnhandledRequest("Produce that wants no answer")
     rows = []
@@ -111,7 +111,7 @@ def _produce(broker: Broker, request: KafkaRequest) -> Values:
     return with_leader(broker, request, {"Responses": rows})
 
 
-def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> Values:
+def _taken(broker: MockBroker, topic: MockTopic | None, part: Values, version: int) -> Values:
     """The answer about a partition: its batches are kept, but for one that is refused."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
@@ -146,7 +146,7 @@ def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> V
     return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}
 
 
-def _init_producer_id(broker: Broker, request: KafkaRequest) -> Values:
+def _init_producer_id(broker: MockBroker, request: KafkaRequest) -> Values:
     """The producer id and epoch of the topic that a client is named after."""
     topic = broker.topics.get(request.header["ClientId"] or "")
     if topic is None:
@@ -159,12 +159,12 @@ def _init_producer_id(broker: Broker, request: KafkaRequest) -> Values:
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
 
-def _coordinator(broker: Broker, request: KafkaRequest) -> int | None:
+def _coordinator(broker: MockBroker, request: KafkaRequest) -> int | None:
     """The node that is asked, where only the coordinator of a transaction answers."""
     return None if request.body["TransactionalId"] is None else broker.node
 
 
-def _add_partitions(broker: Broker, request: KafkaRequest) -> Values:
+def _add_partitions(broker: MockBroker, request: KafkaRequest) -> Values:
     """The partitions as part of the transaction; of several transactions where it is in a version for brokers."""
     if "Transactions" not in request.body:
         return {"ResultsByTopicV3AndBelow": _added(broker, request.body["V3AndBelowTopics"])}
@@ -175,7 +175,7 @@ def _add_partitions(broker: Broker, request: KafkaRequest) -> Values:
     return {"ErrorCode": 0, "ResultsByTransaction": rows}
 
 
-def _added(broker: Broker, topics: Sequence[Values]) -> list[Values]:
+def _added(broker: MockBroker, topics: Sequence[Values]) -> list[Values]:
     rows = []
     for row in topics:
         topic = broker.topics.get(row["Name"])
@@ -187,7 +187,7 @@ def _added(broker: Broker, topics: Sequence[Values]) -> list[Values]:
     return rows
 
 
-def _end(broker: Broker, request: KafkaRequest) -> Values:
+def _end(broker: MockBroker, request: KafkaRequest) -> Values:
     """The end of a transaction; from version 5 on the epoch is another one behind it."""
     topic = broker.topics.get(request.body["TransactionalId"])
     if topic is None:
@@ -201,7 +201,7 @@ def _end(broker: Broker, request: KafkaRequest) -> Values:
     return {"ErrorCode": 0, "ProducerId": id_, "ProducerEpoch": epoch}
 
 
-ANSWERS: Mapping[str, Callable[[Broker, KafkaRequest], Values]] = {
+ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     "Produce": _produce,
     "InitProducerId": _init_producer_id,
     "AddPartitionsToTxn": _add_partitions,

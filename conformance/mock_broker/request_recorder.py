@@ -14,7 +14,7 @@ _FLAWED = 4
 """Requests that are kept of each kind and each check that they do not stand."""
 
 
-class Witness:
+class RequestRecorder:
     """Keeps what clients send: the first requests, if that, and all along what does not stand a check."""
 
     def __init__(self, room: int = 0) -> None:

@@ -13,8 +13,8 @@ from itertools import cycle
 
 from conformance.cases.api_versions_profiles import BARE, Offer
 from conformance.definitions.request_frames import START, CloseConnection, MalformedFrame, UnhandledRequest
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.request_recorder import Witness
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.request_recorder import RequestRecorder
 
 HOST = "127.0.0.1"
 _LONGEST = 1 << 24
@@ -32,13 +32,15 @@ _PIECES, _APART = (1, 3, 100), 0.001
 """Bytes of the pieces in which answers come, over and over, and the seconds between two of them."""
 
 
-class Server:
+class MockBrokerServer:
     """A broker on a free port of this machine. `notice` is told why a request was not answered."""
 
-    def __init__(self, notice: Callable[[str], object], offered: Offer = BARE, witness: Witness | None = None) -> None:
+    def __init__(
+        self, notice: Callable[[str], object], offered: Offer = BARE, witness: RequestRecorder | None = None
+    ) -> None:
         """Nothing listens before `start`."""
         self._notice, self._offered = notice, offered
-        self.witness = witness or Witness()
+        self.witness = witness or RequestRecorder()
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._taken = socket.socket()
@@ -47,10 +49,10 @@ class Server:
         self._away_until = 0.0
         """When connections are taken again, by `time.monotonic()`."""
 
-    async def start(self, port: int = 0) -> Broker:
+    async def start(self, port: int = 0) -> MockBroker:
         """Listen, on a free port where none is named; the broker that answers. Raises OSError."""
         self._server = await asyncio.start_server(self._accept, HOST, port, limit=1 << 16, backlog=_CONNECTIONS)
-        self._broker = Broker(HOST, self._server.sockets[0].getsockname()[1], self._offered)
+        self._broker = MockBroker(HOST, self._server.sockets[0].getsockname()[1], self._offered)
         return self._broker
 
     async def close(self) -> None:
@@ -123,14 +125,14 @@ class Server:
                 while _is_whole(frame := await self._next(reader, in_flight)):
                     in_flight.append(START.unpack_from(frame)[-1])
                     await frames.put(frame[_SIZE:])
-        except TooLong as problem:
+        except RequestTooLarge as problem:
             self._notice(f"the broker has no answer to {problem}")
         except Exception as problem:  # noqa: BLE001 - the broker's own, as when it answers
             self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
         await frames.put(None)
 
     async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
-        """The next request with its size, or what came of it, noted. Raises TooLong, or IncompleteReadError."""
+        """The next request with its size, or what came of it, noted. Raises RequestTooLarge, or IncompleteReadError."""
         frame = await _frame(reader)
         self.witness.note(frame, in_flight, self._broker.offered, is_told=self._broker.has_told)
         return frame
@@ -145,16 +147,16 @@ def _in_pieces(data: bytes) -> Iterator[bytes]:
         at += length
 
 
-class TooLong(Exception):
+class RequestTooLarge(Exception):
     """A request that may be sound and is longer than this broker reads; the message says how long it is."""
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """The next request with its size, or what came of it. Raises TooLong, or IncompleteReadError at the end."""
+    """The next request with its size, or what came of it. Raises RequestTooLarge, or IncompleteReadError at the end."""
     head = await reader.readexactly(_SIZE)
     size = int.from_bytes(head, "big", signed=True)
     if _LONGEST < size <= _MOST:
-        raise TooLong(f"a request of {size} bytes")
+        raise RequestTooLarge(f"a request of {size} bytes")
     if not 0 < size <= _MOST:
         return head
     frame, deadline = bytearray(head), asyncio.timeout(_STALLED)

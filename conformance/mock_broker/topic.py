@@ -23,8 +23,8 @@ from conformance.codec.record_batch import (
     stored_size,
 )
 from conformance.definitions.request_frames import CloseConnection
-from conformance.mock_broker.faults import EPOCH, NODE, OTHER, Kind, Move
-from conformance.mock_broker.membership import Membership
+from conformance.mock_broker.faults import EPOCH, NODE, OTHER, ClientScenario, LeaderChange
+from conformance.mock_broker.membership import GroupState
 from conformance.semantics.consumer_view import ConsumerView, abort_markers
 
 END_KEY = b"conformance.end"
@@ -50,7 +50,7 @@ Due: TypeAlias = dict[tuple[int, int], list[int]]
 
 
 @dataclass(slots=True)
-class Topic:
+class MockTopic:
     """A case as a topic: its log, how it is fetched, and what a client has asked of it."""
 
     log: bytes
@@ -90,7 +90,7 @@ class Topic:
     """The sizes that the answers to the next fetches have."""
     described: list[str] = field(default_factory=list)
     """How Metadata describes it next."""
-    group: Membership = field(default_factory=Membership)
+    group: GroupState = field(default_factory=GroupState)
     """The group, and the transactional id, that is named after it."""
     holds: bool = False
     """Whether nothing is served behind the offset that its group has committed, or the first one."""
@@ -102,7 +102,7 @@ class Topic:
     """That of its leader; -1 where none is told."""
     replica: str = ""
     """What the other node has of it, to which the leader sends who fetches; empty where it sends nobody there."""
-    moves: Move | None = None
+    moves: LeaderChange | None = None
     """What becomes of its leader with the next fetch or write."""
     begins: int = 0
     """The offset before which nothing is left, though a client has been told of it."""
@@ -126,10 +126,10 @@ class Topic:
     """The record sets that a producer has written to it, in order."""
     on_fetch: Callable[[], object] = lambda: None
 
-    def led(self, kind: Kind) -> Self:
+    def led(self, kind: ClientScenario) -> Self:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
-        self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
+        self.group, self.lost, self.replica = GroupState.of(kind), kind.lost, kind.replica
         self.wanted, self.accepted = kind.wanted, kind.accepted
         if kind.in_group:
             self.committed, self.committed_epoch = kind.committed
@@ -241,10 +241,10 @@ class Topic:
         return f"fetched offset {offset} {times} times in {seconds:.1f} s, {times / seconds:.1f} a second"
 
 
-def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> Topic:
+def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> MockTopic:
     """The topic of a `read` request, its parts parsed."""
     listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
-    topic = Topic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
+    topic = MockTopic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
     topic.by_entry = by_entry
     return topic
 

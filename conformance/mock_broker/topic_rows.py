@@ -10,18 +10,18 @@ from conformance.definitions.request_frames import KafkaRequest
 from conformance.mock_broker.topic import NO_ID
 
 if TYPE_CHECKING:
-    from conformance.mock_broker.broker import Broker
-    from conformance.mock_broker.topic import Topic
+    from conformance.mock_broker.broker import MockBroker
+    from conformance.mock_broker.topic import MockTopic
 
 
-def named(broker: Broker, row: Values, key: str) -> tuple[Values, Topic | None]:
+def named(broker: MockBroker, row: Values, key: str) -> tuple[Values, MockTopic | None]:
     """How a row of a request names a topic, by name or by id, as the response repeats it; and the topic."""
     if "TopicId" not in row:
         return {key: row[key]}, broker.topics.get(row[key])
     return {"TopicId": row["TopicId"]}, broker.topics.get(name_of(broker, row["TopicId"]) or "")
 
 
-def name_of(broker: Broker, topic_id: bytes) -> str | None:
+def name_of(broker: MockBroker, topic_id: bytes) -> str | None:
     """The name of the topic with this id; None where there is no such topic, or topics have no ids."""
     if topic_id == NO_ID:
         return None
@@ -31,7 +31,7 @@ def name_of(broker: Broker, topic_id: bytes) -> str | None:
 NOT_LEADER = 6
 
 
-class _Room(NamedTuple):
+class _LeaderFieldNames(NamedTuple):
     """What an answer calls topics and partitions, and the first versions that tell the leader, and where it listens."""
 
     topic: str
@@ -40,13 +40,13 @@ class _Room(NamedTuple):
     endpoints: int
 
 
-_ROOMS: Mapping[str, _Room] = {
-    "Fetch": _Room("Topic", "Partitions", 12, 16),
-    "Produce": _Room("Name", "PartitionResponses", 10, 10),
+_ROOMS: Mapping[str, _LeaderFieldNames] = {
+    "Fetch": _LeaderFieldNames("Topic", "Partitions", 12, 16),
+    "Produce": _LeaderFieldNames("Name", "PartitionResponses", 10, 10),
 }
 
 
-def with_leader(broker: Broker, request: KafkaRequest, body: Values) -> Values:
+def with_leader(broker: MockBroker, request: KafkaRequest, body: Values) -> Values:
     """An answer that also tells the leader of each partition which it refuses because the leader has moved."""
     room, leaders = _ROOMS[request.name], set()
     for row in body["Responses"] if request.version >= room.leader else ():

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from conformance.cases.model import VerdictKind
 from conformance.judging.judge import judge
-from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.bridge import BrokerBridge
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import outcome
 
@@ -17,7 +17,7 @@ OLD_FORMATS = ("message-set/v1-codec-0:append", "message-set/v0-codec-1:append",
 
 def judged(catalog, broker, *cases, **address):
     """The verdicts on cases, of one client."""
-    asked = BrokerTarget(replace(BrokerAddress("127.0.0.1", broker.port, "model"), **address))
+    asked = BrokerBridge(replace(BrokerAddress("127.0.0.1", broker.port, "model"), **address))
     try:
         picked = [catalog.cases[case] for case in cases]
         return [judge(case, outcome(asked.answer(case.request))) for case in picked]
@@ -44,7 +44,7 @@ def test_versions_that_are_not_offered_skip_the_case(catalog):
 )
 def test_old_formats_are_claimed_where_they_can_be_written_and_read(offered, magics):
     with ModelBroker(Ways(offered={**OFFERED, **offered})) as broker:
-        asked = BrokerTarget(BrokerAddress("127.0.0.1", broker.port, "model"))
+        asked = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model"))
         described = asked.describe()
         asked.close()
     assert described["magics"] == magics

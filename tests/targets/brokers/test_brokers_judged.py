@@ -13,7 +13,7 @@ from conformance import cli
 from conformance.cases.model import VerdictKind
 from conformance.judging.judge import judge
 from conformance.live_brokers import bridge
-from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.bridge import BrokerBridge
 from conformance.targets.protocol import outcome
 
 PAGE = (Path(__file__).parents[3] / "docs" / "brokers.md").read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypa
     monkeypatch.setattr(bridge, "_SECONDS", 1.0)
     rows = [(cases.split(", "), broker) for _, broker, cases, verdict, _ in ENTRIES if verdict == "timeout"]
     assert {broker for _, broker in rows} == {"kfake"}
-    asked = BrokerTarget(bundled_broker("kfake").address)
+    asked = BrokerBridge(bundled_broker("kfake").address)
     try:
         for case in (catalog.cases[case] for cases, _ in rows for case in cases):
             assert judge(case, outcome(asked.answer(case.request))).kind is VerdictKind.TIMEOUT, case.id

@@ -19,7 +19,7 @@ from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError
 from conformance.live_brokers import bundled_broker as bundled
-from conformance.live_brokers.bundled_broker import BrokerError, Running, read_broker
+from conformance.live_brokers.bundled_broker import BrokerError, BundledBroker, read_broker
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import ADAPTERS, brokers
 
@@ -108,7 +108,7 @@ def test_another_file_does_not_describe_a_broker():
 
 
 def test_a_broker_starts_answers_and_leaves_nothing(fake, folders):
-    with Running(fake("serve(port)")) as broker:
+    with BundledBroker(fake("serve(port)")) as broker:
         assert broker.is_alive
         assert broker.log_dir is None
         assert len(broker.pids) == len(folders()) == 1
@@ -123,7 +123,7 @@ def test_a_broker_that_chooses_its_port_says_where_it_listens(fake):
     body = f's = socket.create_server(("127.0.0.1", 0)); free = s.getsockname()[1]; s.close()\n{chosen}'
     described = fake(body, manifest)
     (described.home / "broker.py").write_text(SERVE + body)
-    with Running(described) as broker:
+    with BundledBroker(described) as broker:
         socket.create_connection((broker.host, broker.port)).close()
 
 
@@ -131,7 +131,7 @@ def test_a_broker_that_floods_its_output_is_not_held_up(fake):
     flood = (
         "for pipe in (sys.stdout, sys.stderr):\n    for _ in range(100): pipe.write('x' * 99_999 + '\\n')\nserve(port)"
     )
-    with Running(fake(flood)) as broker:
+    with BundledBroker(fake(flood)) as broker:
         assert broker.is_alive
         assert len(broker.last_words) < 5000
 
@@ -165,7 +165,7 @@ def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
     monkeypatch.setattr("conformance.live_brokers.bundled_broker._PATIENCE", 1)
     manifest = FAKE if "did not start" in problem else FAKE.replace("20", "1")
     with pytest.raises(BrokerError) as told:
-        Running(fake(body, manifest))
+        BundledBroker(fake(body, manifest))
     assert problem in str(told.value)
     assert "\n" not in str(told.value)
     assert folders() == []
@@ -174,13 +174,13 @@ def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
 def test_what_a_broker_that_never_listens_wrote_last_is_told(fake, folders):
     thinks = GOOD.replace("cat", "sh, -c, 'echo still thinking; exec sleep 100'").replace("20", "2")
     with pytest.raises(BrokerError, match="did not answer within 2 seconds; it wrote last: still thinking"):
-        Running(fake("", thinks))
+        BundledBroker(fake("", thinks))
     assert folders() == []
 
 
 def test_a_program_that_is_not_there_is_told(fake):
     with pytest.raises(BrokerError, match="did not start: it could not be started: No such file or directory"):
-        Running(fake("", GOOD.replace("cat", "/nowhere/broker")))
+        BundledBroker(fake("", GOOD.replace("cat", "/nowhere/broker")))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_program_that_is_not_there_is_told(fake):
 )  # fmt: skip
 def test_a_broker_that_cannot_be_prepared_is_not_started(fake, folders, step, problem):
     with pytest.raises(BrokerError) as told:
-        Running(fake("serve(port)", f"{FAKE.replace('20', '1')}prepare: [{step}]\n"))
+        BundledBroker(fake("serve(port)", f"{FAKE.replace('20', '1')}prepare: [{step}]\n"))
     assert problem in str(told.value)
     assert folders() == []
 
@@ -198,7 +198,7 @@ def test_a_broker_that_is_not_set_up_says_how(fake):
     manifest = f"{FAKE}tools: [no-such-tool]\nsetup: [['true']]\n"
     described = fake("", manifest)
     with pytest.raises(BrokerError) as told:
-        Running(described)
+        BundledBroker(described)
     lacking = "cannot run here, it lacks no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
     assert lacking in str(told.value)
     assert str(told.value).endswith("/fake/broker.yaml)")
@@ -215,7 +215,7 @@ def end(*_):
 signal.signal(signal.SIGTERM, end)
 serve(port)
 """
-    with Running(fake(body, f'{FAKE}log: "{{data}}"\n')) as broker:
+    with BundledBroker(fake(body, f'{FAKE}log: "{{data}}"\n')) as broker:
         port = broker.port
         broker.restart()
         assert broker.port == port
@@ -225,7 +225,7 @@ serve(port)
 def test_a_broker_that_does_not_shut_down_is_told_and_ended(fake, folders, monkeypatch):
     monkeypatch.setattr(bundled, "_SHUTDOWN", 0.5)
     deaf = fake("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); serve(port)")
-    with Running(deaf) as broker, pytest.raises(BrokerError, match=r"did not shut down within 0\.5 seconds"):
+    with BundledBroker(deaf) as broker, pytest.raises(BrokerError, match=r"did not shut down within 0\.5 seconds"):
         broker.restart()
     assert folders() == []
 
@@ -243,14 +243,14 @@ def test_nothing_is_left_when_the_suite_is_interrupted_or_killed(fake, folders, 
     env = {**traces.env, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout.readline() != b""
-    with Running(manifest):
+    with BundledBroker(manifest):
         assert len(folders()) == 2
     process.send_signal(number)
     process.communicate(timeout=60)
     assert traces.left() == []
     if number != signal.SIGINT:
         assert len(folders()) == 1
-        Running(manifest).close()
+        BundledBroker(manifest).close()
     assert folders() == []
 
 
@@ -262,10 +262,10 @@ def test_a_folder_whose_removal_was_interrupted_goes_when_the_next_broker_starts
         raise KeyboardInterrupt
 
     manifest = fake("serve(port)")
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), Running(manifest):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), BundledBroker(manifest):
         patch.setattr("shutil.rmtree", interrupted)
     assert len(folders()) == 1
-    Running(manifest).close()
+    BundledBroker(manifest).close()
     assert folders() == []
 
 

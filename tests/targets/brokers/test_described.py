@@ -19,10 +19,10 @@ from conformance.cases.model import VerdictKind
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.judging.judge import judge
 from conformance.live_brokers import bundled_broker
-from conformance.live_brokers.bridge import BrokerTarget
-from conformance.live_brokers.bundled_broker import Running
-from conformance.live_brokers.connection import Connection, Denied, Lost
-from conformance.live_brokers.topics import NoTopic
+from conformance.live_brokers.bridge import BrokerBridge
+from conformance.live_brokers.bundled_broker import BundledBroker
+from conformance.live_brokers.connection import AccessDenied, BrokerConnection, ConnectionClosed
+from conformance.live_brokers.topics import TopicNotAvailable
 from conformance.targets.broker_address import address_of
 from conformance.targets.manifests import BROKER
 from conformance.targets.protocol import outcome
@@ -52,7 +52,7 @@ def verdicts(described, catalog):
     """The verdicts on the cases of a broker that a file describes."""
 
     def judged(text):
-        target = BrokerTarget(address_of(described(text)))
+        target = BrokerBridge(address_of(described(text)))
         try:
             cases = [catalog.cases[name] for name in SELECT]
             return [judge(case, outcome(target.answer(case.request))) for case in cases]
@@ -110,7 +110,7 @@ def test_given_topics_are_written_to_wherever_they_end_and_none_is_made(verdicts
 def test_a_given_topic_that_is_not_there_is_named(verdicts):
     with ModelBroker() as broker:
         broker.logs["one"] = Log({})
-        with pytest.raises(NoTopic, match="no leader of the topic elsewhere: error 3"):
+        with pytest.raises(TopicNotAvailable, match="no leader of the topic elsewhere: error 3"):
             verdicts(f"address: {broker.address}\ntopics: [one, elsewhere]\n")
         assert set(broker.logs) == {"one"}
 
@@ -141,13 +141,31 @@ def test_who_is_not_let_in_tries_once_and_is_told_why_in_one_line(described):
 
 
 REFUSED = {
-    "a wrong password": (None, b"\0alice\0another", SASL, Denied, "SASL: the login is refused with error 58: Authent"),
-    "no login is offered": (None, None, SASL, Denied, "SASL: PLAIN is refused with error 33; mechanisms there: none"),
-    "no login is given": (None, LOGIN, "", Lost, "the connection was closed without an answer"),
-    "an untrusted certificate": (listener(), None, "tls: {}\n", Denied, "the broker's certificate is not trusted: "),
-    "a certificate of another": (listener(), None, f"tls:\n  ca: {TLS}/ca.pem\n", Denied, "IP address mismatch"),
-    "a plain listener": (None, None, TRUSTED, Denied, "TLS: the handshake fails: "),
-    "TLS that is not asked for": (listener(), None, "", (MalformedFrame, Lost), "TLS|the connection"),
+    "a wrong password": (
+        None,
+        b"\0alice\0another",
+        SASL,
+        AccessDenied,
+        "SASL: the login is refused with error 58: Authent",
+    ),
+    "no login is offered": (
+        None,
+        None,
+        SASL,
+        AccessDenied,
+        "SASL: PLAIN is refused with error 33; mechanisms there: none",
+    ),
+    "no login is given": (None, LOGIN, "", ConnectionClosed, "the connection was closed without an answer"),
+    "an untrusted certificate": (
+        listener(),
+        None,
+        "tls: {}\n",
+        AccessDenied,
+        "the broker's certificate is not trusted: ",
+    ),
+    "a certificate of another": (listener(), None, f"tls:\n  ca: {TLS}/ca.pem\n", AccessDenied, "IP address mismatch"),
+    "a plain listener": (None, None, TRUSTED, AccessDenied, "TLS: the handshake fails: "),
+    "TLS that is not asked for": (listener(), None, "", (MalformedFrame, ConnectionClosed), "TLS|the connection"),
 }
 
 
@@ -158,7 +176,7 @@ def test_what_keeps_us_out_is_told(name, described):
         address = address_of(described(f"address: {broker.address}\n{told}"))
         with (
             pytest.raises(error, match=said),
-            closing(Connection(address.host, address.port, 1, address.security)) as one,
+            closing(BrokerConnection(address.host, address.port, 1, address.security)) as one,
         ):
             one.ask("Metadata", 1, {"Topics": ()})
 
@@ -230,7 +248,7 @@ def safe_kafka(broker_manifest, tmp_path):
         return tuple(word.replace("{dir}", str(manifest.home)) for word in command)
 
     steps = tuple(map(at_home, manifest.prepare))
-    with Running(replace(manifest, home=tmp_path, command=at_home(manifest.command), prepare=steps)) as running:
+    with BundledBroker(replace(manifest, home=tmp_path, command=at_home(manifest.command), prepare=steps)) as running:
         yield f"127.0.0.1:{safe}", f"127.0.0.1:{running.port}"
 
 
@@ -239,12 +257,12 @@ def test_apache_kafka_is_judged_through_tls_and_a_login(safe_kafka, described, v
     found = verdicts(f"address: {safe}\n{TRUSTED}{CLIENT}{SASL}")
     assert [verdict.kind for verdict in found] == [VerdictKind.PASS] * 3
     for told, error, said in (
-        (f"{safe}\n{TRUSTED}{CLIENT}{SASL.replace('alice', 'bob')}", Denied, "error 58: Authentication failed"),
-        (f"{safe}\n{TRUSTED}{SASL}", Lost, "certificate"),
-        (f"{safe}\n", (MalformedFrame, Lost), "TLS"),
-        (f"{plain}\n{TRUSTED}{SASL}", Denied, "TLS: the handshake fails: "),
-        (f"{plain}\n{SASL}", Denied, "SASL: PLAIN is refused with error 34"),
+        (f"{safe}\n{TRUSTED}{CLIENT}{SASL.replace('alice', 'bob')}", AccessDenied, "error 58: Authentication failed"),
+        (f"{safe}\n{TRUSTED}{SASL}", ConnectionClosed, "certificate"),
+        (f"{safe}\n", (MalformedFrame, ConnectionClosed), "TLS"),
+        (f"{plain}\n{TRUSTED}{SASL}", AccessDenied, "TLS: the handshake fails: "),
+        (f"{plain}\n{SASL}", AccessDenied, "SASL: PLAIN is refused with error 34"),
     ):
         address = address_of(described(f"address: {told}"))
         with pytest.raises(error, match=said):
-            Connection(address.host, address.port, 10, address.security)
+            BrokerConnection(address.host, address.port, 10, address.security)

@@ -12,9 +12,9 @@ import pytest
 from command_line import conformance
 from model_broker import OFFERED, Log, ModelBroker, Ways
 
-from conformance.live_brokers.connection import Connection
+from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.scope import Scope
-from conformance.live_brokers.topics import Topics
+from conformance.live_brokers.topics import TopicFactory
 
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
 OTHERS = "orders", "conformance-", "conformance-elsewhere-0"
@@ -131,9 +131,9 @@ def test_clean_without_a_broker_is_wrong_usage():
 @pytest.mark.parametrize(("name", "status"), [("kafka", 0), ("kfake", 1)])
 def test_a_real_broker_is_left_as_it_was(name, status, bundled_broker):
     broker = bundled_broker(name)
-    connection = Connection(broker.host, broker.port, 10, scope=Scope("orders-"))
+    connection = BrokerConnection(broker.host, broker.port, 10, scope=Scope("orders-"))
     try:
-        Topics(connection, "orders-").take({})
+        TopicFactory(connection, "orders-").take({})
         before = topics_of(connection)
         kept = run(f"{broker.host}:{broker.port}")
         assert kept.returncode == status, kept.stdout + kept.stderr

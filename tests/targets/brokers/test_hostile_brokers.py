@@ -14,7 +14,7 @@ from conformance.cases.model import VerdictKind
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.judging.judge import judge
 from conformance.live_brokers import bridge, partition, topics
-from conformance.live_brokers.bridge import BrokerTarget, serve
+from conformance.live_brokers.bridge import BrokerBridge, serve
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
@@ -41,12 +41,12 @@ def asked():
         broker = ModelBroker(ways, sends)
         opened.append(broker)
         broker.start()
-        opened.append(BrokerTarget(BrokerAddress("127.0.0.1", broker.port, "model")))
+        opened.append(BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model")))
         return broker, opened[-1]
 
     yield start
     for one in reversed(opened):
-        one.close() if isinstance(one, BrokerTarget) else one.stop()
+        one.close() if isinstance(one, BrokerBridge) else one.stop()
 
 
 def is_of_case(request, data):
@@ -255,7 +255,7 @@ def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
 def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path):
     with ModelBroker(sends=lambda _, frame: SIZE.pack(10) + frame[4:8] + struct.pack(">hi", 35, 0)) as broker:
         with pytest.raises(MalformedFrame, match="ApiVersions 0 is answered with error 35"):
-            BrokerTarget(BrokerAddress("127.0.0.1", broker.port, "model"))
+            BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model"))
         done = conformance("run", f"broker:{broker.address}", "--select", CASE, cwd=tmp_path)
     assert done.returncode == 3
     assert "the broker does not answer: ApiVersions 0 is answered with error 35" in " ".join(done.stdout.split())

@@ -10,9 +10,9 @@ from conformance import cli, codec
 from conformance.cases.model import VerdictKind
 from conformance.codec.record_batch import stored_size
 from conformance.judging.judge import judge
-from conformance.live_brokers.bridge import BrokerTarget
-from conformance.live_brokers.partition import Partition
-from conformance.live_brokers.segments import Segments
+from conformance.live_brokers.bridge import BrokerBridge
+from conformance.live_brokers.partition import PartitionClient
+from conformance.live_brokers.segments import SegmentFiles
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
@@ -22,7 +22,7 @@ LATER = b"\x7f" * 8
 
 
 def verdict(address, case):
-    target = BrokerTarget(address)
+    target = BrokerBridge(address)
     try:
         return judge(case, outcome(target.answer(case.request)))
     finally:
@@ -125,7 +125,7 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
     def segments(case):
         """How many there are of the topic in which a case is played."""
         before = set(broker.log_dir.iterdir())
-        target = BrokerTarget(broker.address)
+        target = BrokerBridge(broker.address)
         try:
             assert judge(case, outcome(target.answer(case.request))).kind is VerdictKind.PASS
             return max(len([*one.glob("*.log")]) for one in set(broker.log_dir.iterdir()) - before if one.is_dir())
@@ -139,16 +139,16 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
 
 def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
     broker = bundled_broker("kafka")
-    target = BrokerTarget(broker.address)
+    target = BrokerBridge(broker.address)
     try:
         for name in (CASE, DAMAGED, "append/none-to-gzip", "timestamp/log-append-fresh:append"):
             found = judge(catalog.cases[name], outcome(target.answer(catalog.cases[name].request)))
             assert found.kind in (VerdictKind.PASS, VerdictKind.EITHER), found
         partition, end = target._begun({})
-        segments = Segments.of(broker.log_dir, partition.topic.name)
+        segments = SegmentFiles.of(broker.log_dir, partition.topic.name)
         first, after = partition.produce_plain(), partition.produce_plain()
         stored = segments.since(end, after)
-        assert isinstance(partition, Partition)
+        assert isinstance(partition, PartitionClient)
         assert first == end
         assert stored.data == partition.fetch(end, until=after)
         assert len(stored.data) == 12 + stored_size(stored.data, 0)

@@ -18,7 +18,7 @@ from conformance.definitions.request_frames import response_frame
 from conformance.judging.judge import judge
 from conformance.judging.raw_requests import codes_of
 from conformance.live_brokers import bridge
-from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.bridge import BrokerBridge
 from conformance.live_brokers.connection import CLIENT
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import outcome
@@ -48,12 +48,12 @@ def target():
     def ask(ways=None):
         opened.append(ModelBroker(ways))
         opened[-1].start()
-        opened.append(BrokerTarget(BrokerAddress("127.0.0.1", opened[-1].port, "model"), reboot=opened[-1].restart))
+        opened.append(BrokerBridge(BrokerAddress("127.0.0.1", opened[-1].port, "model"), reboot=opened[-1].restart))
         return opened[-1]
 
     yield ask
     for one in reversed(opened):
-        one.close() if isinstance(one, BrokerTarget) else one.stop()
+        one.close() if isinstance(one, BrokerBridge) else one.stop()
 
 
 def test_an_honest_broker_passes_every_must(tmp_path):
@@ -94,7 +94,7 @@ def test_a_broker_that_sets_memory_aside_for_what_a_size_announces_is_caught(cat
     ways = Ways(unreadable=lambda *_: hoard.append(b"x" * (300 << 20)))
     case = catalog.cases["exchange/hostile-size-2-gib"]
     with ModelBroker(ways) as broker:
-        asked = BrokerTarget(BrokerAddress("127.0.0.1", broker.port, "model", pids=(os.getpid(),)))
+        asked = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model", pids=(os.getpid(),)))
         found = verdict(case, asked)
         asked.close()
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")

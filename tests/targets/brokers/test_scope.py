@@ -11,8 +11,8 @@ from model_broker import Log, ModelBroker
 from conformance.cases.model import VerdictKind
 from conformance.judging.judge import judge
 from conformance.live_brokers import scope as scopes
-from conformance.live_brokers.bridge import BrokerTarget
-from conformance.live_brokers.connection import Connection
+from conformance.live_brokers.bridge import BrokerBridge
+from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.scope import OutOfScope, Scope, is_loopback
 from conformance.targets.broker_address import BrokerAddress, address_of
 from conformance.targets.protocol import outcome
@@ -77,7 +77,7 @@ def test_of_given_topics_no_other_one_is_used(catalog):
     with ListsAllTopics(THEIRS) as broker, ListsAllTopics(THEIRS) as other:
         broker.logs["scratch"], broker.elsewhere = Log({}), other.port
         address = BrokerAddress("127.0.0.1", broker.port, "model", topics=("scratch",))
-        with closing(BrokerTarget(address)) as target:
+        with closing(BrokerBridge(address)) as target:
             found = verdicts(target, catalog, "append/order", "append/one-record", "sequence/gap")
             assert {verdict.kind for verdict in found} == {VerdictKind.PASS}
         assert broker.logs["scratch"].end > 0
@@ -90,7 +90,7 @@ def test_a_request_that_names_a_topic_or_transaction_of_others_is_not_sent(reque
     with ModelBroker() as broker:
         broker.logs[THEIRS] = Log({})
         scope = Scope("conformance-1-")
-        with closing(Connection("127.0.0.1", broker.port, 5, scope=scope)) as connection:
+        with closing(BrokerConnection("127.0.0.1", broker.port, 5, scope=scope)) as connection:
             with pytest.raises(OutOfScope, match=f"{api}: 'orders' does not belong to this run"):
                 connection.ask(api, connection.version(api, high=3), body(THEIRS))
             with pytest.raises(OutOfScope):
@@ -100,7 +100,7 @@ def test_a_request_that_names_a_topic_or_transaction_of_others_is_not_sent(reque
 
 
 def test_without_a_scope_a_connection_changes_nothing():
-    with ModelBroker() as broker, closing(Connection("127.0.0.1", broker.port, 5)) as connection:
+    with ModelBroker() as broker, closing(BrokerConnection("127.0.0.1", broker.port, 5)) as connection:
         for name, body in REQUESTS.items():
             with pytest.raises(OutOfScope):
                 connection.ask(name.split()[0], 1, body(OURS))
@@ -122,7 +122,7 @@ def test_each_request_that_a_run_sends_is_checked_or_reads_only(topics, catalog)
     with ModelBroker() as broker:
         broker.logs["scratch"] = Log({})
         address = BrokerAddress("127.0.0.1", broker.port, "model", topics=topics)
-        with closing(BrokerTarget(address, reboot=broker.restart)) as target:
+        with closing(BrokerBridge(address, reboot=broker.restart)) as target:
             for case in catalog.cases.values():
                 if case.op == "scenario":
                     target.answer({"op": "scenario", **case.request})
@@ -165,7 +165,7 @@ def two():
 
 def test_a_leader_elsewhere_is_not_connected_to(two, catalog):
     named, other = two
-    with closing(BrokerTarget(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
+    with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         first, second = verdicts(target, catalog, "append/order", "append/one-record")
     assert first == second
     assert f"returns '{ELSEWHERE}' port {other.port} as a leader" in first
@@ -177,7 +177,7 @@ def test_a_leader_elsewhere_is_not_connected_to(two, catalog):
 def test_a_leader_elsewhere_is_connected_to_where_the_user_allows_it(how, two, catalog):
     named, other = two
     allowed = {"named": {"brokers": ((ELSEWHERE, other.port),)}, "followed": {"follow_redirects": True}}[how]
-    with closing(BrokerTarget(BrokerAddress("127.0.0.1", named.port, "model", **allowed))) as target:
+    with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model", **allowed))) as target:
         assert [verdict.kind for verdict in verdicts(target, catalog, "append/order")] == [VerdictKind.PASS]
     assert other.asked["Produce"]
     assert not named.asked["Produce"]
@@ -188,7 +188,7 @@ def test_a_coordinator_elsewhere_is_not_connected_to(two, catalog):
     named.advertised = None
     node = {"ErrorCode": 0, "NodeId": 2, "Host": ELSEWHERE, "Port": other.port, "Key": "t"}
     named._FindCoordinator = lambda _: {"Coordinators": [node]}
-    with closing(BrokerTarget(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
+    with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         (found,) = verdicts(target, catalog, "scenario/committed")
     assert "as a leader or coordinator" in found
     assert other.asked.total() == 0

@@ -17,9 +17,9 @@ from conformance.cases.api_versions_profiles import BARE, FULL, LOW, OFFERS, OLD
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import MalformedFrame, UnhandledRequest
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.server import Server
-from conformance.mock_broker.topic import END_KEY, LAST_OFFSET, Topic
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.server import MockBrokerServer
+from conformance.mock_broker.topic import END_KEY, LAST_OFFSET, MockTopic
 
 KEYS = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "ApiVersions": 18}
 LOG = batch(0) + batch(1) + batch(2)
@@ -27,7 +27,7 @@ LOG = batch(0) + batch(1) + batch(2)
 
 @pytest.fixture
 def broker():
-    return Broker("127.0.0.1", 9092, topics={"t": Topic(LOG, 0, 3)})
+    return MockBroker("127.0.0.1", 9092, topics={"t": MockTopic(LOG, 0, 3)})
 
 
 def asked(broker, name, version, body):
@@ -86,7 +86,7 @@ def test_what_is_no_request_is_told_from_one_that_was_not_offered(broker, sent):
 
 @given(st.sampled_from(sorted(KEYS.values())), st.integers(0, 5), st.binary(max_size=60))
 def test_whatever_comes_is_answered_or_said_to_have_no_answer(key, version, rest):
-    broker = Broker("127.0.0.1", 9092, topics={"t": Topic(LOG, 0, 3)})
+    broker = MockBroker("127.0.0.1", 9092, topics={"t": MockTopic(LOG, 0, 3)})
     with suppress(UnhandledRequest, MalformedFrame):
         assert len(broker.respond(struct.pack(">hhi", key, version, 1) + rest).frame) > 4
 
@@ -148,7 +148,7 @@ def test_the_isolation_level_of_each_fetch_is_kept(broker):
 
 @pytest.fixture
 def full():
-    return Broker("127.0.0.1", 9092, FULL, {"s": Topic(b"", 0, 0), "t": Topic(LOG, 0, 3)})
+    return MockBroker("127.0.0.1", 9092, FULL, {"s": MockTopic(b"", 0, 0), "t": MockTopic(LOG, 0, 3)})
 
 
 @pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
@@ -204,7 +204,7 @@ def test_offsets_are_listed_in_each_version(full, version):
 def old():
     """A broker for clients that read no batches: a topic of magic 0, one of magic 1, and one of batches."""
     logs = {"0": entry(0, 0) + entry(1, 0), "1": entry(0), "2": LOG}
-    return Broker("127.0.0.1", 9092, OLD, {name: Topic(log, 0, 2) for name, log in logs.items()})
+    return MockBroker("127.0.0.1", 9092, OLD, {name: MockTopic(log, 0, 2) for name, log in logs.items()})
 
 
 def test_the_first_version_of_list_offsets_gives_a_list(old):
@@ -266,11 +266,11 @@ def test_what_is_offered_and_has_no_answer_is_said(full):
 
 
 def test_a_fetch_inside_the_log_brings_it_from_the_entry_that_holds_the_offset():
-    assert Topic(LOG, 0, 3).serve(1, 0) == batch(1) + batch(2)
+    assert MockTopic(LOG, 0, 3).serve(1, 0) == batch(1) + batch(2)
 
 
 def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
-    topic = Topic(LOG, 0, 3)
+    topic = MockTopic(LOG, 0, 3)
     served = [topic.serve(0, 0) for _ in range(6)]
     topic.first_fetch = 50.0
     assert served[:4] == [LOG] * 4
@@ -280,26 +280,26 @@ def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
 
 
 def test_a_topic_that_was_fetched_once_was_not_asked_for_again():
-    topic = Topic(LOG, 0, 3)
+    topic = MockTopic(LOG, 0, 3)
     topic.serve(0, 0)
     assert topic.asked_again(52.0) == ""
 
 
 def test_a_topic_that_was_taken_is_not_healed():
-    topic = Topic(LOG, 0, 3)
+    topic = MockTopic(LOG, 0, 3)
     topic.serve(0, 0)
     topic.serve(3, 0)
     assert (topic.end, topic.is_healed) == (3, False)
 
 
 def test_a_cut_entry_is_served_behind_others_and_never_alone():
-    topic = Topic(LOG + batch(3)[:30], 0, 4)
+    topic = MockTopic(LOG + batch(3)[:30], 0, 4)
     assert topic.serve(0, 0) == LOG + batch(3)[:30]
     assert is_end(topic.serve(3, 0), 3)
 
 
 def test_by_entry_a_fetch_brings_the_entry_that_holds_the_offset_alone():
-    topic = Topic(LOG, 0, 3, by_entry=True)
+    topic = MockTopic(LOG, 0, 3, by_entry=True)
     assert [topic.serve(offset, 0) for offset in (0, 1, 2)] == [batch(0), batch(1), batch(2)]
     assert is_end(topic.serve(3, 0), 3)
 
@@ -307,9 +307,9 @@ def test_by_entry_a_fetch_brings_the_entry_that_holds_the_offset_alone():
 def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker_has_been_passed():
     log = part(0) + marker(2, ABORT) + part(3) + marker(5, COMMIT)
     listed = [{"ProducerId": 7, "FirstOffset": 0}]
-    topic = Topic(log, 0, 6, listed, by_entry=True)
+    topic = MockTopic(log, 0, 6, listed, by_entry=True)
     assert [topic.listed(offset) for offset in (0, 2, 3, 5)] == [listed, listed, [], []]
-    assert Topic(log, 0, 6, listed).listed(3) == listed
+    assert MockTopic(log, 0, 6, listed).listed(3) == listed
 
 
 def test_an_error_of_the_broker_is_told_as_its_own():
@@ -320,7 +320,7 @@ def test_an_error_of_the_broker_is_told_as_its_own():
 async def failing_broker():
     """What a server tells when its broker raises."""
     told = []
-    server = Server(told.append)
+    server = MockBrokerServer(told.append)
     broker = await server.start()
     server._broker = Mock(respond=Mock(side_effect=ZeroDivisionError("a fault of ours")))
     reader, writer = await asyncio.open_connection(broker.host, broker.port)
@@ -332,26 +332,26 @@ async def failing_broker():
 
 
 def test_a_log_that_is_nothing_but_a_cut_entry_is_served():
-    assert Topic(batch(0)[:30], 0, 1).serve(0, 0) == batch(0)[:30]
+    assert MockTopic(batch(0)[:30], 0, 1).serve(0, 0) == batch(0)[:30]
 
 
 def test_a_log_that_lies_before_the_begin_is_not_served():
-    assert is_end(Topic(LOG, 3, 3).serve(3, 0), 3)
+    assert is_end(MockTopic(LOG, 3, 3).serve(3, 0), 3)
 
 
 def test_a_log_with_a_size_that_is_none_is_served():
     damaged = b"\xff" * 40
-    assert Topic(damaged, 5, 6).serve(5, 0) == damaged
+    assert MockTopic(damaged, 5, 6).serve(5, 0) == damaged
 
 
 def test_where_no_record_can_stand_the_topic_says_that_it_has_no_end():
-    topic = Topic(LOG, 0, 3)
+    topic = MockTopic(LOG, 0, 3)
     topic.serve(LAST_OFFSET + 1, 0)
     assert topic.is_endless
 
 
 def test_served_by_hand_a_topic_is_served_as_often_as_it_is_asked_for():
-    topic = Topic(LOG, 0, 3, patience=float("inf"))
+    topic = MockTopic(LOG, 0, 3, patience=float("inf"))
     for _ in range(3):
         assert topic.serve(0, 0) == LOG
         assert is_end(topic.serve(3, 0), 3)

@@ -7,9 +7,9 @@ from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.definitions.request_frames import CloseConnection
-from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.topic import NO_ID, Topic
+from conformance.mock_broker.topic import NO_ID, MockTopic
 
 
 @pytest.fixture
@@ -162,8 +162,8 @@ def nodes():
 
     def lead(conversation):
         kind = KINDS[conversation]
-        topics, offered = {"t": Topic(batch(0), 0, 1).led(kind)}, {**to_producers(FULL), **kind.but}
-        first, other = (Broker("127.0.0.1", 9091 + node, offered, topics, node=node) for node in (1, 2))
+        topics, offered = {"t": MockTopic(batch(0), 0, 1).led(kind)}, {**to_producers(FULL), **kind.but}
+        first, other = (MockBroker("127.0.0.1", 9091 + node, offered, topics, node=node) for node in (1, 2))
         first.fellows, other.fellows = (other,), (first,)
         first.aliases = kind.aliases
         return first, other

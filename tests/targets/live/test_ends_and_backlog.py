@@ -10,10 +10,10 @@ from log_bytes import batch
 from tiny_client import frame
 
 from conformance.live_clients import driver_process
-from conformance.live_clients.driver_process import Client
+from conformance.live_clients.driver_process import DriverProcess
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.server import Server
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.server import MockBrokerServer
+from conformance.mock_broker.topic import MockTopic
 
 HELLO = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'while True: pass'])\n"
 HELLO += 'print(\'{"version": "1"}\', flush=True); sys.stdin.read()'
@@ -28,7 +28,7 @@ def test_a_client_is_not_ended_before_its_group_is_gone(monkeypatch):
         return next(looks)
 
     async def end():
-        client = Client((sys.executable, "-c", HELLO), {})
+        client = DriverProcess((sys.executable, "-c", HELLO), {})
         await client.start(30)
         assert driver_process._is_alive(client._process.pid)
         monkeypatch.setattr(driver_process, "_is_alive", is_alive)
@@ -42,7 +42,7 @@ def test_connections_wait_for_a_busy_broker_instead_of_being_turned_away():
     """None is accepted meanwhile: this thread is the broker's."""
 
     async def connect():
-        server = Server(pytest.fail)
+        server = MockBrokerServer(pytest.fail)
         broker = await server.start()
         address = (broker.host, broker.port)
         held = [socket.create_connection(address, timeout=10) for _ in range(300)]
@@ -76,9 +76,9 @@ def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_mo
             return False
 
     async def converse():
-        server = Server(pytest.fail)
+        server = MockBrokerServer(pytest.fail)
         broker = await server.start()
-        broker.away, broker.topics = kind.away, {"t": Topic(batch(0), 0, 1).led(kind)}
+        broker.away, broker.topics = kind.away, {"t": MockTopic(batch(0), 0, 1).led(kind)}
         beside, first = await connected(broker), await connected(broker)
         assert await answers(beside, METADATA)
         assert not await answers(first, FETCH)

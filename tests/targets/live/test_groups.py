@@ -6,9 +6,9 @@ from tiny_client import frame, response
 
 from conformance.cases.api_versions_profiles import FULL, LOW
 from conformance.definitions.request_frames import UnhandledRequest
-from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.group_handlers import ANSWERS
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.topic import MockTopic
 
 MEMBER = {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}
 
@@ -20,7 +20,7 @@ def versions(name):
 
 @pytest.fixture
 def broker():
-    return Broker("127.0.0.1", 9392, FULL, {"s": Topic(b"", 9, 9), "t": Topic(batch(5), 5, 6)})
+    return MockBroker("127.0.0.1", 9392, FULL, {"s": MockTopic(b"", 9, 9), "t": MockTopic(batch(5), 5, 6)})
 
 
 def asked(broker, name, version, body):

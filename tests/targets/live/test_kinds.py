@@ -11,12 +11,12 @@ from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.cases.client_requests import written_for
 from conformance.cases.client_scenarios import CONVERSATIONS, IN_VAIN
 from conformance.definitions.request_frames import CloseConnection, UnhandledRequest
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.cluster import Beside
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.cluster import MockCluster
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.fetch_sessions import Sessions
-from conformance.mock_broker.request_recorder import Witness
-from conformance.mock_broker.topic import END_KEY, Topic, marked
+from conformance.mock_broker.fetch_sessions import FetchSessionCache
+from conformance.mock_broker.request_recorder import RequestRecorder
+from conformance.mock_broker.topic import END_KEY, MockTopic, marked
 
 HIGH_WATERMARK = 1
 
@@ -27,9 +27,9 @@ def led():
 
     def lead(conversation):
         kind = KINDS[conversation]
-        topics = {"t": Topic(batch(0), 0, HIGH_WATERMARK).led(kind)}
-        broker = Broker("127.0.0.1", 9092, {**to_producers(FULL), **kind.but}, topics)
-        broker.is_strict, broker.sessions = kind.is_strict, Sessions() if kind.has_sessions else None
+        topics = {"t": MockTopic(batch(0), 0, HIGH_WATERMARK).led(kind)}
+        broker = MockBroker("127.0.0.1", 9092, {**to_producers(FULL), **kind.but}, topics)
+        broker.is_strict, broker.sessions = kind.is_strict, FetchSessionCache() if kind.has_sessions else None
         return broker
 
     return lead
@@ -122,7 +122,7 @@ def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to
 )
 def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversation, before, after, is_another):
     broker = led(conversation)
-    other = Broker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
+    other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
     broker.fellows, body, first = (other,), {"Topics": ({"Name": "t"},)}, broker.topics["t"].id
     place = asked(broker, "Metadata", 12, body)["Topics"][0]["Partitions"][0]
     assert (place["LeaderId"], place["LeaderEpoch"]) == (1, before)
@@ -141,7 +141,7 @@ def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversat
 
 def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
     broker = led("moved")
-    broker.fellows = (Broker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,)),)
+    broker.fellows = (MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,)),)
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     topics = ({"TopicId": broker.topics["t"].id, "Partitions": (part,)},)
     told = asked(broker, "Fetch", 16, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": topics, "ForgottenTopicsData": ()})
@@ -167,7 +167,7 @@ def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
     body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},), "RackId": "r"}
     for conversation, beside, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
         broker = led(conversation)
-        other = Broker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
+        other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
         assert partition(fetched(broker))["Records"] == batch(0)
         broker.topics["t"].first_fetch = None
         sent = partition(asked(broker, "Fetch", 11, body))
@@ -276,10 +276,10 @@ def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, 
 )
 def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(conversation, features):
     async def told():
-        beside = Beside(print)
+        beside = MockCluster(print)
         await beside.start()
         try:
-            broker = await beside.open(KINDS[conversation], to_producers(FULL), Witness(), print)
+            broker = await beside.open(KINDS[conversation], to_producers(FULL), RequestRecorder(), print)
             return asked(broker, "ApiVersions", 4, {})
         finally:
             await beside.close()
@@ -394,7 +394,7 @@ def of_epoch(broker, current, error, end):
 )
 def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_place_is_valid(led, conversation, errors):
     first = led(conversation)
-    second = Broker("127.0.0.1", 9093, first.offered, first.topics, node=2)
+    second = MockBroker("127.0.0.1", 9093, first.offered, first.topics, node=2)
     assert partition(fetched(first))["ErrorCode"] == 0
     assert partition(fetched(first, 1))["ErrorCode"] == 6
     assert of_epoch(first, 6, 6, -1)
@@ -405,14 +405,14 @@ def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_pl
 
 @pytest.mark.parametrize(("epoch", "told"), [(3, (3, 1)), (4, (4, 3)), (5, (4, 3)), (6, (6, 3)), (2, (2, 0))])
 def test_an_epoch_ends_where_the_next_one_of_the_log_begins(epoch, told):
-    topic = Topic(marked(), 0, 3, epoch=6)
+    topic = MockTopic(marked(), 0, 3, epoch=6)
     assert topic.end_of(epoch) == told
 
 
 def test_behind_a_marker_of_a_newer_epoch_another_node_leads(led):
     first = led("validated-marked")
     assert [partition(fetched(first, offset))["ErrorCode"] for offset in range(3)] == [0, 0, 6]
-    second = Broker("127.0.0.1", 9093, first.offered, first.topics, node=2)
+    second = MockBroker("127.0.0.1", 9093, first.offered, first.topics, node=2)
     assert partition(fetched(second, 2))["ErrorCode"] == 0
 
 

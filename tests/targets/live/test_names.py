@@ -11,11 +11,11 @@ from log_bytes import batch
 from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.definitions.request_frames import UnhandledRequest
 from conformance.live_clients.case_run import tell
-from conformance.live_clients.client_pool import Seats
-from conformance.live_clients.driver_manifest import Driver
-from conformance.mock_broker.broker import Broker
+from conformance.live_clients.client_pool import ClientPool
+from conformance.live_clients.driver_manifest import DriverManifest
+from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.topic import MockTopic
 
 CALLED = {name: kind.called for name, kind in KINDS.items() if kind.called}
 
@@ -67,13 +67,13 @@ for line in sys.stdin: print(json.dumps({"topic": json.loads(line)["topic"], "en
 @pytest.mark.parametrize(("conversation", "processes"), [("called-proto", 2), ("consume", 1)])
 def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, processes):
     """A client that keeps it in what all objects share would be spoilt for what comes behind."""
-    seats = Seats(Driver("ends", "python", (sys.executable, "-c", ENDS), "none", (), (2,), ()))
+    seats = ClientPool(DriverManifest("ends", "python", (sys.executable, "-c", ENDS), "none", (), (2,), ()))
     met = []
 
     async def put(seat):
         met.append(await seat.ready())
-        topic = Topic(batch(0), 0, 1).led(KINDS[conversation])
-        return await tell(seat, Broker("127.0.0.1", 9092), topic, {}, lambda *_: {"ok": True})
+        topic = MockTopic(batch(0), 0, 1).led(KINDS[conversation])
+        return await tell(seat, MockBroker("127.0.0.1", 9092), topic, {}, lambda *_: {"ok": True})
 
     async def twice():
         try:
@@ -88,8 +88,8 @@ def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, p
 
 @pytest.mark.parametrize(("conversation", "called"), [*CALLED.items(), ("group", "")])
 def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(conversation, called):
-    topic = Topic(batch(0), 0, 1).led(KINDS[conversation])
-    broker = Broker("127.0.0.1", 9092, to_producers(FULL), {"g": topic})
+    topic = MockTopic(batch(0), 0, 1).led(KINDS[conversation])
+    broker = MockBroker("127.0.0.1", 9092, to_producers(FULL), {"g": topic})
     assert topic.called == called
     body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     if called:

@@ -15,8 +15,8 @@ from conformance.cases.model import ExpectClientRequests, VerdictKind
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, UnhandledRequest
 from conformance.judging.client_requests import judge_sent
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.topic import MockTopic
 
 (GIVEN,) = written_for("messages-none")
 RECORDS = GIVEN["records"]
@@ -34,7 +34,7 @@ def verdict(*sets):
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_messages_are_taken_where_nothing_else_is_offered(version):
-    broker = Broker("127.0.0.1", 9092, to_producers(OLD), {"t": Topic(b"", 0, 0)})
+    broker = MockBroker("127.0.0.1", 9092, to_producers(OLD), {"t": MockTopic(b"", 0, 0)})
     for base in (0, 1):
         sent = broker.respond(request(encode_set(RECORDS, 1, 0), version)[4:])
         (row,) = response("Produce", version, sent.frame)[1]["Responses"]

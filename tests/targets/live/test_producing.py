@@ -15,11 +15,11 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.definitions.request_frames import UnhandledRequest
 from conformance.live_clients.case_run import written
-from conformance.live_clients.driver_process import Heard
-from conformance.mock_broker.broker import Broker
+from conformance.live_clients.driver_process import ClientOutput
+from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.produce_handlers import ANSWERS, told_of, why_not
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.topic import MockTopic
 
 CLAIMS = ("none", "gzip", "timestamps", "idempotence", "transactions")
 OFFER = to_producers(FULL)
@@ -28,7 +28,7 @@ TWO = batch(0, range(2))
 
 @pytest.fixture
 def broker():
-    return Broker("127.0.0.1", 9392, OFFER, {"tiny": Topic(b"", 0, 0, refusals=[6], producer=(4711, 3))})
+    return MockBroker("127.0.0.1", 9392, OFFER, {"tiny": MockTopic(b"", 0, 0, refusals=[6], producer=(4711, 3))})
 
 
 def asked(broker, name, version, body):
@@ -75,7 +75,7 @@ def test_zstd_is_refused_before_produce_7_as_apache_kafka_refuses_it(broker, ver
 def test_produce_is_offered_from_0_on_and_taken_from_3_on_as_apache_kafka_4_does(offer):
     """librdkafka before 2.14 compresses nothing for a broker that offers it from 3 on (KAFKA-18659)."""
     assert (offer["Produce"][0], to_producers(offer)["Produce"][0]) == (0, 0)
-    broker = Broker("127.0.0.1", 9392, offer)
+    broker = MockBroker("127.0.0.1", 9392, offer)
     for version in range(3):
         with pytest.raises(
             UnhandledRequest, match=f"Produce {version}, as Apache Kafka 4, which offers it and does not"
@@ -126,7 +126,7 @@ def test_a_transaction_that_has_not_begun_cannot_be_ended_and_another_epoch_foll
 
 @pytest.mark.parametrize(("forgets", "error"), [(False, 0), (True, 46)])
 def test_what_is_written_once_more_is_taken_or_refused_as_a_repetition(broker, forgets, error):
-    topic = broker.topics["tiny"] = Topic(b"", 0, 0, due={}, forgets=forgets)
+    topic = broker.topics["tiny"] = MockTopic(b"", 0, 0, due={}, forgets=forgets)
     sent = batch(0, producer=7)
     assert [produced(broker, 8, sent)["ErrorCode"] for _ in range(2)] == [0, error]
     assert topic.produced == [sent]
@@ -144,7 +144,7 @@ def test_a_broker_tells_of_its_features(broker, features):
 
 def test_versions_of_brokers_are_answered_as_apache_kafka_does_without_rights():
     kind = KINDS["transact-newest"]
-    broker = Broker("127.0.0.1", 9392, {**OFFER, **kind.but}, {"tiny": Topic(b"", 0, 0).led(kind)})
+    broker = MockBroker("127.0.0.1", 9392, {**OFFER, **kind.but}, {"tiny": MockTopic(b"", 0, 0).led(kind)})
     topics = ({"Name": "tiny", "Partitions": (0,)},)
     one = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "VerifyOnly": False, "Topics": topics}
     added = asked(broker, "AddPartitionsToTxn", 5, {"Transactions": (one,)})
@@ -214,11 +214,11 @@ def test_a_driver_is_told_how_each_transaction_ends_and_what_is_given_up():
 
 
 def test_records_that_a_client_spreads_over_batches_are_not_judged():
-    topic = Topic(b"", 0, 0)
+    topic = MockTopic(b"", 0, 0)
     topic.produced = [TWO, batch(0)]
-    assert written(topic, Heard(ended=True)) == {"unsupported": "the client spread the records over 2 batches"}
+    assert written(topic, ClientOutput(ended=True)) == {"unsupported": "the client spread the records over 2 batches"}
     topic.produced = [TWO]
-    assert written(topic, Heard(ended=True)) == {"ok": True, "hex": TWO.hex()}
+    assert written(topic, ClientOutput(ended=True)) == {"ok": True, "hex": TWO.hex()}
 
 
 # --- a producer from end to end -----------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_producer_is_offered_everything_where_the_conversation_says_so(wrote, 
 
 
 def test_one_batch_of_several_is_refused_for_good(broker):
-    broker.topics["tiny"] = Topic(b"", 0, 0, due={}).led(KINDS["transaction-given-up"])
+    broker.topics["tiny"] = MockTopic(b"", 0, 0, due={}).led(KINDS["transaction-given-up"])
     sent = [batch(0, producerId=7, producerEpoch=0, baseSequence=number) for number in (0, 1, 2, 1)]
     assert [produced(broker, 8, data)["ErrorCode"] for data in sent] == [0, 87, 45, 0]
     assert KINDS["produce-given-up"].refusals == KINDS["transaction-given-up"].refusals

@@ -6,8 +6,8 @@ import pytest
 
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
-from conformance.live_clients.scenario_runs import Conversations
-from conformance.mock_broker.request_recorder import Witness
+from conformance.live_clients.scenario_runs import ClientScenarioRuns
+from conformance.mock_broker.request_recorder import RequestRecorder
 
 HEARTBEAT = bytes.fromhex("0000000e 000c 0000 00000001 0000 00000000 00".replace(" ", ""))
 """Nothing of it stands but the header: the body is cut."""
@@ -60,7 +60,7 @@ def answers(lead, *requests, main=None, seats=None):
     """The answers to requests that come at once."""
 
     async def all_of_them():
-        conversations = Conversations(seats or Seats(), main or Witness(), lead, idempotent=False)
+        conversations = ClientScenarioRuns(seats or Seats(), main or RequestRecorder(), lead, idempotent=False)
         answered = [conversations.answer(asked(*request)) for request in requests]
         return await asyncio.gather(*answered, return_exceptions=True)
 
@@ -88,7 +88,7 @@ def test_conversations_do_not_wait_for_one_another():
                     ended.set()
                 return said
 
-        conversations = Conversations(Seats(), Witness(), Waits(waits={"group": ended}), idempotent=False)
+        conversations = ClientScenarioRuns(Seats(), RequestRecorder(), Waits(waits={"group": ended}), idempotent=False)
         return await asyncio.wait_for(
             asyncio.gather(conversations.answer(asked("group")), conversations.answer(asked("evicted"))), 60
         )
@@ -110,7 +110,7 @@ def test_what_did_not_stand_is_charged_where_it_was_sent_and_to_what_was_asked_f
 
 
 def test_what_was_sent_without_a_conversation_is_charged():
-    main = Witness()
+    main = RequestRecorder()
     main.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
     first, tagged = answers(Lead({"rebalance", "tagged"}), ("rebalance",), ("tagged",), main=main)
     assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the conversation, and again as one of its requests"

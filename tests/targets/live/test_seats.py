@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from conformance.live_clients import client_pool
-from conformance.live_clients.client_pool import Seats
-from conformance.live_clients.driver_manifest import Driver
+from conformance.live_clients.client_pool import ClientPool
+from conformance.live_clients.driver_manifest import DriverManifest
 
 PROGRAM = "import json, sys; print(json.dumps({'version': '1'}), flush=True); sys.stdin.read()"
-DRIVER = Driver("idle", "python", (sys.executable, "-c", PROGRAM), "none", (), (2,), (), concurrency=2)
+DRIVER = DriverManifest("idle", "python", (sys.executable, "-c", PROGRAM), "none", (), (2,), (), concurrency=2)
 DUE, WRONG, DIED, SILENT, VOID = {"ok": True}, {"ok": False}, {"crash": "-"}, {"timeout": "-"}, {"unsupported": "-"}
 AT_MOST = 60
 
@@ -55,7 +55,7 @@ def run():
 
     def start(work):
         async def whole():
-            opened = Seats(DRIVER)
+            opened = ClientPool(DRIVER)
             try:
                 await opened.crowd.ready()
                 await work(Cases(opened))

@@ -5,9 +5,9 @@ from log_bytes import batch
 from tiny_client import frame, response
 
 from conformance.cases.api_versions_profiles import FULL
-from conformance.mock_broker.broker import Broker
-from conformance.mock_broker.fetch_sessions import Sessions, epoch_after
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.broker import MockBroker
+from conformance.mock_broker.fetch_sessions import FetchSessionCache, epoch_after
+from conformance.mock_broker.topic import MockTopic
 
 NOT_FOUND, INVALID_EPOCH, NOT_LEADER = 70, 71, 6
 LAST = (1 << 31) - 1
@@ -15,8 +15,8 @@ LAST = (1 << 31) - 1
 
 @pytest.fixture
 def broker():
-    topics = {name: Topic(batch(0), 0, 1) for name in "ab"}
-    return Broker("127.0.0.1", 9092, FULL, topics, sessions=Sessions())
+    topics = {name: MockTopic(batch(0), 0, 1) for name in "ab"}
+    return MockBroker("127.0.0.1", 9092, FULL, topics, sessions=FetchSessionCache())
 
 
 def fetched(broker, session, epoch, offsets, version=12, forgotten=()):

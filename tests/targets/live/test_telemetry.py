@@ -7,9 +7,9 @@ from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.cases.client_scenarios import INSTANCE, METRIC, SUBSCRIPTION
-from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.topic import MockTopic
 
 MEASURED = [name for name, kind in KINDS.items() if "PushTelemetry" in kind.but]
 PUSH = {"ClientInstanceId": INSTANCE, "SubscriptionId": SUBSCRIPTION, "Terminating": False, "CompressionType": 0}
@@ -31,7 +31,7 @@ def run(tmp_path, traces):
 
 def led(conversation):
     kind = KINDS[conversation]
-    return Broker("127.0.0.1", 9092, {**FULL, **kind.but}, {"t": Topic(batch(0), 0, 1).led(kind)})
+    return MockBroker("127.0.0.1", 9092, {**FULL, **kind.but}, {"t": MockTopic(batch(0), 0, 1).led(kind)})
 
 
 @pytest.mark.parametrize(
