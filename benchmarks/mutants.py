@@ -95,7 +95,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.examiner import Examiner
+from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets.limits import PATIENCE, ResourceLimits
@@ -705,7 +705,7 @@ class Workshop:
     def _put(self, mutant: Mutant, launch: LaunchSpec, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
         spec, policy = TargetSpec(mutant.id, launch, ALLOWANCE), FailurePolicy("should", strict=True)
         judged = False
-        examiner = Examiner(spec, self._catalog.requirements, policy)
+        examiner = TargetRunner(spec, self._catalog.requirements, policy)
         with contextlib.closing(examiner.target):
             try:
                 for result in chain(examiner.disprove_claims(cases), examiner.results(cases)):

@@ -43,7 +43,7 @@ from conformance.catalog.case_builder import as_given
 from conformance.codec.hex_dump import DumpLine, annotate, place_of
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.definitions.request_frames import frame_at, frame_wire
-from conformance.runner.results import Packed, Result
+from conformance.runner.results import Result, StoredAnswer
 from conformance.semantics.consumer_view import VIEW
 from conformance.semantics.format_conversion import CONVERTED, flattened
 
@@ -185,7 +185,7 @@ def _sent_around(result: Result, path: str) -> tuple[list[DumpLine], int]:
 def _frame(result: Result, path: str) -> bytes:
     """The request at which a client broke a requirement; empty where none is named, or it was not kept."""
     try:
-        return frame_at(_unpacked(result.outcome), path) if isinstance(result.outcome, Packed) else b""
+        return frame_at(_unpacked(result.outcome), path) if isinstance(result.outcome, StoredAnswer) else b""
     except (LookupError, TypeError):  # digests stand in the place of what was long
         return b""
 
@@ -202,7 +202,7 @@ def _near(wire: codec.WireType | str, data: bytes, path: str, about: str = "") -
 def actual_json(result: Result) -> dict[str, object]:
     """What the target did, as the JSON report holds it."""
     match result.outcome:
-        case Packed() as packed:
+        case StoredAnswer() as packed:
             return _unpacked(packed)
         case Accepted(answer):
             return answer
@@ -275,7 +275,7 @@ def _delivered_text(case: Case, expect: ExpectConsumerView, path: str) -> str:
 
 def actual_text(result: Result, path: str = "") -> str:
     """What the target did in one line, narrowed to the field at `path` in the same way."""
-    if not isinstance(result.outcome, Packed):
+    if not isinstance(result.outcome, StoredAnswer):
         return _outcome_text(_case_of(result), result.outcome, path)
     if not result.outcome.is_cut:
         return _outcome_text(_case_of(result), Accepted(_unpacked(result.outcome)), path)
@@ -312,7 +312,7 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
             return f"{how}: {_cut(detail) or 'without a message'}"
 
 
-def _unpacked(packed: Packed) -> dict[str, object]:
+def _unpacked(packed: StoredAnswer) -> dict[str, object]:
     """An answer that was kept as text, or what is left of it."""
     answer: dict[str, object] = msgspec.json.decode(packed.json)
     return answer

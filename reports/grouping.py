@@ -18,7 +18,7 @@ from conformance.cases.model import (
     VerdictKind,
 )
 from conformance.judging.failure_causes import FailureCause
-from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, ShrunkFailure, TargetRun
 
 
 class Section(StrEnum):
@@ -37,7 +37,7 @@ class Example(Struct, frozen=True):
     """A failure as it is shown: a case of its own, or a shrunk one that stands for several generated ones."""
 
     result: Result
-    shrunk: Shrunk | None = None
+    shrunk: ShrunkFailure | None = None
 
     @property
     def flaky(self) -> bool:
@@ -103,7 +103,7 @@ def section_of(result: Result) -> Section | None:
 def grouped(run: TargetRun) -> tuple[FailureGroup, ...]:
     """The failures of a run by cause: by section, then level (must first), then the number of cases."""
     members: dict[_Key, list[Result]] = {}
-    shrunk: dict[_Key, list[Shrunk]] = {}
+    shrunk: dict[_Key, list[ShrunkFailure]] = {}
     for result in run.results:
         section = section_of(result)
         if section is not None:
@@ -123,7 +123,7 @@ def _key(section: Section, result: Result) -> _Key:
     return (section, None) if section is Section.FAULTS else (section, result.cause)
 
 
-def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[Shrunk]) -> FailureGroup:
+def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[ShrunkFailure]) -> FailureGroup:
     section, cause = key
     if cause is None:
         faults = tuple(map(Example, members))
@@ -143,7 +143,7 @@ def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[S
     )
 
 
-def _smallest(members: Sequence[Result], shrunk: Sequence[Shrunk]) -> Example:
+def _smallest(members: Sequence[Result], shrunk: Sequence[ShrunkFailure]) -> Example:
     """The smallest case at the highest level, one without an open place if there is any.
 
     Of several of one size it is a vector, which is there for everyone.

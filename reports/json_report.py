@@ -24,7 +24,7 @@ from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
 from conformance.reports.target_differences import Disagreement
-from conformance.runner.results import MOST, Result, Shrunk, Tally, TargetRun, shortened
+from conformance.runner.results import MOST, Result, ResultCounts, ShrunkFailure, TargetRun, shortened
 
 
 def render(report: Report) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _status(run: TargetRun) -> shape.Status:
     return "judged" if run.answered else "answered nothing"
 
 
-def summary(numbers: Tally) -> dict[str, int]:
+def summary(numbers: ResultCounts) -> dict[str, int]:
     """How many results of each verdict, and how many are disputed."""
     counts: Counter[VerdictKind] = Counter()
     for (_, kind), count in numbers.verdicts.items():
@@ -216,7 +216,7 @@ def _in_full(row: shape.Result, result: Result) -> shape.Result:
     )
 
 
-def _shrunk(shrunk: Shrunk) -> shape.Shrunk:
+def _shrunk(shrunk: ShrunkFailure) -> shape.Shrunk:
     row = msgspec.structs.asdict(_result(shrunk.result)) | {
         "flaky": shrunk.flaky,
         "reproduce": reproduce(shrunk.result, shrunk.origin),

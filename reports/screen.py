@@ -25,7 +25,7 @@ from conformance.reports.matrix import CodesApart, codes_apart, met, verdict_on
 from conformance.reports.target_differences import Differences
 from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
 from conformance.runner.results import TargetRun
-from conformance.runner.shrinking import Kin
+from conformance.runner.shrinking import FailureKey
 
 LINES = 60
 """Lines that a target takes at most."""
@@ -97,10 +97,12 @@ def codes_side_by_side(runs: Sequence[TargetRun], apart: Sequence[CodesApart]) -
     return Group(table, Text(f"{left} more: --json FILE lists all\n" if left > 0 else "", style="dim"))
 
 
-def kin_in_full(run: TargetRun) -> frozenset[Kin]:
+def kin_in_full(run: TargetRun) -> frozenset[FailureKey]:
     """What those failures have in common that one screen shows with an example in full, at most."""
     return frozenset(
-        Kin(group.cause, group.section is Section.DISPUTED) for group, _ in _causes(run)[:_IN_FULL] if group.cause
+        FailureKey(group.cause, group.section is Section.DISPUTED)
+        for group, _ in _causes(run)[:_IN_FULL]
+        if group.cause
     )
 
 

@@ -29,7 +29,7 @@ from conformance.judging.target_comparison import (
 from conformance.reports.explain import actual_text, command, expected_text
 from conformance.reports.hex_view import printable
 from conformance.reports.text import STYLES
-from conformance.runner.results import NOTHING, Packed, Result, Shrunk, TargetRun
+from conformance.runner.results import NOTHING, Result, ShrunkFailure, StoredAnswer, TargetRun
 
 Split = tuple[ObservedBehavior | None, ...]
 """The reading of each target; None for one that did not judge the case."""
@@ -144,9 +144,9 @@ def _split(results: Sequence[Result | None]) -> Split:
     return tuple(None if one is None else reading_of(case, _whole(one.outcome), one.verdict) for one in results)
 
 
-def _whole(outcome: Outcome | Packed) -> Outcome:
+def _whole(outcome: Outcome | StoredAnswer) -> Outcome:
     """An outcome; of an answer that was cut nothing, as two that are long need not differ."""
-    if not isinstance(outcome, Packed):
+    if not isinstance(outcome, StoredAnswer):
         return outcome
     return NOTHING if outcome.is_cut else Accepted(msgspec.json.decode(outcome.json))
 
@@ -214,7 +214,7 @@ def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool, str]:
     return _level(results), results.count(None), label.size, label.is_shrinkable, label.id
 
 
-def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str]) -> Shrunk | None:
+def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str]) -> ShrunkFailure | None:
     """The smallest of the shrunk cases that came from these cases and show one of these causes."""
     found = [
         one

@@ -16,7 +16,7 @@ from conformance.cases.requirement import Requirement
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import dump, printable
-from conformance.runner.results import Packed, Result, TargetRun
+from conformance.runner.results import Result, StoredAnswer, TargetRun
 
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
@@ -119,7 +119,7 @@ def _example(example: Example) -> RenderableType:
     result = example.result
     shown = explain(result, example.origin)
     head = Text.assemble((result.label.id, "bold"), "  ", (str(result.verdict.kind), "red"))
-    if isinstance(result.outcome, Accepted | Packed):
+    if isinstance(result.outcome, Accepted | StoredAnswer):
         head.append("  " + printable(result.verdict.detail))
     head.append("  [flaky]" if example.flaky else "")
     parts: list[RenderableType] = [head]

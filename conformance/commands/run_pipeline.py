@@ -25,10 +25,10 @@ from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.hex_view import printable
 from conformance.reports.screen import kin_in_full, texts
 from conformance.runner.executor import judge_and_shrink
-from conformance.runner.generated_cases import FurtherCases
+from conformance.runner.generated_cases import DeferredCases
 from conformance.runner.known_failures import (
-    Known,
-    Update,
+    KnownFailure,
+    KnownFailuresUpdate,
     known_text,
     read_known,
     stale,
@@ -40,7 +40,7 @@ from conformance.runner.parallel import Work, collect_seldom, do_at_once
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun, status_of
 from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
-from conformance.runner.shrinking import Kin, failures_by_kin, kin
+from conformance.runner.shrinking import FailureKey, failures_by_kin, kin
 from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.target import TargetSpec
 
@@ -100,7 +100,7 @@ def _options(targets: tuple[TargetSpec, ...], given: shared.Given) -> RunOptions
     )
 
 
-def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
+def _known(path: Path | None, *, update: bool) -> tuple[KnownFailure, ...]:
     """The known failures. Raises UsageError or FileError."""
     if path is None and update:
         raise UsageError("--update-known-failures", "name the file with --known-failures")
@@ -213,7 +213,7 @@ def _is_whole(runs: Sequence[TargetRun]) -> bool:
     return not any(run.interrupted for run in runs)
 
 
-def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], FurtherCases | None]:
+def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], DeferredCases | None]:
     """The cases that are asked for, at least one, and those that are made while these are judged.
 
     Raises UsageError or UnknownType.
@@ -227,7 +227,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Furth
 
         bases, rows = options.policy.bases, catalog.requirements
         made = partial(further_cases, chosen, catalog, targets, prepared)
-        return cases, FurtherCases(lambda: (case for case in made() if is_based(case, bases, rows)))
+        return cases, DeferredCases(lambda: (case for case in made() if is_based(case, bases, rows)))
     else:
         cases = of_basis(selected_cases(chosen, catalog, targets))
     if not cases:
@@ -259,13 +259,15 @@ def _judge(
     return False
 
 
-def _shrunk(options: RunOptions, run: TargetRun) -> Container[Kin]:
+def _shrunk(options: RunOptions, run: TargetRun) -> Container[FailureKey]:
     """What the failures have in common that are shrunk: all where something shows a small case of every cause."""
     asked = options.files or options.save_failures or options.verbosity or options.update_known_failures
     return failures_by_kin(run.results) if asked or is_in_job() else kin_in_full(run)
 
 
-def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> Update | None:
+def _update_known(
+    options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[KnownFailure]
+) -> KnownFailuresUpdate | None:
     """Write the list anew, and take what it now names as known; None where it cannot be written."""
     assert options.known_failures is not None
     results = [result for run in runs for result in run.results]

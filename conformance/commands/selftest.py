@@ -18,7 +18,7 @@ from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text
 from conformance.reports.console import open_console, progress_bar
 from conformance.selftest import DEFECTS
-from conformance.selftest.runner import Trial, trials
+from conformance.selftest.runner import FaultTrial, trials
 
 _SHARE = 0.97
 """The share of the defects that must be caught."""
@@ -62,7 +62,7 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
     return ExitStatus.OK if proves(done) else ExitStatus.FAILED
 
 
-def _watched(names: Sequence[str], jobs: int) -> Iterator[Trial]:
+def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
     """What comes of each defect, with the progress shown."""
     with progress_bar(open_console(err=True)) as bar:
         yield from bar.track(trials(names, jobs), total=len(names), description="defects")
@@ -71,27 +71,27 @@ def _watched(names: Sequence[str], jobs: int) -> Iterator[Trial]:
 # --- what came of them --------------------------------------------------------------------------------
 
 
-def proves(done: Sequence[Trial]) -> bool:
+def proves(done: Sequence[FaultTrial]) -> bool:
     """Whether enough defects are caught, and what is said of survivors is said of all of them and of no other."""
     caught = sum(bool(one.caught_by) for one in done)
     explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].why) for one in done)
     return explained and caught >= _SHARE * len(done)
 
 
-def summary(done: Sequence[Trial]) -> str:
+def summary(done: Sequence[FaultTrial]) -> str:
     """How many are caught."""
     caught = sum(bool(one.caught_by) for one in done)
     return f"{caught} of {len(done)} seeded defects are caught ({caught / len(done):.1%})"
 
 
-def _tally(done: Sequence[Trial]) -> dict[str, tuple[int, int]]:
+def _tally(done: Sequence[FaultTrial]) -> dict[str, tuple[int, int]]:
     """By area, how many are caught and how many there are."""
     areas = sorted({DEFECTS[one.defect].area for one in done})
     by_area = {area: [one for one in done if DEFECTS[one.defect].area == area] for area in areas}
     return {area: (sum(bool(one.caught_by) for one in ours), len(ours)) for area, ours in by_area.items()}
 
 
-def as_json(done: Sequence[Trial]) -> dict[str, object]:
+def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
     """What came of the defects as plain data."""
     return {
         "suite": {"name": "kafka-conformance", "version": __version__},
@@ -119,11 +119,11 @@ def _says(name: str) -> str:
     return defect.says or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
 
 
-def _line(one: Trial) -> str:
+def _line(one: FaultTrial) -> str:
     return f"{one.defect}  {f'caught by {one.caught_by}' if one.caught_by else 'survived'}"
 
 
-def _problem(one: Trial) -> str:
+def _problem(one: FaultTrial) -> str:
     """What is to be said of a defect besides that it was caught; empty where nothing is."""
     defect = DEFECTS[one.defect]
     if one.caught_by:
@@ -131,7 +131,7 @@ def _problem(one: Trial) -> str:
     return f"survived: {defect.id}: {_says(defect.id)}\n  {defect.why or 'nobody has explained why'} ({defect.source})"
 
 
-def _show(done: Sequence[Trial]) -> None:
+def _show(done: Sequence[FaultTrial]) -> None:
     """A row for each area, then what is to be said of single defects."""
     table = Table("area", box=None, header_style="dim")
     for name in ("defects", "caught", "survived"):

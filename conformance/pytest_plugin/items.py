@@ -21,7 +21,7 @@ from conformance.reports.explain import Explanation, explain, reproduce
 from conformance.reports.grouping import Example, Section, section_of
 from conformance.reports.hex_view import dump, printable
 from conformance.reports.text import stands_for
-from conformance.runner.results import Result, Shrunk
+from conformance.runner.results import Result, ShrunkFailure
 
 CLAIMS = "probe/claims"
 """The item that fails when a target cannot do what it says of itself."""
@@ -147,7 +147,7 @@ class KafkaProperty(KafkaItem):
 
     def _in_full(self, bad: Sequence[Result], count: int) -> str:
         """The failures, each kind by its smallest case; faults of the adapter are not shrunk."""
-        shrunk = self.target.shrink(bad) or [Shrunk(bad[0], len(bad), bad[0].label.id)]
+        shrunk = self.target.shrink(bad) or [ShrunkFailure(bad[0], len(bad), bad[0].label.id)]
         examples = [Example(one.result, one) for one in shrunk]
         return described_property(examples, count, len(bad), self.target.selected.catalog.requirements)
 

@@ -12,7 +12,7 @@ from conformance.cases.model import Case
 from conformance.catalog.catalog import select
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import UsageError
-from conformance.runner.known_failures import Known, read_known
+from conformance.runner.known_failures import KnownFailure, read_known
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.selection import check_patterns, claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, type_of, types_for
@@ -49,7 +49,7 @@ class SelectedCases:
             self.properties = self._types() if self._count else []
 
     @cached_property
-    def known_of_one_case(self) -> tuple[Known, ...]:
+    def known_of_one_case(self) -> tuple[KnownFailure, ...]:
         """The known failures that name one case of one target only: they are stale as soon as that case passes."""
         if self._is_shared:
             return ()

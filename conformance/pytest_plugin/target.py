@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from conformance.cases.model import Case
 from conformance.errors import CannotStart
 from conformance.pytest_plugin.selection import SelectedCases, ops_of
-from conformance.runner.examiner import Examiner
-from conformance.runner.results import Result, Shrunk
+from conformance.runner.examiner import TargetRunner
+from conformance.runner.results import Result, ShrunkFailure
 from conformance.runner.shrinking import IN_ALL, shrink
 from conformance.strategies.seeded.cases import type_of
 from conformance.strategies.seeded.shrinking import Budget
@@ -31,7 +31,7 @@ class Target:
         self.problem = ""
         """Why no further case can be put to it; empty while it answers."""
         self._spec = spec
-        self._examiner: Examiner | None = None
+        self._examiner: TargetRunner | None = None
         self._version = ""
         self._disproved: list[Result] | None = None
         self._purse = Budget(IN_ALL)
@@ -41,10 +41,10 @@ class Target:
         """Its name, with its version where it was started."""
         return f"{self.name} {self._version}" if self._version.isprintable() and self._version else self.name
 
-    def start(self) -> Examiner:
+    def start(self) -> TargetRunner:
         """Start it, if it does not run. Raises CannotStart."""
         if self._examiner is None:
-            self._examiner = Examiner(self._spec, self.selected.catalog.requirements, self.selected.policy)
+            self._examiner = TargetRunner(self._spec, self.selected.catalog.requirements, self.selected.policy)
         described = self._examiner.target.describe()
         self._version, self.called = described.version, described.name
         return self._examiner
@@ -75,9 +75,9 @@ class Target:
         self.disproved()
         return list(self.start().results(cases))
 
-    def shrink(self, results: Sequence[Result]) -> list[Shrunk]:
+    def shrink(self, results: Sequence[Result]) -> list[ShrunkFailure]:
         """The smallest cases that show the failures; the session asks IN_ALL questions per target for this in all."""
-        smallest: list[Shrunk] = []
+        smallest: list[ShrunkFailure] = []
         try:
             for shrunk in shrink(results, self.start(), self.selected.catalog, self._purse):
                 smallest.append(shrunk)  # noqa: PERF402 - what was shrunk before an error is kept

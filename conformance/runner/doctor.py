@@ -28,7 +28,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.doctor_claims import Claim, claims_of, first, is_known
+from conformance.runner.doctor_claims import ClaimProbe, claims_of, first, is_known
 from conformance.runner.selection import nearest
 from conformance.targets import protocol, reference
 from conformance.targets.limits import ResourceLimits
@@ -42,7 +42,7 @@ _ABOUT = ("hex", "value", "batches", "conversation", "frames", "steps")
 """The parts of requests that say what is asked: each request has one of them."""
 
 
-class Weight(IntEnum):
+class Severity(IntEnum):
     """How much there is to say of an answer."""
 
     SOUND = 0
@@ -54,31 +54,31 @@ class Weight(IntEnum):
     """A fault of the adapter."""
 
 
-class Exchange(Struct, frozen=True):
+class ProbeReport(Struct, frozen=True):
     """A question and what came of it."""
 
-    weight: Weight
+    weight: Severity
     text: str
     """What was asked and how it was answered, on one line."""
     advice: tuple[str, ...] = ()
     """Lines that show what would have been in order."""
 
 
-def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> Exchange:
+def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> ProbeReport:
     """The words for an outcome; `lenient`: it may be `unsupported`."""
     told = f"asked {_asked(case.request)}, answered {_answered(outcome)}"
     if isinstance(outcome, Unsupported):
         if lenient:
-            return Exchange(Weight.REMARK, told)
-        return Exchange(Weight.WRONG, f"{told}, but it is claimed", (_LEAVE_OUT, *_lines(case, outcome, types)))
+            return ProbeReport(Severity.REMARK, told)
+        return ProbeReport(Severity.WRONG, f"{told}, but it is claimed", (_LEAVE_OUT, *_lines(case, outcome, types)))
     verdict = judge(case, outcome)
     if verdict.kind is VerdictKind.PROTOCOL:
-        return Exchange(Weight.WRONG, f"{told}: {verdict.detail}", (*_lines(case, outcome, types), _HOW))
+        return ProbeReport(Severity.WRONG, f"{told}: {verdict.detail}", (*_lines(case, outcome, types), _HOW))
     if verdict.kind not in (VerdictKind.PASS, VerdictKind.SKIP, VerdictKind.EITHER):
         text = f"{told}; {verdict.kind} on a plain value: {verdict.detail}"
-        return Exchange(Weight.FAILURE, text, _lines(case, outcome, types))
+        return ProbeReport(Severity.FAILURE, text, _lines(case, outcome, types))
     remarks = _remarks(case, outcome, verdict)
-    return Exchange(Weight.REMARK if remarks else Weight.SOUND, "; ".join([told, *remarks]))
+    return ProbeReport(Severity.REMARK if remarks else Severity.SOUND, "; ".join([told, *remarks]))
 
 
 _LEAVE_OUT = "leave it out of describe's answer, or answer it"
@@ -156,7 +156,7 @@ _MANY = 200
 _GOOD, _BAD = True, False
 
 
-class Check(Struct, frozen=True):
+class DoctorCheck(Struct, frozen=True):
     """One thing that was checked: what, whether it is in order, and what there is to say about it."""
 
     good: bool
@@ -174,7 +174,7 @@ Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
 
 def examine(
     launch: LaunchSpec | None, types: codec.TypeRegistry, allowance: ResourceLimits | None = None
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`.
 
     `allowance` says how long the target may take, where it is not what a target has as a rule.
@@ -186,7 +186,7 @@ def examine(
     try:
         with TargetSession(launch, allowance or ResourceLimits()) as session:
             described = session.describe()
-            yield Check(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
+            yield DoctorCheck(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)
             yield _doors(described)
             claims = list(claims_of(described, types))
@@ -195,7 +195,7 @@ def examine(
             yield from _habits(claims, session)
             yield _ends(session)
     except CannotStart as error:
-        yield Check(_BAD, "starts and describes itself", str(error))
+        yield DoctorCheck(_BAD, "starts and describes itself", str(error))
 
 
 def _reference_outcomes(types: codec.TypeRegistry) -> Ask:
@@ -209,23 +209,23 @@ def _ask(session: TargetSession, request: Request) -> Outcome:
 # --- what it says of itself ---------------------------------------------------------------------------
 
 
-def _description(described: TargetDescription) -> Iterator[Check]:
+def _description(described: TargetDescription) -> Iterator[DoctorCheck]:
     for name in ("name", "version", "language"):
         if not getattr(described, name):
-            yield Check(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
+            yield DoctorCheck(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
     if reason := described.raw.get("unjudged"):
-        yield Check(_BAD, "can be judged on all that it is there for", str(reason))
+        yield DoctorCheck(_BAD, "can be judged on all that it is there for", str(reason))
     if unread := [*_unread(described)]:
         told = ", ".join(unread)
-        yield Check(_GOOD, "says in describe what this release of the suite does not read", told, is_noted=True)
+        yield DoctorCheck(_GOOD, "says in describe what this release of the suite does not read", told, is_noted=True)
     claimed = {name for types in described.supports.values() for name in types}
     strange = [name for name in sorted(claimed) if not is_known(name)]
     if strange:
         told = ", ".join(strange)
-        yield Check(_GOOD, "claims types that this release of the suite does not judge", told, is_noted=True)
+        yield DoctorCheck(_GOOD, "claims types that this release of the suite does not judge", told, is_noted=True)
     if not described.whole_log and len(strange) == len(claimed):
         there_are = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
-        yield Check(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"there are the types {there_are}")
+        yield DoctorCheck(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"there are the types {there_are}")
 
 
 _DESCRIBED = (
@@ -247,7 +247,7 @@ def _unread(described: TargetDescription) -> Iterator[str]:
                 yield f"{inside}{cut(name)}{meant}"
 
 
-def _doors(described: TargetDescription) -> Check:
+def _doors(described: TargetDescription) -> DoctorCheck:
     """Whether it says for each claim which call answers it. An adapter that does not is sound."""
     lacking = {
         op: [name for name in sorted(names) if described.door(op, name) is None]
@@ -258,7 +258,7 @@ def _doors(described: TargetDescription) -> Check:
     remarks = [f"not of {'; '.join(missing)}"] if missing else []
     remarks += [f"of what it does not claim: {', '.join(vain)}"] if vain else []
     what = "says by `via` which call it judges, and who calls that"
-    return Check(_GOOD, what, "; ".join(remarks), is_noted=bool(remarks))
+    return DoctorCheck(_GOOD, what, "; ".join(remarks), is_noted=bool(remarks))
 
 
 def _claimed(described: TargetDescription) -> dict[str, set[str]]:
@@ -278,10 +278,10 @@ def _is_claimed(described: TargetDescription, op: str, name: str) -> bool:
 # --- what it claims -----------------------------------------------------------------------------------
 
 
-def _claim(claim: Claim, types: codec.TypeRegistry, ask: Ask) -> Check:
+def _claim(claim: ClaimProbe, types: codec.TypeRegistry, ask: Ask) -> DoctorCheck:
     """Puts the questions of a claim; the answer with the most to say stands for those like it."""
     if not claim.cases:
-        return Check(_GOOD, claim.what, claim.remark)
+        return DoctorCheck(_GOOD, claim.what, claim.remark)
     outcomes = list(ask([case.request for case in claim.cases.values()]))
     lenient = claim.one_suffices and not all(isinstance(outcome, Unsupported) for outcome in outcomes)
     exchanges = [
@@ -292,8 +292,8 @@ def _claim(claim: Claim, types: codec.TypeRegistry, ask: Ask) -> Check:
     alike = sum(one.weight is told.weight for one, _ in exchanges)
     front = f"{label}{_like(alike, len(exchanges))}: " if label else ""
     detail = "; ".join(filter(None, [f"{front}{told.text}", claim.remark, claim.door and f"via {claim.door}"]))
-    is_noted = told.weight in (Weight.REMARK, Weight.FAILURE)
-    return Check(told.weight < Weight.WRONG, claim.what, detail, told.advice, is_noted)
+    is_noted = told.weight in (Severity.REMARK, Severity.FAILURE)
+    return DoctorCheck(told.weight < Severity.WRONG, claim.what, detail, told.advice, is_noted)
 
 
 def _like(alike: int, of: int) -> str:
@@ -306,7 +306,7 @@ def _like(alike: int, of: int) -> str:
 # --- habits -------------------------------------------------------------------------------------------
 
 
-def _habits(claims: Sequence[Claim], session: TargetSession) -> Iterator[Check]:
+def _habits(claims: Sequence[ClaimProbe], session: TargetSession) -> Iterator[DoctorCheck]:
     yield _admits(session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "an unknown type is `unsupported`")
     yield _admits(session, {"op": "no-such-operation"}, "an unknown operation is `unsupported`")
     asked = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
@@ -318,23 +318,25 @@ def _habits(claims: Sequence[Claim], session: TargetSession) -> Iterator[Check]:
         outcomes = list(session.ask([protocol.body(asked[0][1])] * _MANY))
         broken = [outcome for outcome in outcomes if isinstance(outcome, NoAnswer)]
         detail = broken[0].detail if broken else ""
-        yield Check(not broken, f"{_MANY} requests at once are answered in order", detail)
+        yield DoctorCheck(not broken, f"{_MANY} requests at once are answered in order", detail)
 
 
-def _admits(session: TargetSession, request: Request, what: str) -> Check:
+def _admits(session: TargetSession, request: Request, what: str) -> DoctorCheck:
     outcome = _ask(session, request)
-    return Check(isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"but: {outcome}")
+    return DoctorCheck(
+        isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"but: {outcome}"
+    )
 
 
-def _answers(session: TargetSession, request: Request, what: str) -> Check:
+def _answers(session: TargetSession, request: Request, what: str) -> DoctorCheck:
     outcome = _ask(session, request)
     adapter_at_fault = isinstance(outcome, NoAnswer) and outcome.how == "protocol"
     detail = f"{outcome.how}: {outcome.detail}" if isinstance(outcome, NoAnswer) else ""
-    return Check(not adapter_at_fault, what, detail)
+    return DoctorCheck(not adapter_at_fault, what, detail)
 
 
-def _ends(session: TargetSession) -> Check:
+def _ends(session: TargetSession) -> DoctorCheck:
     status = session.finish()
     good = status == 0
     detail = "it did not end, and was killed" if status is None else f"but: {status}"
-    return Check(good, "exits with 0 at the end of input", "" if good else detail)
+    return DoctorCheck(good, "exits with 0 at the end of input", "" if good else detail)

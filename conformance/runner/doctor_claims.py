@@ -21,7 +21,7 @@ _NAMED = 8
 """Names that are listed where there may be many."""
 
 
-class Claim(Struct, frozen=True):
+class ClaimProbe(Struct, frozen=True):
     """A claim of a target, with plain questions that try it."""
 
     what: str
@@ -35,12 +35,12 @@ class Claim(Struct, frozen=True):
     """Whether the claim holds if one question is not answered `unsupported`."""
 
 
-def claims_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[Claim]:
+def claims_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
     """Every claim of a target, in the order of operations and types, messages by `types`."""
     return (_at_its_door(described, claim) for claim in _all_of(described, types))
 
 
-def _all_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[Claim]:
+def _all_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
     for op, names in described.supports.items():
         for name in sorted(names):
             if name == "MESSAGE":
@@ -68,30 +68,32 @@ def is_known(name: str) -> bool:
     return True
 
 
-def _at_its_door(described: TargetDescription, claim: Claim) -> Claim:
+def _at_its_door(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
     """The claim with the call that answers it; with nothing to ask where nothing runs through that call."""
     case = next(iter(claim.cases.values()), None)
     door = described.door(case.op, case.type) if case else None
     if door is None:
         return claim
     if door.who == "unused":
-        return Claim(claim.what, remark=f"not asked, as nothing runs through it: via {door}")
+        return ClaimProbe(claim.what, remark=f"not asked, as nothing runs through it: via {door}")
     return structs.replace(claim, door=str(door))
 
 
 # --- types and messages -------------------------------------------------------------------------------
 
 
-def _typed(described: TargetDescription, op: str, name: str) -> Claim:
+def _typed(described: TargetDescription, op: str, name: str) -> ClaimProbe:
     if name == "LOG" and op != "decode":
-        return Claim(f"{op} LOG", remark="not asked: a LOG is only decoded")
+        return ClaimProbe(f"{op} LOG", remark="not asked: a LOG is only decoded")
     element = _element(described, op) if name in ARRAYS else ""
     if name in ARRAYS and not element:
-        return Claim(f"{op} {name}", remark=f"not asked: no type of an element is claimed, such as INT32, for {op}")
+        return ClaimProbe(
+            f"{op} {name}", remark=f"not asked: no type of an element is claimed, such as INT32, for {op}"
+        )
     wire = codec.wire(f"{name}<{element}>" if element else name)
     case = probe_case(op, wire, newest_magic(described))
     assert case is not None
-    return Claim(f"{op} {wire.name}", {"": case})
+    return ClaimProbe(f"{op} {wire.name}", {"": case})
 
 
 def _element(described: TargetDescription, op: str) -> str:
@@ -100,7 +102,7 @@ def _element(described: TargetDescription, op: str) -> str:
     return next((name for name in ("INT32", "STRING", "COMPACT_STRING", *own) if name in own), "")
 
 
-def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) -> Iterator[Claim]:
+def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
     """Each message that is claimed, in all versions of the claim."""
     claimed = described.messages
     names = sorted(types.messages if claimed is None else claimed)
@@ -111,12 +113,12 @@ def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) 
     undefined = [name for name in names if name not in types.messages]
     if undefined:
         remark = f"not asked: the suite has no definition (see --definitions) of {first(undefined)}"
-        yield Claim(f"{op} MESSAGE", remark=remark)
+        yield ClaimProbe(f"{op} MESSAGE", remark=remark)
 
 
 def _message(
     described: TargetDescription, op: str, types: codec.TypeRegistry, name: str, claimed: VersionRange
-) -> Claim:
+) -> ClaimProbe:
     valid = types.messages[name].valid
     cases = {}
     for version in claimed.shared(valid):
@@ -125,7 +127,7 @@ def _message(
             cases[f"version {version}"] = _with_definition(described, case)
     foreign = "" if claimed.within(valid) else f"its definition has the versions {valid}, so no others are asked"
     # A range of versions cannot say that one between is missing.
-    return Claim(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
+    return ClaimProbe(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
 
 
 def _with_definition(described: TargetDescription, case: Case) -> Case:
@@ -138,20 +140,20 @@ def _with_definition(described: TargetDescription, case: Case) -> Case:
 # --- logs and formats ---------------------------------------------------------------------------------
 
 
-def _whole_log(described: TargetDescription, op: str) -> Claim:
+def _whole_log(described: TargetDescription, op: str) -> ClaimProbe:
     if op == "convert":
         down, up = plain_log(2), plain_log(1)
         cases = {
             "magic 2 to 1": log_probe(op, convert_question(down, 1), down),
             "magic 1 to 2": log_probe(op, convert_question(up, 2, 0), up),
         }
-        return Claim(op, cases, one_suffices=True)
+        return ClaimProbe(op, cases, one_suffices=True)
     case = probe_case(op, codec.wire("LOG"), newest_magic(described))
     assert case is not None
-    return Claim(op, {"": case})
+    return ClaimProbe(op, {"": case})
 
 
-def _formats(described: TargetDescription) -> Iterator[Claim]:
+def _formats(described: TargetDescription) -> Iterator[ClaimProbe]:
     """Each codec and each magic that it claims, by what it reads logs or batches with."""
     for magic in sorted(described.magics or ()):
         yield _format(described, f"magic {magic}", magic, 0)
@@ -159,20 +161,20 @@ def _formats(described: TargetDescription) -> Iterator[Claim]:
         if name in CODEC_NAMES:
             yield _format(described, f"codec {name}", newest_magic(described), CODEC_NAMES.index(name))
         else:
-            yield Claim(f"codec {name}", remark=f"there is no codec of this name, but {', '.join(CODEC_NAMES)}")
+            yield ClaimProbe(f"codec {name}", remark=f"there is no codec of this name, but {', '.join(CODEC_NAMES)}")
 
 
-def _format(described: TargetDescription, what: str, magic: int, compression: int) -> Claim:
+def _format(described: TargetDescription, what: str, magic: int, compression: int) -> ClaimProbe:
     if magic not in MAGICS:
-        return Claim(what, remark=f"there is no magic {magic}, but {', '.join(map(str, MAGICS))}")
+        return ClaimProbe(what, remark=f"there is no magic {magic}, but {', '.join(map(str, MAGICS))}")
     readers = {"RECORD_BATCH": magic == MAGICS[-1], "LOG": True, "MESSAGE_SET": magic != MAGICS[-1]}
     known = [name for name, reads in readers.items() if reads and described.claims("decode", name)]
     try:
         data = plain_log(magic, compression)
     except codec.Unencodable as error:
-        return Claim(what, remark=f"not asked: {error}")
+        return ClaimProbe(what, remark=f"not asked: {error}")
     if known:
-        return Claim(f"{what}: decode {known[0]}", {"": decode_probe(codec.wire(known[0]), data)})
+        return ClaimProbe(f"{what}: decode {known[0]}", {"": decode_probe(codec.wire(known[0]), data)})
     if described.claims("read", ""):
-        return Claim(f"{what}: read", {"": log_probe("read", read_question(data), data)})
-    return Claim(what, remark="not asked: nothing that is claimed reads logs or batches of it")
+        return ClaimProbe(f"{what}: read", {"": log_probe("read", read_question(data), data)})
+    return ClaimProbe(what, remark="not asked: nothing that is claimed reads logs or batches of it")

@@ -12,15 +12,15 @@ from conformance.cases.packed_cases import AcceptedAsExpected, SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge, weightier
-from conformance.runner.parallel import Stop
+from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import LITTLE, MOST, ROOM, Packed, Result
+from conformance.runner.results import LITTLE, MOST, ROOM, Result, StoredAnswer
 from conformance.targets.claims import CaseOutcome, ClaimedTarget
 from conformance.targets.large_answers import CompressedAnswer
 from conformance.targets.target import TargetSpec
 
 
-class Examiner:
+class TargetRunner:
     """Puts cases to one target and judges what it makes of them. Close the `target`, however the work ended."""
 
     def __init__(
@@ -28,11 +28,11 @@ class Examiner:
         spec: TargetSpec,
         requirements: Mapping[str, Requirement],
         policy: FailurePolicy,
-        stop: Stop | None = None,
+        stop: StopEvent | None = None,
     ) -> None:
         """Nothing is started before the target is asked; when `stop` is told, nothing more is asked."""
         self._name, self._requirements, self._policy = spec.name, requirements, policy
-        self._stop = stop or Stop()
+        self._stop = stop or StopEvent()
         self._stop.reached.append(self)
         self.target = ClaimedTarget(spec.open())
         if self._stop.is_told:
@@ -90,7 +90,7 @@ class Examiner:
             via=answer.via,
             most=MOST if self._kept < ROOM else LITTLE,
         )
-        if isinstance(result.outcome, Packed):
+        if isinstance(result.outcome, StoredAnswer):
             self._kept += len(result.outcome.json)
         return result
 

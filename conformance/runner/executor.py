@@ -9,8 +9,8 @@ from conformance.cases.model import Case
 from conformance.cases.requirement import Requirement
 from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
-from conformance.runner.examiner import Examiner
-from conformance.runner.parallel import Stop
+from conformance.runner.examiner import TargetRunner
+from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.runner.shrinking import Wanted, shrink_all
@@ -30,7 +30,7 @@ def judge_target(
     requirements: Mapping[str, Requirement],
     policy: FailurePolicy,
     *,
-    stop: Stop | None = None,
+    stop: StopEvent | None = None,
     progress: Callable[..., object] = lambda **_: None,
     further: Further = tuple,
 ) -> None:
@@ -40,8 +40,8 @@ def judge_target(
     `completed`, and how many `failures` count. A target that cannot start is the run's problem. `further` cases come
     after the first ones; they are waited for until they are made.
     """
-    stop = stop or Stop()
-    examiner = Examiner(spec, requirements, policy, stop)
+    stop = stop or StopEvent()
+    examiner = TargetRunner(spec, requirements, policy, stop)
     try:
         run.description = examiner.target.describe()
         judging = _Judging(examiner, run, progress)
@@ -60,7 +60,7 @@ def judge_target(
 class _Judging:
     """The judging of one target, part after part."""
 
-    def __init__(self, examiner: Examiner, run: TargetRun, progress: Callable[..., object]) -> None:
+    def __init__(self, examiner: TargetRunner, run: TargetRun, progress: Callable[..., object]) -> None:
         self._examiner, self._run, self._progress = examiner, run, progress
         self._completed = self._failures = 0
 
@@ -87,7 +87,7 @@ def judge_and_shrink(
     policy: FailurePolicy,
     wanted: Wanted,
     progress: Callable[..., object],
-    stop: Stop,
+    stop: StopEvent,
 ) -> None:
     """Judge a target and shrink the wanted failures, into the run; a defect of the suite is noted there, and raised."""
     try:

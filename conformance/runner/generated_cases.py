@@ -24,14 +24,14 @@ from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import CannotStart
 from conformance.files.cache import SOURCES, Kept
 from conformance.process.launcher import own_python
-from conformance.runner.parallel import Stop, collect_seldom
+from conformance.runner.parallel import StopEvent, collect_seldom
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 
 _TOGETHER = 64
 """Cases that are written at once."""
 
 
-class Order(Struct, frozen=True):
+class GenerationRequest(Struct, frozen=True):
     """Which generated cases are wanted."""
 
     names: tuple[str, ...]
@@ -42,12 +42,12 @@ class Order(Struct, frozen=True):
     """Those of a selection; none: all."""
 
 
-def made(order: Order, catalog: Catalog) -> Iterator[Case]:
+def made(order: GenerationRequest, catalog: Catalog) -> Iterator[Case]:
     """The cases of an order."""
     return selected(generated_cases(order.names, order.count, order.seed, catalog), order.patterns)
 
 
-def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
+def made_elsewhere(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
     """The same, packed, while another process makes them; it ends when nobody wants more of them.
 
     What that process does not make, as the machine has no room for it or a target ends it, is made here.
@@ -61,7 +61,7 @@ def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
         yield from islice(map(packed_with_due, made(order, catalog)), count, None)
 
 
-def _from_another(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
+def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
     """What another process makes. Raises OSError, EOFError or UnpicklingError where it does not make all of it."""
     messages = tuple(message for message in catalog.types.messages.values() if not message.is_shipped)
     with _started() as maker:
@@ -111,7 +111,7 @@ def _write(some: list[SerializedCase]) -> None:
     sys.stdout.flush()
 
 
-class FurtherCases:
+class DeferredCases:
     """Cases that one thread makes or gathers, and that others wait for."""
 
     def __init__(self, make: Callable[[], Iterable[Case | SerializedCase]]) -> None:
@@ -128,7 +128,7 @@ class FurtherCases:
         is_made = self._made.done() and self._made.exception() is None
         return len(self._made.result()) if is_made else None
 
-    def make(self, stop: Stop) -> None:
+    def make(self, stop: StopEvent) -> None:
         """Make them, until the word to stop comes. Raises what that raises."""
         try:
             self._made.set_result(SerializedCases(_until(stop, self._make())))
@@ -137,7 +137,7 @@ class FurtherCases:
             raise
 
 
-def _until(stop: Stop, cases: Iterable[Case | SerializedCase]) -> Iterator[Case | SerializedCase]:
+def _until(stop: StopEvent, cases: Iterable[Case | SerializedCase]) -> Iterator[Case | SerializedCase]:
     """The cases. Raises CannotStart where the word to stop comes before they are made."""
     for case in cases:
         if stop.is_told:
@@ -153,7 +153,7 @@ _Cases = dict[str, list[SerializedCase]]
 """Cases by what they are made under."""
 
 
-def prepared(order: Order, catalog: Catalog) -> Iterator[SerializedCase]:
+def prepared(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
     """The cases of an order: as they are kept, or else made by another process, and kept where all are made."""
     is_plain = (order.count, order.seed) == (COUNT, SEED) and not any(_is_own(name, catalog) for name in order.names)
     kept = _cached() if is_plain else {}

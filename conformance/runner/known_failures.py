@@ -29,7 +29,7 @@ _NEVER_STALE = ("gen/", "bytes/")
 """How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
 
 
-class Known(Struct, frozen=True):
+class KnownFailure(Struct, frozen=True):
     """One entry: the failures it names, why they happen, and what it is narrowed to."""
 
     id: str = ""
@@ -104,7 +104,7 @@ _NAMES = {"id", "requirement", "cause"}
 """The keys that say which failures an entry names."""
 
 
-def read_known(path: Path) -> tuple[Known, ...]:
+def read_known(path: Path) -> tuple[KnownFailure, ...]:
     """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
     if not path.exists() and path.parent.is_dir():
         return ()
@@ -116,14 +116,14 @@ def read_known(path: Path) -> tuple[Known, ...]:
     return tuple(_entry(path, row) for row in rows)
 
 
-def _entry(path: Path, row: object) -> Known:
+def _entry(path: Path, row: object) -> KnownFailure:
     if not isinstance(row, Row) or not _NAMES & row.keys():
         problem = f"expected a mapping with an id, or with requirement and cause, found {row!r:.60}"
         raise FileError(path, problem, getattr(row, "line", 0))
     problem = _problem(row)
     if problem:
         raise FileError(path, f"{next(row[name] for name in row if name in _NAMES)}: {problem}", row.line)
-    return Known(**row, line=row.line)
+    return KnownFailure(**row, line=row.line)
 
 
 def _problem(row: Row) -> str:
@@ -145,7 +145,7 @@ def _problem(row: Row) -> str:
     return ""
 
 
-def known_text(entries: Sequence[Known]) -> str:
+def known_text(entries: Sequence[KnownFailure]) -> str:
     """The text of a file of these entries."""
     import yaml
 
@@ -159,8 +159,8 @@ def known_text(entries: Sequence[Known]) -> str:
 
 
 def stale(
-    entries: Sequence[Known], catalogue: Iterable[str], results: Iterable[Result], requirements: Container[str]
-) -> list[tuple[Known, str]]:
+    entries: Sequence[KnownFailure], catalogue: Iterable[str], results: Iterable[Result], requirements: Container[str]
+) -> list[tuple[KnownFailure, str]]:
     """The stale entries, each with the reason.
 
     `catalogue` holds the ids of all cases, selected or not, and `requirements` those of the register. An entry is stale
@@ -179,7 +179,7 @@ def stale(
 
 
 def _why_stale(
-    entry: Known, ids: Collection[str], ran: Mapping[str, Sequence[Result]], requirements: Container[str]
+    entry: KnownFailure, ids: Collection[str], ran: Mapping[str, Sequence[Result]], requirements: Container[str]
 ) -> str:
     """Why an entry is stale; empty when it is not."""
     if entry.requirement and entry.requirement not in requirements:
@@ -196,7 +196,7 @@ def _why_stale(
     return "all its cases passed" if all(case in ran for case in named) else ""
 
 
-def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:
+def unseen(entries: Iterable[KnownFailure], results: Iterable[Result]) -> list[KnownFailure]:
     """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
     ran = [result for result in results if result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL)]
     failed = [result for result in ran if result.failed]
@@ -216,15 +216,17 @@ def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:
     ]
 
 
-class Update(Struct, frozen=True):
+class KnownFailuresUpdate(Struct, frozen=True):
     """A list of known failures made anew, and what is different in it."""
 
-    entries: tuple[Known, ...]
-    added: tuple[Known, ...]
-    dropped: tuple[Known, ...]
+    entries: tuple[KnownFailure, ...]
+    added: tuple[KnownFailure, ...]
+    dropped: tuple[KnownFailure, ...]
 
 
-def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[Known]) -> Update:
+def updated(
+    entries: Iterable[KnownFailure], results: Iterable[Result], gone: Iterable[KnownFailure]
+) -> KnownFailuresUpdate:
     """The entries without those of `gone`, and with one for each unexpected result that none of them names.
 
     A vector is named by its id and the requirement that was broken: another fault that it shows later is new. A
@@ -232,27 +234,27 @@ def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[
     """
     dropped = set(gone)
     kept = [entry for entry in entries if entry not in dropped]
-    added: dict[Known, Known] = {}
+    added: dict[KnownFailure, KnownFailure] = {}
     for result in results:
         if result.is_unexpected:
             entry = _entry_for(result)
             added.setdefault(replace(entry, reason=""), entry)
-    return Update((*kept, *added.values()), tuple(added.values()), tuple(dropped))
+    return KnownFailuresUpdate((*kept, *added.values()), tuple(added.values()), tuple(dropped))
 
 
-def _entry_for(result: Result) -> Known:
+def _entry_for(result: Result) -> KnownFailure:
     """The entry that names a failure."""
     kind, detail = str(result.verdict.kind), result.verdict.detail
     if not result.label.is_shrinkable:
-        return Known(result.label.id, detail, kind, result.name, requirement=result.requirement)
-    return Known("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
+        return KnownFailure(result.label.id, detail, kind, result.name, requirement=result.requirement)
+    return KnownFailure("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
 
 
 _SHOWN = 20
 """Entries that are listed of those which an update adds, and of those it drops."""
 
 
-def update_lines(update: Update, path: str) -> list[str]:
+def update_lines(update: KnownFailuresUpdate, path: str) -> list[str]:
     """What an update of the file at `path` added and dropped, as lines of text."""
     lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
     for sign, entries in (("+", update.added), ("-", update.dropped)):
@@ -262,5 +264,5 @@ def update_lines(update: Update, path: str) -> list[str]:
     return lines
 
 
-def _why(entry: Known) -> str:
+def _why(entry: KnownFailure) -> str:
     return f"{entry.requirement}: {entry.reason}" if entry.id and entry.requirement else entry.reason

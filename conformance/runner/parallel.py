@@ -27,7 +27,7 @@ class Stoppable(Protocol):
         ...
 
 
-class Stop:
+class StopEvent:
     """The word to stop, for those that put cases to targets."""
 
     def __init__(self) -> None:
@@ -42,16 +42,16 @@ class Stop:
             one.stop()
 
 
-Work: TypeAlias = Callable[[Stop], None]
+Work: TypeAlias = Callable[[StopEvent], None]
 
 
 def do_at_once(works: Sequence[Work]) -> None:
     """Do all of it. What one raises is raised when the others are done; an interrupt stops them, and is raised then."""
     if len(works) == 1:
-        works[0](Stop())
+        works[0](StopEvent())
         return
     share_one_heap()
-    stop = Stop()
+    stop = StopEvent()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [pool.submit(work, stop) for work in works]
         try:

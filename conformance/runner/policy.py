@@ -13,7 +13,7 @@ from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packed_cases import SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.judging.raw_requests import codes_of
-from conformance.runner.known_failures import Known
+from conformance.runner.known_failures import KnownFailure
 from conformance.runner.results import MOST, NOTHING, Result, cause_in, kept, kept_verdict, plain_cause
 
 _COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
@@ -26,7 +26,7 @@ class FailurePolicy(Struct, frozen=True):
     """The lowest level that counts: must or should."""
     strict: bool = False
     """Whether disputed failures count too."""
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownFailure, ...] = ()
     bases: tuple[str, ...] = ()
     """The bases that failures count by; none: all."""
     python: str = ""

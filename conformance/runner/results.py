@@ -51,7 +51,7 @@ _ELEMENT = re.compile(r"\[(\d+)\]")
 _encode = msgspec.json.Encoder().encode
 
 
-class Packed(Struct, frozen=True):
+class StoredAnswer(Struct, frozen=True):
     """An accepted answer as a result keeps it: as text, which takes a tenth of what the values do."""
 
     json: bytes
@@ -61,7 +61,7 @@ class Packed(Struct, frozen=True):
     """Of an answer that was cut, the field at which expected and actual part, as JSON; empty where that is long too."""
 
 
-def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | Packed:
+def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | StoredAnswer:
     """What a result keeps of an outcome, of an answer `most` bytes; a quarter of that of the field that differs."""
     if verdict.kind in (VerdictKind.PASS, VerdictKind.SKIP):
         return NOTHING
@@ -69,12 +69,12 @@ def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | Pack
         return outcome
     whole = _encode(outcome.answer)
     if len(whole) <= most:
-        return Packed(_exact(whole))
+        return StoredAnswer(_exact(whole))
     of_part = most // 4
     left = _encode({name[:of_part]: _left(entry, verdict.path, of_part) for name, entry in outcome.answer.items()})
     if len(left) > most:
         left = _encode({"answer": digest_of(whole)})
-    return Packed(_exact(left), is_cut=True, part=_part(outcome.answer, verdict.path, of_part))
+    return StoredAnswer(_exact(left), is_cut=True, part=_part(outcome.answer, verdict.path, of_part))
 
 
 def _left(entry: object, path: str, most: int) -> object:
@@ -92,9 +92,9 @@ def _exact(text: bytes) -> bytes:
     return bytes(memoryview(text))
 
 
-def kept_again(answer: Answer) -> Packed:
+def kept_again(answer: Answer) -> StoredAnswer:
     """An answer as a result kept it, read back from where it was written down."""
-    return Packed(_encode(answer))
+    return StoredAnswer(_encode(answer))
 
 
 def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
@@ -171,7 +171,7 @@ class Result(Struct, frozen=True):
     """The target as the command line names it."""
     label: Case | SerializedCase
     """The case, packed where there are many: what reports tell of every case, passed or not, is asked of this."""
-    outcome: Outcome | Packed
+    outcome: Outcome | StoredAnswer
     verdict: Verdict
     level: str
     basis: str = ""
@@ -203,7 +203,7 @@ class Result(Struct, frozen=True):
         if not self.name:
             force_setattr(self, "name", self.target)
         if self.cause is _UNTOLD:
-            assert not isinstance(self.outcome, Packed)  # it may be cut
+            assert not isinstance(self.outcome, StoredAnswer)  # it may be cut
             force_setattr(self, "cause", cause_in(self.case, self.outcome, self.verdict))
 
     @property
@@ -229,7 +229,7 @@ class Result(Struct, frozen=True):
         return case.comment if is_its_own or not case.note else ""
 
 
-class Shrunk(Struct, frozen=True):
+class ShrunkFailure(Struct, frozen=True):
     """The smallest case that fails in the same way as several generated ones."""
 
     result: Result
@@ -243,7 +243,7 @@ class Shrunk(Struct, frozen=True):
     """Why it was not shrunk; empty where it was, or where it is flaky."""
 
 
-class Tally(Struct):
+class ResultCounts(Struct):
     """The numbers of a target: how many results there are of each kind."""
 
     verdicts: Counter[tuple[str, VerdictKind]] = msgspec.field(default_factory=Counter)
@@ -273,9 +273,9 @@ def _remark(verdict: Verdict) -> str:
     return "unobserved" if verdict.kind is VerdictKind.PASS and verdict.unobserved else ""
 
 
-def tally(results: Iterable[Result]) -> Tally:
+def tally(results: Iterable[Result]) -> ResultCounts:
     """Count results."""
-    numbers = Tally()
+    numbers = ResultCounts()
     alike = Counter((one.level, one.verdict.kind, one.known, one.disputed, _remark(one.verdict)) for one in results)
     for (level, kind, known, disputed, remark), count in alike.items():
         numbers.verdicts[level, kind] += count
@@ -295,8 +295,8 @@ class TargetRun(Struct):
     problem: str = ""
     """Why it could not be started, or not be judged to the end; empty when it was."""
     results: list[Result] = msgspec.field(default_factory=list)
-    shrunk: list[Shrunk] = msgspec.field(default_factory=list)
-    counted: Tally | None = None
+    shrunk: list[ShrunkFailure] = msgspec.field(default_factory=list)
+    counted: ResultCounts | None = None
     """The numbers of all results where `results` holds only some of them, as in a campaign."""
     answered: bool = True
     """Whether it answered anything, be it a case or the probe of a claim."""
@@ -332,7 +332,7 @@ class TargetRun(Struct):
         return (self.description.name if self.description else "") or self.name
 
     @property
-    def numbers(self) -> Tally:
+    def numbers(self) -> ResultCounts:
         """How many results there are of each kind."""
         return self.counted or tally(self.results)
 

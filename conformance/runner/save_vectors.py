@@ -29,7 +29,7 @@ from conformance.errors import Defect
 from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text
 from conformance.files.yaml_loader import JSON_TAG
-from conformance.runner.results import Shrunk, TargetRun
+from conformance.runner.results import ShrunkFailure, TargetRun
 from conformance.semantics.consumer_view import VIEW
 from conformance.semantics.format_conversion import CONVERTED
 
@@ -37,7 +37,7 @@ _LONGEST_TYPE = 100
 """Characters of a type in the name of a file; a type of arrays of arrays can be of any length."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _VectorDumper(yaml.SafeDumper):
     """Writes strings that YAML cannot hold as JSON text."""
 
 
@@ -47,7 +47,7 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar(JSON_TAG, json.dumps(text), style="'")
 
 
-_Dumper.add_representer(str, _write_text)
+_VectorDumper.add_representer(str, _write_text)
 
 
 def save_all(runs: Sequence[TargetRun], folder: Path, outputs: Outputs) -> list[Path]:
@@ -72,14 +72,14 @@ def _file_name(case: Case) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts)) + ".yaml"
 
 
-def _text(vector: dict[str, object], shrunk: Shrunk, target: str) -> str:
+def _text(vector: dict[str, object], shrunk: ShrunkFailure, target: str) -> str:
     """The text of a file. The name of a target may hold anything, and stays within the comment."""
     name = ascii(target)[1:-1]
     comment = f"# {shrunk.count} generated cases fail like this for {name}; from {shrunk.origin}\n"
-    return comment + yaml.dump([vector], Dumper=_Dumper, sort_keys=False, allow_unicode=False, width=1000)
+    return comment + yaml.dump([vector], Dumper=_VectorDumper, sort_keys=False, allow_unicode=False, width=1000)
 
 
-def as_vector(shrunk: Shrunk) -> dict[str, object] | None:
+def as_vector(shrunk: ShrunkFailure) -> dict[str, object] | None:
     """The vector of a shrunk failure; None where a vector cannot state its expectation."""
     case = shrunk.result.case
     vector: dict[str, object] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}

@@ -15,7 +15,7 @@ from conformance.catalog.catalog import Catalog, as_of, select
 from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError
-from conformance.runner.generated_cases import Order, made
+from conformance.runner.generated_cases import GenerationRequest, made
 from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
 from conformance.strategies.seeded.log_requests import OF_BROKERS
 from conformance.targets.protocol import TargetDescription
@@ -132,7 +132,7 @@ def further_cases(
     selection: Selection,
     catalog: Catalog,
     targets: Sequence[TargetSpec],
-    make: Callable[[Order, Catalog], Iterable[Case | SerializedCase]] = made,
+    make: Callable[[GenerationRequest, Catalog], Iterable[Case | SerializedCase]] = made,
 ) -> Iterator[Case | SerializedCase]:
     """The generated cases of a selection, in order, as `make` makes them; those that it names by their ids last.
 
@@ -143,7 +143,7 @@ def further_cases(
     if count and not len(named) == len(selection.patterns) > 0:
         names = types_for(selection.patterns, OF_BROKERS if any(map(_is_broker, targets)) else ())
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
-        for case in make(Order(tuple(names), count, selection.seed, selection.patterns), catalog):
+        for case in make(GenerationRequest(tuple(names), count, selection.seed, selection.patterns), catalog):
             ids.add(case.id)
             yield case
     yield from (case for case in named if case.id not in ids)

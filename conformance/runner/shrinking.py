@@ -15,10 +15,10 @@ from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
 from conformance.judging.failure_causes import FailureCause
-from conformance.runner.examiner import Examiner
-from conformance.runner.parallel import Stop
+from conformance.runner.examiner import TargetRunner
+from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
 from conformance.targets.target import TargetSpec
 
@@ -32,25 +32,25 @@ _START, _SILENCE = 10, 100
 """What a question costs, in questions, when the target has to be started again for it, and when it keeps silent."""
 
 
-class Kin(Struct, frozen=True):
+class FailureKey(Struct, frozen=True):
     """What failures have in common of which one is shrunk for all."""
 
     cause: FailureCause
     disputed: bool
 
 
-Wanted: TypeAlias = Callable[[TargetRun], Container[Kin]]
+Wanted: TypeAlias = Callable[[TargetRun], Container[FailureKey]]
 """Which failures of a run are shown so that it matters whether they are small."""
 
 
-def kin(result: Result) -> Kin:
+def kin(result: Result) -> FailureKey:
     """What a failure has in common with others."""
-    return Kin(result.cause, result.disputed)
+    return FailureKey(result.cause, result.disputed)
 
 
-def failures_by_kin(results: Sequence[Result]) -> dict[Kin, list[Result]]:
+def failures_by_kin(results: Sequence[Result]) -> dict[FailureKey, list[Result]]:
     """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
-    groups: dict[Kin, list[Result]] = {}
+    groups: dict[FailureKey, list[Result]] = {}
     for result in results:
         if result.label.is_shrinkable and result.failed and not result.known:
             groups.setdefault(kin(result), []).append(result)
@@ -62,18 +62,18 @@ def shrink_all(
     record: TargetRun,
     catalog: Catalog,
     policy: FailurePolicy,
-    stop: Stop | None = None,
+    stop: StopEvent | None = None,
     wanted: Wanted | None = None,
-) -> Iterator[Shrunk]:
+) -> Iterator[ShrunkFailure]:
     """Shrink the failures of a run [all]; the target is started anew. The record notes a target that cannot start."""
-    stop = stop or Stop()
+    stop = stop or StopEvent()
     if record.problem or stop.is_told or not failures_by_kin(record.results):
         return
     chosen = None if wanted is None else wanted(record)
     results = [result for result in record.results if chosen is None or (result.failed and kin(result) in chosen)]
     if not failures_by_kin(results):
         return
-    examiner = Examiner(spec, catalog.requirements, policy, stop)
+    examiner = TargetRunner(spec, catalog.requirements, policy, stop)
     try:
         yield from shrink(results, examiner, catalog)
     except CannotStart as error:
@@ -83,15 +83,15 @@ def shrink_all(
 
 
 def shrink(
-    results: Sequence[Result], examiner: Examiner, catalog: Catalog, purse: Budget | None = None
-) -> Iterator[Shrunk]:
+    results: Sequence[Result], examiner: TargetRunner, catalog: Catalog, purse: Budget | None = None
+) -> Iterator[ShrunkFailure]:
     """Shrink one failure of each cause, with the questions of a purse [IN_ALL] for all. Raises CannotStart."""
     purse = purse or Budget(IN_ALL)
     for group in list(failures_by_kin(results).values())[:MOST]:
         smallest = _smallest(group)
         why_not = _why_not(smallest, purse)
         if why_not:
-            yield Shrunk(smallest, len(group), smallest.label.id, why_not=why_not)
+            yield ShrunkFailure(smallest, len(group), smallest.label.id, why_not=why_not)
         else:
             yield shrink_one(smallest, len(group), examiner, catalog, purse)
 
@@ -104,8 +104,8 @@ def _why_not(smallest: Result, purse: Budget) -> str:
 
 
 def shrink_one(
-    smallest: Result, count: int, examiner: Examiner, catalog: Catalog, purse: Budget | None = None
-) -> Shrunk:
+    smallest: Result, count: int, examiner: TargetRunner, catalog: Catalog, purse: Budget | None = None
+) -> ShrunkFailure:
     """The smallest case that fails as `smallest` does, at its level, which stands for `count` failures of one cause.
 
     It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
@@ -130,10 +130,10 @@ def shrink_one(
 
         start: object = case.data if part == "hex" else case.request[part]
         if case is smallest.case and not shows(start):
-            return Shrunk(smallest, count, smallest.case.id, flaky=True)
+            return ShrunkFailure(smallest, count, smallest.case.id, flaky=True)
         shrunk = _smaller(case, start, shows, budget)
         case = with_part(shrunk) or case
-    return Shrunk(_again(case, examiner), count, smallest.case.id)
+    return ShrunkFailure(_again(case, examiner), count, smallest.case.id)
 
 
 def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget: Budget) -> object:
@@ -143,7 +143,7 @@ def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget:
     return shrink_value(start, shows, budget)
 
 
-def _charged(case: Case, examiner: Examiner, budget: Budget) -> Result:
+def _charged(case: Case, examiner: TargetRunner, budget: Budget) -> Result:
     """The result of a case, at the cost of what it took."""
     before = examiner.target.starts
     result = _again(case, examiner)
@@ -152,7 +152,7 @@ def _charged(case: Case, examiner: Examiner, budget: Budget) -> Result:
     return result
 
 
-def _again(case: Case, examiner: Examiner) -> Result:
+def _again(case: Case, examiner: TargetRunner) -> Result:
     return next(examiner.results([case]))
 
 

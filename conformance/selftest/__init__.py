@@ -21,7 +21,7 @@ from conformance.selftest.known_faults.producers import PRODUCERS
 from conformance.selftest.known_faults.transactions import TRANSACTIONS
 from conformance.selftest.pairwise_faults import MEETINGS, MEETINGS_IN_LOGS
 from conformance.selftest.requirement_faults import TABLES
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _AREAS = {
     ("logs", "sequence"): "sequences",
@@ -46,13 +46,13 @@ TWINS = frozenset(
 """Requirements whose violation is that of another one as well: one defect breaks both, and is counted once."""
 
 
-def _violations() -> Iterator[SeededDefect]:
+def _violations() -> Iterator[SeededFault]:
     """A defect for each requirement."""
     for area, table in TABLES.items():
         for name, lie in table.items():
             if name not in TWINS:
                 own_area = _AREAS.get((area, name.partition(".")[0]), area)
-                yield SeededDefect(f"violates/{name}", own_area, "", name, lie, (name,))
+                yield SeededFault(f"violates/{name}", own_area, "", name, lie, (name,))
 
 
 _TABLES = (
@@ -60,7 +60,7 @@ _TABLES = (
     *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
 )
 
-DEFECTS: dict[str, SeededDefect] = {defect.id: defect for defect in _violations()} | {
+DEFECTS: dict[str, SeededFault] = {defect.id: defect for defect in _violations()} | {
     defect.id: defect for table in _TABLES for defect in table
 }
 """Every seeded defect by its id."""

@@ -154,7 +154,7 @@ def count_to_the_end(request: Request, answer: Answer) -> Answer:
     return answer
 
 
-class Catch(Struct, frozen=True):
+class ExpectedDetection(Struct, frozen=True):
     """A result that exposes a liar: a verdict of this kind and level about this requirement (about any, if empty)."""
 
     kind: VerdictKind
@@ -162,13 +162,13 @@ class Catch(Struct, frozen=True):
     level: str = "must"
 
 
-class Liar(Struct, frozen=True):
+class BadTarget(Struct, frozen=True):
     """One way to be wrong, and the results that must show it."""
 
     name: str
     does: str
     lie: Lie
-    caught: tuple[Catch, ...] = ()
+    caught: tuple[ExpectedDetection, ...] = ()
     """Each of these must be among its results."""
     never_passes: tuple[type, ...] = ()
     """It must not pass any case with an expectation of these types."""
@@ -192,136 +192,136 @@ VALUES = (ExpectValue, ExpectBytes, ExpectEquivalentBytes, ExpectSize, ExpectCon
 """Expectations with a value: a target that shows or accepts no value cannot meet them."""
 
 
-def fails(*requirements: str, level: str = "must") -> tuple[Catch, ...]:
+def fails(*requirements: str, level: str = "must") -> tuple[ExpectedDetection, ...]:
     """It must fail cases of these requirements."""
-    return tuple(Catch(VerdictKind.FAIL, requirement, level) for requirement in requirements)
+    return tuple(ExpectedDetection(VerdictKind.FAIL, requirement, level) for requirement in requirements)
 
 
-def skips(*requirements: str) -> tuple[Catch, ...]:
+def skips(*requirements: str) -> tuple[ExpectedDetection, ...]:
     """Cases of these requirements must be skipped."""
-    return tuple(Catch(VerdictKind.SKIP, requirement) for requirement in requirements)
+    return tuple(ExpectedDetection(VerdictKind.SKIP, requirement) for requirement in requirements)
 
 
-def once(name: str, does: str, deed: mutators.Deed, kind: VerdictKind | None, seconds: float = 5.0) -> Liar:
+def once(name: str, does: str, deed: mutators.Deed, kind: VerdictKind | None, seconds: float = 5.0) -> BadTarget:
     """A liar that breaks down at one request: it fails the requirement of that case, and the one to answer at all."""
-    robust = (Catch(kind, ROBUSTNESS),) if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ()
-    caught = (Catch(kind, "varint.examples"), *robust) if kind else ()
-    return Liar(name, does, at_the_one(deed), caught, once=True, seconds=seconds)
+    robust = (ExpectedDetection(kind, ROBUSTNESS),) if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ()
+    caught = (ExpectedDetection(kind, "varint.examples"), *robust) if kind else ()
+    return BadTarget(name, does, at_the_one(deed), caught, once=True, seconds=seconds)
 
 
 # fmt: off
 _DECODING = (
-    Liar("accepts-everything", "refuses nothing", mutators.accept,
+    BadTarget("accepts-everything", "refuses nothing", mutators.accept,
          fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(ExpectRejection,)),
-    Liar("refuses-everything", "accepts nothing", mutators.refuse,
+    BadTarget("refuses-everything", "accepts nothing", mutators.refuse,
          fails("varint.examples", "codec.lz4"), never_passes=VALUES),
-    Liar("shows-nothing", "decodes, but shows no value", mutators.show_nothing,
+    BadTarget("shows-nothing", "decodes, but shows no value", mutators.show_nothing,
          skips("varint.examples", "codec.lz4"), never_passes=(ExpectValue,)),
-    Liar("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *mutators.VARINTS),
+    BadTarget("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *mutators.VARINTS),
          fails("varint.zigzag-table")),
-    Liar("little-endian", "reads integers in the wrong byte order", mutators.swap_bytes,
+    BadTarget("little-endian", "reads integers in the wrong byte order", mutators.swap_bytes,
          fails("byte-order.fixed-width-big-endian")),
-    Liar("null-as-empty", "takes null for empty", mutators.null_as_empty,
+    BadTarget("null-as-empty", "takes null for empty", mutators.null_as_empty,
          fails("nullable-string.null-minus-one", "array.null-minus-one", "record.key-absent-when-negative")),
-    Liar("empty-as-null", "takes empty for null",
+    BadTarget("empty-as-null", "takes empty for null",
          values(lambda value: value or None, *mutators.STRINGS, *mutators.BYTES, "ARRAY<INT32>"),
          fails("array.empty-not-null", "compact-nullable-string.null-zero")),
-    Liar("crc-unchecked", "does not check checksums", mutators.ignore_crc,
+    BadTarget("crc-unchecked", "does not check checksums", mutators.ignore_crc,
          fails("crc.mismatch-corrupt")),
-    Liar("crc-misnamed", "calls a wrong checksum malformed", mutators.call_it_malformed,
+    BadTarget("crc-misnamed", "calls a wrong checksum malformed", mutators.call_it_malformed,
          fails("crc.mismatch-corrupt", level="should")),
-    Liar("one-byte-too-many", "consumes a byte more than it reads", mutators.consume_more,
+    BadTarget("one-byte-too-many", "consumes a byte more than it reads", mutators.consume_more,
          fails("int32.layout", "record.field-order")),
-    Liar("reads-the-end", "reads the last bytes of the input, not the first", mutators.read_the_end,
+    BadTarget("reads-the-end", "reads the last bytes of the input, not the first", mutators.read_the_end,
          fails("general.exact-encoding")),
-    Liar("drops-the-last-record", "leaves out the last record of a batch", batches(mutators.drop_last),
+    BadTarget("drops-the-last-record", "leaves out the last record of a batch", batches(mutators.drop_last),
          fails("batch.record-count")),
-    Liar("folds-headers", "keeps only the last header of each key", records(mutators.last_header_wins),
+    BadTarget("folds-headers", "keeps only the last header of each key", records(mutators.last_header_wins),
          fails("header.duplicate-keys-kept")),
-    Liar("whole-seconds", "loses the milliseconds", records(mutators.whole_seconds),
+    BadTarget("whole-seconds", "loses the milliseconds", records(mutators.whole_seconds),
          fails("timestamp.record-formula")),
-    Liar("always-create-time", "takes LogAppendTime for CreateTime", batches(mutators.always_create_time),
+    BadTarget("always-create-time", "takes LogAppendTime for CreateTime", batches(mutators.always_create_time),
          fails("timestamp.log-append-overwritten")),
-    Liar("offsets-from-zero", "ignores baseOffset", records(lambda record: {"offset": str(record["offsetDelta"])}),
+    BadTarget("offsets-from-zero", "ignores baseOffset", records(lambda record: {"offset": str(record["offsetDelta"])}),
          fails("offset.record-formula")),
-    Liar("varint-without-limit", "reads varints of any length", mutators.read_any_varint,
+    BadTarget("varint-without-limit", "reads varints of any length", mutators.read_any_varint,
          fails("varint.max-five-bytes", "varlong.max-ten-bytes")),
-    Liar("trusts-lengths", "returns what is there of a string cut short", mutators.return_what_is_there,
+    BadTarget("trusts-lengths", "returns what is there of a string cut short", mutators.return_what_is_there,
          fails("string.truncated-rejected")),
-    Liar("unsigned-as-signed", "reads unsigned integers as signed", mutators.read_signed,
+    BadTarget("unsigned-as-signed", "reads unsigned integers as signed", mutators.read_signed,
          fails("uint16.layout", "uint32.layout")),
-    Liar("int64-as-double", "holds 64-bit integers in a double",
+    BadTarget("int64-as-double", "holds 64-bit integers in a double",
          values(lambda value: str(int(float(value))), "INT64", "VARLONG"), fails("int64.layout", "varlong.range")),
-    Liar("only-one-is-true", "takes every byte but 01 for false", mutators.only_one_is_true,
+    BadTarget("only-one-is-true", "takes every byte but 01 for false", mutators.only_one_is_true,
          fails("boolean.read-nonzero-true")),
-    Liar("third-reading", "reads a padded varint as another value", mutators.third_reading,
+    BadTarget("third-reading", "reads a padded varint as another value", mutators.third_reading,
          fails("varint.non-minimal", level="may")),
-    Liar("still-compressed", "shows no record of a compressed batch", batches(mutators.leave_compressed),
+    BadTarget("still-compressed", "shows no record of a compressed batch", batches(mutators.leave_compressed),
          fails("codec.gzip", "codec.snappy", "codec.lz4", "batch.record-count")),
-    Liar("stops-at-the-count", "looks at nothing after the counted records", mutators.stop_at_the_count,
+    BadTarget("stops-at-the-count", "looks at nothing after the counted records", mutators.stop_at_the_count,
          fails("batch.record-count-mismatch", level="should")),
-    Liar("sets-aside-what-is-stated", "takes memory for all elements that an array states", set_aside,
+    BadTarget("sets-aside-what-is-stated", "takes memory for all elements that an array states", set_aside,
          fails("memory.array-count-bounded", level="should")),
-    Liar("believes-the-frame", "takes memory for what a zstd frame says that it becomes", believe_the_frame,
+    BadTarget("believes-the-frame", "takes memory for what a zstd frame says that it becomes", believe_the_frame,
          fails("memory.in-proportion", level="should")),
-    Liar("counts-to-the-end", "does something for each element that an array states", count_to_the_end,
+    BadTarget("counts-to-the-end", "does something for each element that an array states", count_to_the_end,
          fails("memory.array-count-bounded", level="should"), seconds=20.0),
-    Liar("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),
+    BadTarget("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),
          fails("attributes.control-bit")),
 )
 
 _ENCODING = (
-    Liar("pads-varints", "writes varints a byte too long", written(mutators.padded, *mutators.VARINTS),
+    BadTarget("pads-varints", "writes varints a byte too long", written(mutators.padded, *mutators.VARINTS),
          fails("varint.encoder-minimal", "uvarint.examples")),
-    Liar("wrong-crc", "writes no checksum", written(mutators.without_crc, "RECORD_BATCH"),
+    BadTarget("wrong-crc", "writes no checksum", written(mutators.without_crc, "RECORD_BATCH"),
          fails("batch.crc")),
-    Liar("bytes-after-batch", "writes a byte after each batch", written(lambda data: data + b"\0", "RECORD_BATCH"),
+    BadTarget("bytes-after-batch", "writes a byte after each batch", written(lambda data: data + b"\0", "RECORD_BATCH"),
          fails("codec.lz4", "batch.crc")),
-    Liar("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
+    BadTarget("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
          fails("size.batch-calculation"), never_passes=(ExpectSize,)),
-    Liar("characters-for-bytes", "writes the length of a string in characters", mutators.count_characters,
+    BadTarget("characters-for-bytes", "writes the length of a string in characters", mutators.count_characters,
          fails("string.length-in-bytes")),
-    Liar("halves-of-characters", "writes half of a surrogate pair as three bytes", mutators.write_halves,
+    BadTarget("halves-of-characters", "writes half of a surrogate pair as three bytes", mutators.write_halves,
          fails("utf8.encoded-valid")),
-    Liar("never-compresses", "writes every batch uncompressed", mutators.write_uncompressed,
+    BadTarget("never-compresses", "writes every batch uncompressed", mutators.write_uncompressed,
          fails("attributes.compression-bits")),
 )
 
 LOGS = (
-    Liar("hands-out-markers", "hands control records to the application", mutators.view(mutators.show_markers),
+    BadTarget("hands-out-markers", "hands control records to the application", mutators.view(mutators.show_markers),
          fails("consumer.handles-control-batches")),
-    Liar("never-filters", "takes read_committed for read_uncommitted", mutators.asked(isolation="read_uncommitted"),
+    BadTarget("never-filters", "takes read_committed for read_uncommitted", mutators.asked(isolation="read_uncommitted"),
          fails("consumer.filters-aborted")),
-    Liar("next-after-the-last-record", "fetches next after the last record it saw",
+    BadTarget("next-after-the-last-record", "fetches next after the last record it saw",
          mutators.view(mutators.next_after_the_last),
          fails("offset.next-formula") + fails("offset.next-formula", level="should")),
-    Liar("next-one-too-far", "skips one offset between fetches", mutators.view(mutators.one_further),
+    BadTarget("next-one-too-far", "skips one offset between fetches", mutators.view(mutators.one_further),
          fails("offset.next-formula")),
-    Liar("next-one-too-low", "fetches the last offset again", mutators.view(mutators.one_back),
+    BadTarget("next-one-too-low", "fetches the last offset again", mutators.view(mutators.one_back),
          fails("offset.next-formula")),
-    Liar("stays", "never moves on", mutators.view(mutators.stay),
+    BadTarget("stays", "never moves on", mutators.view(mutators.stay),
          fails("offset.next-formula")),
-    Liar("hands-out-the-past", "hands out records before the fetch offset", mutators.view(mutators.hand_out_the_past),
+    BadTarget("hands-out-the-past", "hands out records before the fetch offset", mutators.view(mutators.hand_out_the_past),
          fails("offset.fetch-absolute")),
-    Liar("keeps-silent", "does not report damage in a log", mutators.keep_silent,
+    BadTarget("keeps-silent", "does not report damage in a log", mutators.keep_silent,
          fails("batch.length-wrong-rejected")),
-    Liar("consumes-corrupt", "does not check checksums in a fetch", mutators.asked(checkCrcs=False),
+    BadTarget("consumes-corrupt", "does not check checksums in a fetch", mutators.asked(checkCrcs=False),
          fails("crc.mismatch-corrupt", "legacy.crc-checked", level="should")),
-    Liar("shows-no-records", "shows the next offset and no records", mutators.show_no_records,
+    BadTarget("shows-no-records", "shows the next offset and no records", mutators.show_no_records,
          skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(ExpectConsumerView,)),
-    Liar("converts-nothing", "gives every log back as it is", mutators.convert_nothing,
+    BadTarget("converts-nothing", "gives every log back as it is", mutators.convert_nothing,
          (*fails("convert.down-for-old-consumers", level="should"),
           *fails("convert.down-loses-features", "convert.up-to-v2"))),
-    Liar("converts-the-first", "loses all entries but the first", mutators.convert_the_first,
+    BadTarget("converts-the-first", "loses all entries but the first", mutators.convert_the_first,
          fails("convert.down-for-old-consumers", level="should")),
-    Liar("stores-repeats", "accepts a batch sent again", mutators.fates(duplicate="accept"),
+    BadTarget("stores-repeats", "accepts a batch sent again", mutators.fates(duplicate="accept"),
          fails("sequence.duplicate-deduplicated")),
-    Liar("stores-gaps", "accepts a batch after a gap", mutators.fates(**{"out-of-order": "accept"}),
+    BadTarget("stores-gaps", "accepts a batch after a gap", mutators.fates(**{"out-of-order": "accept"}),
          fails("sequence.gap-out-of-order")),
-    Liar("fences-nobody", "accepts an older epoch", mutators.fates(fenced="accept"),
+    BadTarget("fences-nobody", "accepts an older epoch", mutators.fates(fenced="accept"),
          fails("producer-epoch.fences")),
-    Liar("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
-         (Catch(VerdictKind.PROTOCOL),), never_passes=(ExpectSequenceResults,)),
+    BadTarget("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
+         (ExpectedDetection(VerdictKind.PROTOCOL),), never_passes=(ExpectSequenceResults,)),
 )
 """Those that lie about whole logs, and about nothing else."""
 
@@ -332,7 +332,7 @@ _BREAKING = (
     once("exits", "exits with status 0", lambda: os._exit(0), VerdictKind.CRASH),
     once("segfaults", "dies of a signal", segfault, VerdictKind.CRASH),
     once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, VerdictKind.CRASH),
-    Liar("allocates", "allocates without end", at_the_one(allocate),
+    BadTarget("allocates", "allocates without end", at_the_one(allocate),
          fails(ROBUSTNESS), once=True),
     once("leaves-a-child", "leaves a child behind, and answers as it should", leave_child, None),
     once("leaves-a-session", "leaves a child in a session of its own", leave_session, None),
@@ -344,15 +344,15 @@ _BREAKING = (
     once("wrong-id", "answers under another id", lambda: {"id": -1}, VerdictKind.PROTOCOL),
     once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, VerdictKind.PROTOCOL),
     once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, VerdictKind.PROTOCOL),
-    Liar("out-of-order", "answers the waiting requests in reverse order", mutators.nothing,
-         (Catch(VerdictKind.PROTOCOL),), reads=in_reverse),
-    Liar("empty-claims", "answers `unsupported` to all that it claims", mutators.claim_only,
-         (Catch(VerdictKind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
-    Liar("dies-at-start", "dies before it describes itself", describing(lambda: os._exit(9)),
+    BadTarget("out-of-order", "answers the waiting requests in reverse order", mutators.nothing,
+         (ExpectedDetection(VerdictKind.PROTOCOL),), reads=in_reverse),
+    BadTarget("empty-claims", "answers `unsupported` to all that it claims", mutators.claim_only,
+         (ExpectedDetection(VerdictKind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
+    BadTarget("dies-at-start", "dies before it describes itself", describing(lambda: os._exit(9)),
          problem="exited with status 9"),
-    Liar("silent-at-start", "never describes itself", describing(hang),
+    BadTarget("silent-at-start", "never describes itself", describing(hang),
          problem="no answer to describe", seconds=1),
-    Liar("describes-nonsense", "describes itself with nonsense", describing(lambda: {"supports": 7}),
+    BadTarget("describes-nonsense", "describes itself with nonsense", describing(lambda: {"supports": 7}),
          problem="supports is an object"),
 )
 # fmt: on

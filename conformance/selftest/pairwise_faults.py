@@ -15,10 +15,10 @@ from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import Function, Log, ends, entries_of, fetches, is_batch, wrong
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_mutators import batch, both, writes_as
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 
-class Mistake(Struct, frozen=True):
+class RecordMutation(Struct, frozen=True):
     """A mistake with a part of a record: what stands there instead, and the requirement that it breaks."""
 
     says: str
@@ -34,26 +34,26 @@ def _headers(change: Callable[[list[Values]], list[Values]]) -> Callable[[Values
     return lambda one: {"headers": change(one["headers"])} if one.get("headers") else {}
 
 
-DATA: dict[str, Mistake] = {
-    "null-key": Mistake(
+DATA: dict[str, RecordMutation] = {
+    "null-key": RecordMutation(
         "shows an empty key for null",
         "record.key-absent-when-negative",
         lambda one: {"key": ""} if one["key"] is None else {},
     ),
-    "empty-key": Mistake(
+    "empty-key": RecordMutation(
         "shows null for an empty key", "record.key-length", lambda one: {"key": None} if one["key"] == "" else {}
     ),
-    "null-value": Mistake(
+    "null-value": RecordMutation(
         "shows an empty value for null",
         "record.value-absent-when-negative",
         lambda one: {"value": ""} if one["value"] is None else {},
     ),
-    "empty-value": Mistake(
+    "empty-value": RecordMutation(
         "shows null for an empty value",
         "record.value-length",
         lambda one: {"value": None} if one["value"] == "" else {},
     ),
-    "long-value": Mistake(
+    "long-value": RecordMutation(
         "takes one byte for the length of a value, and loses one of 64 bytes or more",
         "record.value-length",
         lambda one: {"value": one["value"][:-2]} if len(one["value"] or "") > 126 else {},
@@ -62,21 +62,21 @@ DATA: dict[str, Mistake] = {
 """Mistakes with a record or an older message."""
 
 MISTAKES = DATA | {
-    "headers": Mistake("leaves the headers out", "record.headers-count", _headers(lambda _: [])),
-    "second-header": Mistake(
+    "headers": RecordMutation("leaves the headers out", "record.headers-count", _headers(lambda _: [])),
+    "second-header": RecordMutation(
         "shows the first header alone", "record.headers-follow-count", _headers(lambda all_: all_[:1])
     ),
-    "same-header": Mistake(
+    "same-header": RecordMutation(
         "keeps the last of the headers with one key",
         "header.duplicate-keys-kept",
         _headers(lambda all_: list({one["key"]: one for one in all_}.values())),
     ),
-    "null-header": Mistake(
+    "null-header": RecordMutation(
         "shows an empty header value for null",
         "header.value-absent-when-negative",
         _headers(lambda all_: [{**one, "value": one["value"] or ""} for one in all_]),
     ),
-    "empty-header": Mistake(
+    "empty-header": RecordMutation(
         "shows null for an empty header value",
         "header.value-length",
         _headers(lambda all_: [{**one, "value": one["value"] or None} for one in all_]),
@@ -106,7 +106,7 @@ BATCHES: dict[str, tuple[str, Test]] = {
 """Properties of a batch."""
 
 
-def _of_batches(test: Test, mistake: Mistake) -> Lie:
+def _of_batches(test: Test, mistake: RecordMutation) -> Lie:
     """Make a mistake with each record of such batches, however they are read."""
 
     def shown(one: Values) -> Values:
@@ -122,18 +122,18 @@ def _of_batches(test: Test, mistake: Mistake) -> Lie:
     return both(batch(shown), fetches(seen))
 
 
-def changed(given: Values, mistake: Mistake, offsets: Mapping[str, object]) -> Values:
+def changed(given: Values, mistake: RecordMutation, offsets: Mapping[str, object]) -> Values:
     """What a fetch shows with a mistake in the records at some offsets."""
     return {
         "records": [{**one, **mistake.change(one)} if one["offset"] in offsets else one for one in given["records"]]
     }
 
 
-def _pairs_of_batches() -> Iterator[SeededDefect]:
+def _pairs_of_batches() -> Iterator[SeededFault]:
     for name, (what, test) in BATCHES.items():
         for key, mistake in MISTAKES.items():
             says = f"a reader {mistake.says}, in {what} alone"
-            yield SeededDefect(
+            yield SeededFault(
                 f"meets/{key}-in-{name}",
                 "meetings in batches",
                 says,
@@ -152,7 +152,7 @@ WRITTEN: dict[str, tuple[str, Test]] = {name: BATCHES[name] for name in ("gzip",
 }
 
 
-def _of_writers(test: Test, mistake: Mistake) -> Lie:
+def _of_writers(test: Test, mistake: RecordMutation) -> Lie:
     def change(value: Values) -> Values:
         if not test(value):
             return value
@@ -161,10 +161,10 @@ def _of_writers(test: Test, mistake: Mistake) -> Lie:
     return writes_as("RECORD_BATCH", change)
 
 
-def _pairs_of_writers() -> Iterator[SeededDefect]:
+def _pairs_of_writers() -> Iterator[SeededFault]:
     for name, (what, test) in WRITTEN.items():
         for key, mistake in MISTAKES.items():
-            yield SeededDefect(
+            yield SeededFault(
                 f"meets/{key}-written-in-{name}",
                 "meetings in writers",
                 f"a writer {mistake.says.replace('shows', 'writes')}, in {what} alone",
@@ -200,7 +200,7 @@ SETS: dict[str, tuple[str, Test]] = {
 """Properties of an entry of magic 0 or 1."""
 
 
-def _of_sets(test: Test, mistake: Mistake) -> Lie:
+def _of_sets(test: Test, mistake: RecordMutation) -> Lie:
     """Make a mistake with each message of such entries, however they are read."""
 
     def offsets_of(log: Log) -> dict[str, object]:
@@ -218,10 +218,10 @@ def _of_sets(test: Test, mistake: Mistake) -> Lie:
     return both(in_set, fetches(lambda _, given, log: changed(given, mistake, offsets_of(log))))
 
 
-def _pairs_of_sets() -> Iterator[SeededDefect]:
+def _pairs_of_sets() -> Iterator[SeededFault]:
     for name, (what, test) in SETS.items():
         for key, mistake in DATA.items():
-            yield SeededDefect(
+            yield SeededFault(
                 f"meets/{key}-in-{name}",
                 "meetings in message sets",
                 f"a reader {mistake.says}, in {what} alone",
@@ -273,7 +273,7 @@ PLACES: dict[str, tuple[str, Place]] = {
 }
 """Places of an entry in a fetch."""
 
-_LATE = Mistake(
+_LATE = RecordMutation(
     "shows CreateTime for LogAppendTime",
     "timestamp.log-append-overwritten",
     lambda one: {"timestampType": "CreateTime"} if one["timestampType"] == "LogAppendTime" else {},
@@ -281,7 +281,7 @@ _LATE = Mistake(
 _FETCHED = {name: MISTAKES[name] for name in (*DATA, "headers", "null-header", "empty-header")} | {"append-time": _LATE}
 
 
-def _at_places(place: Place, mistake: Mistake) -> Lie:
+def _at_places(place: Place, mistake: RecordMutation) -> Lie:
     def seen(request: Request, given: Values, log: Log) -> Values:
         inside = {
             one["offset"]: True for at, entry in enumerate(log) if place(request, log, at) for one in _records(entry)
@@ -291,10 +291,10 @@ def _at_places(place: Place, mistake: Mistake) -> Lie:
     return fetches(seen)
 
 
-def _pairs_of_places() -> Iterator[SeededDefect]:
+def _pairs_of_places() -> Iterator[SeededFault]:
     for name, (what, place) in PLACES.items():
         for key, mistake in _FETCHED.items():
-            yield SeededDefect(
+            yield SeededFault(
                 f"meets/{key}-at-{name}",
                 "meetings in fetches",
                 f"a consumer {mistake.says}, in {what} alone",
@@ -337,9 +337,9 @@ def _shown_all_the_same(test: Callable[[Values], bool]) -> Lie:
     return wrong("semantics.consumer_view._Transactions.hides", make, "read")
 
 
-def _pairs_of_aborts() -> Iterator[SeededDefect]:
+def _pairs_of_aborts() -> Iterator[SeededFault]:
     for name, (what, test) in ABORTED.items():
-        yield SeededDefect(
+        yield SeededFault(
             f"meets/aborted-shown-{name}",
             "meetings in transactions",
             f"a reader shows an aborted batch {what}",
@@ -408,10 +408,10 @@ def _shows_marker(test: Test, isolation: str) -> Lie:
     return fetches(change)
 
 
-def _pairs_of_markers() -> Iterator[SeededDefect]:
+def _pairs_of_markers() -> Iterator[SeededFault]:
     for name, (what, test) in MARKERS.items():
         for under, isolation in _UNDER.items():
-            yield SeededDefect(
+            yield SeededFault(
                 f"meets/fails-at-marker-{name}-{under}",
                 "meetings at markers",
                 f"a consumer under {isolation} fails at a marker {what}",
@@ -419,7 +419,7 @@ def _pairs_of_markers() -> Iterator[SeededDefect]:
                 _fails_at_marker(test, isolation),
             )
             if name != "emptied":
-                yield SeededDefect(
+                yield SeededFault(
                     f"meets/shows-marker-{name}-{under}",
                     "meetings at markers",
                     f"a consumer under {isolation} hands out a marker {what}",

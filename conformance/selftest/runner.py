@@ -20,7 +20,7 @@ from conformance.judging.judge import judge
 from conformance.process.launcher import SAFE_PATH, environment
 from conformance.selftest import DEFECTS
 from conformance.selftest.requirement_faults import heard
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 from conformance.targets.reference import answer as honest
 
 _COUNTED = ("must", "should")
@@ -29,7 +29,7 @@ _AT_ONCE = 4
 """Defects that a process is handed together."""
 
 
-class Trial(Struct, frozen=True):
+class FaultTrial(Struct, frozen=True):
     """What came of one defect."""
 
     defect: str
@@ -37,7 +37,7 @@ class Trial(Struct, frozen=True):
     """The id of the first case that failed it; empty where it survived."""
 
 
-def trials(names: Sequence[str], jobs: int) -> Iterator[Trial]:
+def trials(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
     """What comes of each of the defects, in their order; with one job, in this process."""
     if jobs == 1:
         yield from map(_trial_of, names)
@@ -62,16 +62,16 @@ def _catalog() -> Catalog:
     return read_catalog()
 
 
-def _trial_of(name: str) -> Trial:
+def _trial_of(name: str) -> FaultTrial:
     """Put cases to a defect until one fails it."""
     defect = DEFECTS[name]
     row = _catalog().requirements.get(defect.source)
     levels = {*_COUNTED, row.level if row else "must"}
     catching = (case.id for case, answer in _ordered(defect) if _shows(defect, case, answer, levels))
-    return Trial(name, next(catching, ""))
+    return FaultTrial(name, next(catching, ""))
 
 
-def _ordered(defect: SeededDefect) -> Iterator[tuple[Case, Answer]]:
+def _ordered(defect: SeededFault) -> Iterator[tuple[Case, Answer]]:
     """All cases with their right answers: those of the requirements that the defect names, then the others by size."""
     labels = sorted(_catalog().cases.labels.values(), key=lambda label: label.size)
     own = [label.id for label in labels if label.requirement in defect.first]
@@ -86,7 +86,7 @@ def _answered(name: str) -> tuple[Case, Answer]:
     return case, honest(case.request)
 
 
-def _shows(defect: SeededDefect, case: Case, right: Answer, levels: set[str]) -> bool:
+def _shows(defect: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
     """Whether a case fails a defect. Raises Defect where its function raises."""
     try:
         answer = defect.bend(case.request, right)

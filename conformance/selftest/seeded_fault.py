@@ -7,7 +7,7 @@ from msgspec import Struct
 from conformance.selftest.mutators import Lie
 
 
-class SeededDefect(Struct, frozen=True):
+class SeededFault(Struct, frozen=True):
     """One way to be wrong: where it is from, and how it bends what the reference answers."""
 
     id: str

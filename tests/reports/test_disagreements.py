@@ -40,7 +40,7 @@ from conformance.reports.json_report import render as as_json
 from conformance.reports.markdown import render as markdown
 from conformance.reports.screen import texts
 from conformance.reports.target_differences import Differences, disagreements
-from conformance.runner.results import Result, Shrunk, TargetRun, tally
+from conformance.runner.results import Result, ShrunkFailure, TargetRun, tally
 
 OPEN = ExpectAnyOf((ExpectValue(0, 1), ExpectValue(1, 1), ExpectRejection()))
 EXPECTED = {"plain": ExpectValue(0, 1), "bad": ExpectRejection(), "open": OPEN, "any": ExpectAnyOf()}
@@ -194,7 +194,7 @@ def test_a_generated_example_names_the_case_that_it_was_shrunk_to():
     one = case("gen/2/VARINT/0/1", ExpectValue(0, 1), kind=CaseOrigin.GENERATED, data=bytes(8))
     told = runs({"a": [CRASH], "b": [RIGHT]}, [one])
     small = result("a", case("bytes/VARINT/1", ExpectValue(0, 1), kind=CaseOrigin.SHRUNK, data=b"\x01"), CRASH)
-    told[0].shrunk.append(Shrunk(small, 1, one.id))
+    told[0].shrunk.append(ShrunkFailure(small, 1, one.id))
     (row,) = disagreements(told)
     assert (row.example, row.shrunk) == (one.id, "conformance run a b --case VARINT:01")
     assert row.generated == 1

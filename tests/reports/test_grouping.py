@@ -18,7 +18,7 @@ from conformance.cases.model import (
 )
 from conformance.reports.grouping import Section, grouped, section_of
 from conformance.reports.text import number_of_cases
-from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, ShrunkFailure, TargetRun
 
 
 def result(id="a/b", kind=VerdictKind.FAIL, *, requirement="int8.layout", level="must", generated=False, **fields):
@@ -120,7 +120,7 @@ def test_groups_stand_by_section_then_level_then_the_number_of_cases():
 def test_a_shrunk_case_is_shown_instead_of_the_generated_ones_and_a_vector_where_it_is_no_larger():
     members = [crashed("gen/1", generated=True, size=9), crashed("a/b", size=4), crashed("gen/2", generated=True)]
     for size, expected in ((3, "bytes/x"), (4, "a/b")):
-        smallest = Shrunk(crashed("bytes/x", generated=True, size=size), 2, "gen/1", flaky=True)
+        smallest = ShrunkFailure(crashed("bytes/x", generated=True, size=size), 2, "gen/1", flaky=True)
         (group,) = groups(*members, shrunk=[smallest])
         assert ids(group.members) == ["gen/1", "a/b", "gen/2"]
         assert shown(group) == [expected]
@@ -135,7 +135,7 @@ def test_generated_failures_are_shown_themselves_where_nothing_was_shrunk():
 
 
 def test_a_shrunk_case_counts_all_it_stands_for_though_a_campaign_keeps_only_some_of_them():
-    smallest = Shrunk(result("bytes/x", generated=True), 1000, "gen/1")
+    smallest = ShrunkFailure(result("bytes/x", generated=True), 1000, "gen/1")
     (group,) = groups(result("gen/1", generated=True), shrunk=[smallest])
     assert (len(group.members), group.count) == (1, 1000)
 

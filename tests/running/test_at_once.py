@@ -16,8 +16,8 @@ from command_line import conformance
 
 from conformance.errors import CannotStart
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.examiner import Examiner
-from conformance.runner.parallel import Stop, do_at_once
+from conformance.runner.examiner import TargetRunner
+from conformance.runner.parallel import StopEvent, do_at_once
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.reference import ReferenceTarget
@@ -61,13 +61,13 @@ def test_the_word_to_stop_ends_targets_there_are_and_those_that_come_later(catal
         def stop(self):
             told.append(True)
 
-    spec, stop = SimpleNamespace(name="t", open=Target), Stop()
-    examiner = Examiner(spec, catalog.requirements, FailurePolicy(), stop)
+    spec, stop = SimpleNamespace(name="t", open=Target), StopEvent()
+    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
     results = examiner.results([catalog.cases["varint/63"]] * 2)
     assert next(results).verdict.kind == "pass"
     stop.tell()
     assert told == [True]
-    Examiner(spec, catalog.requirements, FailurePolicy(), stop)
+    TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
     assert told == [True, True]
     with pytest.raises(CannotStart):
         next(results)

@@ -20,8 +20,8 @@ from conformance.catalog.catalog import select
 from conformance.commands import run_pipeline
 from conformance.runner import executor
 from conformance.runner.known_failures import read_known
-from conformance.runner.parallel import Stop
-from conformance.runner.results import Result, Tally, TargetRun
+from conformance.runner.parallel import StopEvent
+from conformance.runner.results import Result, ResultCounts, TargetRun
 from conformance.runner.selection import Selection, selected_cases
 from conformance.strategies.seeded.cases import generated_cases
 
@@ -157,7 +157,7 @@ def interrupt_at(monkeypatch, tmp_path):
 
         def in_turn(given):
             for work in works(given):
-                work(Stop())
+                work(StopEvent())
 
         monkeypatch.setattr(TargetRun, "add", add_one)
         monkeypatch.setattr(run_pipeline, "do_at_once", in_turn)
@@ -264,7 +264,7 @@ def test_a_target_that_has_a_problem_keeps_it(passed):
 
 
 def test_of_a_target_whose_results_are_only_counted_all_are_in_the_number(passed):
-    counted = Tally()
+    counted = ResultCounts()
     counted.verdicts["must", "pass"] = 7
     run = TargetRun("t", results=[passed(CaseOrigin.PROBE)], counted=counted)
     run.interrupt(None)

@@ -14,7 +14,7 @@ from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, actual_text
 from conformance.reports.formats import FORMATS, Report
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import MOST, Packed, Result, TargetRun
+from conformance.runner.results import MOST, Result, StoredAnswer, TargetRun
 from conformance.targets import protocol
 
 LONG = "ab" * 500_000
@@ -50,7 +50,7 @@ def test_of_an_answer_that_passed_nothing_is_kept():
 def test_a_short_answer_is_kept_whole_and_reads_as_before():
     answer = {"ok": True, "value": ["b"], "consumed": 7}
     kept, before = result(answer), plain(answer)
-    assert isinstance(kept.outcome, Packed)
+    assert isinstance(kept.outcome, StoredAnswer)
     assert actual_json(kept) == actual_json(before) == {"value": ["b"], "consumed": 7}
     assert actual_text(kept, kept.verdict.path) == actual_text(before, before.verdict.path) == '[0] = "b"'
     assert kept.cause == before.cause

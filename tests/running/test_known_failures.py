@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.model import Accepted, Case, CaseOrigin, ExpectValue, Rejected, Verdict, VerdictKind
 from conformance.errors import FileError
-from conformance.runner.known_failures import Known, known_text, read_known, stale, unseen, update_lines, updated
+from conformance.runner.known_failures import KnownFailure, known_text, read_known, stale, unseen, update_lines, updated
 from conformance.runner.results import Result
 
 RULE, TOO_LONG = "int8.layout", "refused: too long"
@@ -23,11 +23,11 @@ def result(id="a/b", kind=VerdictKind.FAIL, *, target="t", known=False, counts=T
 
 
 def entry(id="a/b", **rest):
-    return Known(id, "why", **rest)
+    return KnownFailure(id, "why", **rest)
 
 
 def by_cause(cause=TOO_LONG, **rest):
-    return Known("", "why", requirement=RULE, cause=cause, **rest)
+    return KnownFailure("", "why", requirement=RULE, cause=cause, **rest)
 
 
 # --- reading ------------------------------------------------------------------------------------------
@@ -42,8 +42,8 @@ def read(tmp_path, text):
 def test_an_entry_is_read_with_all_its_keys(tmp_path):
     text = "- {id: a/b, reason: why}\n- {id: 'c/*', reason: x, verdict: crash, target: kio, flaky: true}\n"
     assert read(tmp_path, text) == (
-        Known("a/b", "why", line=1),
-        Known("c/*", "x", "crash", "kio", flaky=True, line=2),
+        KnownFailure("a/b", "why", line=1),
+        KnownFailure("c/*", "x", "crash", "kio", flaky=True, line=2),
     )
     assert read(tmp_path, "[]") == ()
 
@@ -222,7 +222,7 @@ def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_
         result("d/e", VerdictKind.PASS, counts=False),
     ]
     update = updated([kept, gone], results, [gone])
-    new = Known("a/b", "the value differs", "fail", "t", requirement=RULE)
+    new = KnownFailure("a/b", "the value differs", "fail", "t", requirement=RULE)
     assert (update.entries, update.added, update.dropped) == ((kept, new), (new,), (gone,))
     (tmp_path / "known.yaml").write_text(known_text(update.entries), encoding="utf-8")
     again = read_known(tmp_path / "known.yaml")
@@ -235,7 +235,7 @@ def test_generated_failures_are_added_by_requirement_and_cause_once_for_all_seed
         result(f"gen/4/INT8/0/{number}", says="too long", target="module:./a.py", name="mine") for number in range(9)
     ]
     entries = updated([], results, []).entries
-    assert entries == (Known("", "the value differs", "fail", "mine", requirement=RULE, cause=TOO_LONG),)
+    assert entries == (KnownFailure("", "the value differs", "fail", "mine", requirement=RULE, cause=TOO_LONG),)
     (tmp_path / "known.yaml").write_text(known_text(entries), encoding="utf-8")
     (again,) = read_known(tmp_path / "known.yaml")
     assert again.excuses(result("gen/4/INT8/4711/0", says="too long", target="command:a", name="mine"))

@@ -17,8 +17,8 @@ from conformance.definitions.parser import parse_definition
 from conformance.errors import CannotStart
 from conformance.runner import generated_cases as generating
 from conformance.runner.executor import judge_target
-from conformance.runner.generated_cases import FurtherCases, Order, made, made_elsewhere
-from conformance.runner.parallel import Stop, do_at_once
+from conformance.runner.generated_cases import DeferredCases, GenerationRequest, made, made_elsewhere
+from conformance.runner.parallel import StopEvent, do_at_once
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
@@ -90,7 +90,7 @@ def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
         assert seen.wait(LONG)
         yield from generated
 
-    further = FurtherCases(make)
+    further = DeferredCases(make)
     runs = []
     do_at_once([further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))])
     assert [result.label.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
@@ -114,7 +114,7 @@ def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, pa
 
 
 def test_the_word_to_stop_ends_the_making_and_those_who_wait(catalog, parts):
-    stop, endless = Stop(), FurtherCases(lambda: iter(lambda: parts[1][0], None))
+    stop, endless = StopEvent(), DeferredCases(lambda: iter(lambda: parts[1][0], None))
     run = TargetRun("asked", told=lambda _: stop.tell())
     with ThreadPoolExecutor(2) as pool:
         making = pool.submit(endless.make, stop)
@@ -128,20 +128,20 @@ def test_what_goes_wrong_in_making_is_raised_where_cases_are_waited_for(catalog,
         yield parts[1][0]
         raise ZeroDivisionError
 
-    further = FurtherCases(make)
+    further = DeferredCases(make)
     with pytest.raises(ZeroDivisionError):
-        further.make(Stop())
+        further.make(StopEvent())
     with pytest.raises(ZeroDivisionError):
         judged(Asked(), catalog, parts[0], further)
 
 
 def test_the_number_of_further_cases_is_known_when_they_are_made(parts):
-    further, failing = FurtherCases(lambda: parts[1]), FurtherCases(lambda: 1 // 0)
+    further, failing = DeferredCases(lambda: parts[1]), DeferredCases(lambda: 1 // 0)
     assert further.count is None
-    further.make(Stop())
+    further.make(StopEvent())
     assert further.count == len(parts[1])
     with pytest.raises(ZeroDivisionError):
-        failing.make(Stop())
+        failing.make(StopEvent())
     assert failing.count is None
 
 
@@ -159,8 +159,8 @@ def test_what_is_made_in_two_parts_is_the_selection(catalog):
 
 @pytest.mark.parametrize("pattern", ["gen/*/VARINT/*:encode", "requirement:compact-string*"])
 def test_of_a_type_only_the_cases_that_are_selected_are_made(pattern, catalog):
-    all_of_it = [case.id for case in made(Order(("VARINT", "COMPACT_STRING"), 40, 0, ()), catalog)]
-    some = [case.id for case in made(Order(("VARINT", "COMPACT_STRING"), 40, 0, (pattern,)), catalog)]
+    all_of_it = [case.id for case in made(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, ()), catalog)]
+    some = [case.id for case in made(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, (pattern,)), catalog)]
     assert 0 < len(some) < len(all_of_it)
     assert set(some) < set(all_of_it)
 
@@ -188,7 +188,7 @@ OWN = {"name": "Own", "apiKey": 700, "type": "request", "validVersions": "0-1", 
 )
 def test_another_process_makes_the_same_cases(names, patterns, catalog, monkeypatch):
     known = replace(catalog, types=catalog.types.adding([parse_definition(OWN)[0]]))
-    order = Order(names, 40, 1, patterns)
+    order = GenerationRequest(names, 40, 1, patterns)
     here = [*made(order, known)]
     monkeypatch.delattr(generating, "made")  # nothing is made here any more
     assert [case.unpacked() for case in made_elsewhere(order, known)] == here
@@ -201,7 +201,7 @@ def maker():
 
 
 def test_another_process_ends_when_nobody_wants_more(catalog):
-    cases = made_elsewhere(Order(("LOG",), 100_000, 0, ()), catalog)
+    cases = made_elsewhere(GenerationRequest(("LOG",), 100_000, 0, ()), catalog)
     assert next(cases).id == f"gen/{VERSION}/LOG/0/0"
     there = maker()
     cases.close()
@@ -210,7 +210,7 @@ def test_another_process_ends_when_nobody_wants_more(catalog):
 
 @pytest.mark.parametrize("after", [0, 1, 100])
 def test_what_another_process_does_not_make_is_made_here(after, catalog, monkeypatch):
-    order = Order(("LOG", "INT8"), 150, 0, ())
+    order = GenerationRequest(("LOG", "INT8"), 150, 0, ())
     if not after:
         monkeypatch.setattr(generating, "_started", lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
     cases = made_elsewhere(order, catalog)
@@ -222,7 +222,7 @@ def test_what_another_process_does_not_make_is_made_here(after, catalog, monkeyp
 
 def test_what_cannot_be_made_anywhere_is_raised(catalog):
     with pytest.raises(codec.UnknownType):
-        list(made_elsewhere(Order(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog))
+        list(made_elsewhere(GenerationRequest(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog))
 
 
 def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):

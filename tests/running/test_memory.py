@@ -10,7 +10,7 @@ from conformance.catalog.catalog import select
 from conformance.runner import examiner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import LITTLE, MOST, Packed, TargetRun
+from conformance.runner.results import LITTLE, MOST, StoredAnswer, TargetRun
 from conformance.runner.selection import Selection, selected_cases
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
@@ -50,7 +50,7 @@ def wrong_results(catalog, tmp_path):
     spec = target_spec(f"command:{sys.executable} {path}", None, ResourceLimits())
     run, cases = TargetRun("wrong"), select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
-    return [result for result in run.results if isinstance(result.outcome, Packed)]
+    return [result for result in run.results if isinstance(result.outcome, StoredAnswer)]
 
 
 def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(catalog, tmp_path, monkeypatch):

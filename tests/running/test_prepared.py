@@ -10,7 +10,7 @@ import pytest
 from conformance.definitions.parser import parse_definition
 from conformance.files import cache as kept
 from conformance.runner import generated_cases as prepared_cases
-from conformance.runner.generated_cases import COUNT, KEPT, SEED, Order, made, prepared
+from conformance.runner.generated_cases import COUNT, KEPT, SEED, GenerationRequest, made, prepared
 from conformance.runner.selection import Selection
 from conformance.strategies.seeded.cases import generated_cases
 
@@ -31,7 +31,7 @@ def only_kept(monkeypatch):
 
 
 def order(*names, count=COUNT, seed=SEED, patterns=()):
-    return Order(names, count, seed, patterns)
+    return GenerationRequest(names, count, seed, patterns)
 
 
 def unpacked(cases):

@@ -38,10 +38,10 @@ from conformance.judging.judge import judge
 from conformance.reports.grouping import Example
 from conformance.reports.text import stands_for
 from conformance.runner import shrinking
-from conformance.runner.examiner import Examiner
+from conformance.runner.examiner import TargetRunner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import as_vector, save_all
 from conformance.selftest.bad_targets import LIARS
 from conformance.strategies.seeded.cases import generated_cases
@@ -115,7 +115,7 @@ def failing(catalog):
     """Failures of several kinds, and somebody to ask about them again."""
     spec = SimpleNamespace(name="t", open=lambda: Lying(LIARS["varint-without-limit"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
-    examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
     assert len(shrinking.failures_by_kin(results)) > 1
     return results, examiner
@@ -174,7 +174,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
                 yield outcome
 
     spec = SimpleNamespace(name="t", open=lambda: Restarted(LIARS["drops-the-last-record"]))
-    examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_kin(results).values()))
     before = examiner.target.starts
@@ -187,7 +187,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
 def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(data, smallest, catalog):
     dies = SimpleNamespace(lie=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer)
     spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
-    examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseOrigin.GENERATED)
     (found,) = examiner.results([case])
     assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
@@ -337,8 +337,8 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     case = encode_case("bytes/RECORD_BATCH/0", codec.wire("RECORD_BATCH"), shown, catalog)
     assert isinstance(case.expect, ExpectEquivalentBytes)
     result = Result("t", case, Rejected("other"), Verdict(VerdictKind.FAIL), "must")
-    assert as_vector(Shrunk(result, 1, case.id)) is None
-    assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs()) == []
+    assert as_vector(ShrunkFailure(result, 1, case.id)) is None
+    assert save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, Outputs()) == []
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, k
     case = encode_case(f"bytes/{name}:encode/0", types.wire(name), {"ReplicaId": 0}, catalog)
     assert isinstance(case.expect, kind)
     result = Result("t", case, Accepted({"hex": "00"}), Verdict(VerdictKind.FAIL, "other bytes"), "must")
-    (path,) = save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs())
+    (path,) = save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, Outputs())
     (vector,) = read_vectors(path, types)
     asked = {made.op: made for made in make_cases(vector, catalog.requirements)}
     assert (asked["encode"].request, asked["encode"].expect) == (case.request, case.expect)
@@ -362,7 +362,9 @@ def shrunk_failure(type, digest):
         f"bytes/{type}/{digest}", "decode", wire, "int8.layout", "must", {"hex": "00"}, ExpectRejection(), b"\0"
     )
     case = replace(case, kind=CaseOrigin.SHRUNK)
-    return Shrunk(Result("t", case, Accepted({}), Verdict(VerdictKind.FAIL, "accepted"), "must"), 1, "gen/4/INT8/0/1")
+    return ShrunkFailure(
+        Result("t", case, Accepted({}), Verdict(VerdictKind.FAIL, "accepted"), "must"), 1, "gen/4/INT8/0/1"
+    )
 
 
 NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90

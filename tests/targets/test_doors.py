@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cases.model import Accepted, VerdictKind
-from conformance.runner.examiner import Examiner
+from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.protocol import EntryPoint, ProtocolError, description
 
@@ -89,7 +89,7 @@ class Wrong:
 
 
 def results(catalog, target, *ids):
-    examiner = Examiner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
+    examiner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
     cases = [catalog.cases[name] for name in ids]
     assert examiner.disprove_claims(cases) == []
     return list(examiner.results(cases))

@@ -20,7 +20,7 @@ from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.selftest import mutators
-from conformance.selftest.bad_targets import LIARS, LOGS, Catch
+from conformance.selftest.bad_targets import LIARS, LOGS, ExpectedDetection
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.target import TargetSpec
 
@@ -62,7 +62,7 @@ def cases_for(liar, catalog):
 def catches(results):
     """All that could give a liar away."""
     return {
-        Catch(result.verdict.kind, requirement, result.level)
+        ExpectedDetection(result.verdict.kind, requirement, result.level)
         for result in results
         for requirement in ("", result.requirement, *result.also)
     }
@@ -104,9 +104,9 @@ def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
     cases = select(catalog.cases.values(), ["type:VARINT"])
     wrong_size = judged(LIARS["wrong-size"], cases, catalog, traces.env)
     for wanted in (
-        Catch(VerdictKind.FAIL, "varint.max-five-bytes"),
-        Catch(VerdictKind.CRASH, "varint.examples"),
-        Catch(VerdictKind.FAIL, "varint.examples", "should"),
+        ExpectedDetection(VerdictKind.FAIL, "varint.max-five-bytes"),
+        ExpectedDetection(VerdictKind.CRASH, "varint.examples"),
+        ExpectedDetection(VerdictKind.FAIL, "varint.examples", "should"),
     ):
         assert escapes(replace(LIARS["wrong-size"], caught=(wanted,)), wrong_size) == [wanted]
     assert escapes(replace(LIARS["wrong-size"], caught=(), problem="dies"), wrong_size) == ["dies"]

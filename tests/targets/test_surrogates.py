@@ -17,7 +17,7 @@ from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text, read_json
 from conformance.files.yaml_loader import load
 from conformance.judging.judge import judge
-from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import save_all
 from conformance.targets.protocol import body, description
 
@@ -123,7 +123,7 @@ def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
     wire = codec.wire("STRING")
     case = ad_hoc_case("encode", wire, {"value": HALF}, catalog, kind=CaseOrigin.SHRUNK)
     result = Result("mine", case, Accepted({"hex": "0003eda080"}), Verdict(VerdictKind.FAIL, "wrong"), "must")
-    run = TargetRun("mine", shrunk=[Shrunk(result, 1, "gen/4/STRING/0/1")])
+    run = TargetRun("mine", shrunk=[ShrunkFailure(result, 1, "gen/4/STRING/0/1")])
     (path,) = save_all([run], tmp_path, Outputs())
     assert "!json '\"a\\ud800b\"'" in path.read_text()
     again = read_catalog([path]).cases[case.id]

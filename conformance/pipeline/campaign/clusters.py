@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from conformance.cases.model import LEVELS, VerdictKind
 from conformance.pipeline.campaign.rows import Row
-from conformance.runner.known_failures import Known
-from conformance.runner.results import Tally
+from conformance.runner.known_failures import KnownFailure
+from conformance.runner.results import ResultCounts
 
 
 class Signature(NamedTuple):
@@ -67,7 +67,7 @@ COLUMNS = ["target", "slice", "id", "size", "cause", *Signature._fields]
 """The columns of failures that clusters are made from."""
 
 
-def clusters(failures: Iterable[Row], known: Sequence[Known], names: Mapping[str, str]) -> Clusters:
+def clusters(failures: Iterable[Row], known: Sequence[KnownFailure], names: Mapping[str, str]) -> Clusters:
     """The clusters of failures; those that are known are only counted. `names`: what each target calls itself."""
     by_target: dict[str, dict[Signature, Cluster]] = {}
     excused: dict[str, Counter[tuple[str, VerdictKind]]] = {}
@@ -83,7 +83,7 @@ def clusters(failures: Iterable[Row], known: Sequence[Known], names: Mapping[str
     return Clusters(ordered, excused)
 
 
-def _is_known(row: Row, known: Sequence[Known], name: str) -> bool:
+def _is_known(row: Row, known: Sequence[KnownFailure], name: str) -> bool:
     told = (row["id"], row["requirement"], row["cause"], row["verdict"])
     return any(entry.excuses_failure(name, *told) for entry in known)
 
@@ -98,11 +98,15 @@ def _seriousness(cluster: Cluster) -> tuple[int, int, Signature]:
     return LEVELS.index(cluster.signature.level), -cluster.count, cluster.signature
 
 
-def tallies(counts: Iterable[Row]) -> dict[str, Tally]:
+def tallies(counts: Iterable[Row]) -> dict[str, ResultCounts]:
     """The numbers of each target."""
-    by_target: dict[str, Tally] = {}
+    by_target: dict[str, ResultCounts] = {}
     for row in counts:
-        numbers, kind, count = by_target.setdefault(row["target"], Tally()), VerdictKind(row["verdict"]), row["count"]
+        numbers, kind, count = (
+            by_target.setdefault(row["target"], ResultCounts()),
+            VerdictKind(row["verdict"]),
+            row["count"],
+        )
         numbers.verdicts[row["level"], kind] += count
         numbers.disputed[row["level"]] += count * row["disputed"]
         numbers.unobserved += count * (row["unobserved"] and kind is VerdictKind.PASS)

@@ -28,7 +28,7 @@ from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.spark_session import apart, has_ended, session
 from conformance.process.launcher import SAFE_PATH
 from conformance.reports.console import progress_bar
-from conformance.runner.examiner import Examiner
+from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.probes import Claim
 from conformance.targets.resolve import target_spec
@@ -68,14 +68,14 @@ class Task:
                     commit(self._judged(number, examiners, catalog), path)
                 yield number
 
-    def examiner(self, target: str, catalog: Catalog) -> Examiner:
+    def examiner(self, target: str, catalog: Catalog) -> TargetRunner:
         """The examiner of a target. Raises UnknownTarget."""
         spec = target_spec(target, self.campaign.python, self.campaign.terms)
-        examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+        examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
         examiner.target.disproved.update(self.disproved.get(target, ()))
         return examiner
 
-    def _judged(self, number: int, examiners: Sequence[Examiner], catalog: Catalog) -> SliceRows:
+    def _judged(self, number: int, examiners: Sequence[TargetRunner], catalog: Catalog) -> SliceRows:
         rows = SliceRows(number)
         cases = self.campaign.cases_of(number, catalog)
         for examiner in examiners:

@@ -25,18 +25,18 @@ from conformance.pipeline.campaign.spark_job import Task
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.console import progress_bar
-from conformance.runner.examiner import Examiner
+from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import Result, Shrunk, Tally, TargetRun
+from conformance.runner.results import Result, ResultCounts, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import save_all
-from conformance.runner.shrinking import Kin, kin, shrink_one
+from conformance.runner.shrinking import FailureKey, kin, shrink_one
 from conformance.targets.protocol import TargetDescription
 
 PATIENCE = 300.0
 """Seconds of shrinking for one target in all; what is left then is reported as it was found."""
 
 
-def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: Catalog) -> Iterator[Shrunk]:
+def shrunk(results: Sequence[tuple[Result, int]], examiner: TargetRunner, catalog: Catalog) -> Iterator[ShrunkFailure]:
     """Failures, each with the number of cases it stands for, shrunk: first one of each cause.
 
     Raises CannotStart.
@@ -46,11 +46,11 @@ def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: C
         if time.monotonic() < until:
             yield shrink_one(result, count, examiner, catalog)
         else:
-            yield Shrunk(result, count, result.label.id)
+            yield ShrunkFailure(result, count, result.label.id)
 
 
 def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Result, int]]:
-    seen: set[Kin] = set()
+    seen: set[FailureKey] = set()
     first: list[tuple[Result, int]] = []
     further: list[tuple[Result, int]] = []
     for result, count in results:
@@ -59,9 +59,9 @@ def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Resu
     return first + further
 
 
-def merged(failures: Sequence[Shrunk]) -> list[Shrunk]:
+def merged(failures: Sequence[ShrunkFailure]) -> list[ShrunkFailure]:
     """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
-    kept: dict[tuple[str, Kin], Shrunk] = {}
+    kept: dict[tuple[str, FailureKey], ShrunkFailure] = {}
     for one in failures:
         same = (one.result.label.id, kin(one.result))
         before = kept.get(same)
@@ -111,7 +111,7 @@ class Summary(Struct, frozen=True):
         numbers = tallies(rows_of(store.counts))
         rebuilder = Rebuilder(self.work.campaign, self.catalog, self.policy)
         for run in runs:
-            run.counted = _with_claims(numbers.get(run.name, Tally()), run.results)
+            run.counted = _with_claims(numbers.get(run.name, ResultCounts()), run.results)
             run.answered |= any(
                 kind in (VerdictKind.PASS, VerdictKind.EITHER, VerdictKind.FAIL) for _, kind in run.counted.verdicts
             )
@@ -129,7 +129,7 @@ class Summary(Struct, frozen=True):
             return
         bar = progress.add_task(f"{run.name}: shrinking", total=len(shrinkable))
         examiner = self.work.examiner(run.name, self.catalog)
-        done: list[Shrunk] = []
+        done: list[ShrunkFailure] = []
         try:
             for one in shrunk(shrinkable, examiner, self.catalog):
                 done.append(one)
@@ -147,7 +147,7 @@ def _with_door(result: Result, described: TargetDescription | None) -> Result:
     return result if door is None else replace(result, via=str(door))
 
 
-def _with_claims(numbers: Tally, disproved: Sequence[Result]) -> Tally:
+def _with_claims(numbers: ResultCounts, disproved: Sequence[Result]) -> ResultCounts:
     """The numbers with the claims that were disproved, which are in no table."""
     for result in disproved:
         numbers.verdicts[result.level, result.verdict.kind] += 1

@@ -13,7 +13,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.selftest.codec_mutators import Function, entries_of, wrong
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_mutators import NO, batch, both, fits, shows, writes_as
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _HEADER_VALUE = "header.value-absent-when-negative"
 _REST_OF_HEADER = 49
@@ -158,8 +158,8 @@ def _batches(request: Request) -> bool:
     return fits(request, "RECORD_BATCH LOG")
 
 
-_one = partial(SeededDefect, area="record batches")
-_codec = partial(SeededDefect, area="codecs")
+_one = partial(SeededFault, area="record batches")
+_codec = partial(SeededFault, area="codecs")
 
 BATCHES = (
     _one(

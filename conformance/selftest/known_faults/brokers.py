@@ -14,7 +14,7 @@ from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_faults.broker_scenario import plays
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 from conformance.semantics.broker_steps import Fetch, FetchResult, InitProducerIdResult, RetryProduce, Step, Told
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.semantics.format_conversion import convert
@@ -25,17 +25,17 @@ from conformance.targets.reference import answer as honest
 _DAY = 86_400_000
 
 
-class _CleansAtOnce(PartitionLog):
+class _CompactsImmediately(PartitionLog):
     def compact(self, horizon: int, *, tombstones: bool) -> None:
         PartitionLog.compact(self, horizon - _DAY, tombstones=tombstones)
 
 
-class _ServesTheUndecided(PartitionLog):
+class _ServesUncommitted(PartitionLog):
     def fetch(self, offset: int, _: str, most: int) -> bytes:
         return PartitionLog.fetch(self, offset, ISOLATIONS[0], most)
 
 
-class _Marks(PartitionLog):
+class _WritesOtherMarker(PartitionLog):
     value: bytes | None = None
 
     def append(self, batch: Values) -> int:
@@ -48,7 +48,7 @@ def _as_it_is(_: Step, told: Told) -> Told:
     return told
 
 
-class _Retells(ReferenceBroker):
+class _MisreportsResults(ReferenceBroker):
     """A broker that tells otherwise what it did."""
 
     change: Callable[[Step, Told], Told] = _as_it_is
@@ -64,7 +64,7 @@ def _tells(form: type[Told], change: Callable[[Value], Values]) -> Lie:
     def changed(_: Step, told: Told) -> Told:
         return replace(told, **change(told)) if isinstance(told, form) and not told.refused else told
 
-    return plays(lambda: _Retells(change=changed))
+    return plays(lambda: _MisreportsResults(change=changed))
 
 
 def _once_more(step: Step, told: Told) -> Told:
@@ -80,7 +80,7 @@ def _serves(before: int, change: Callable[[bytes], bytes]) -> Lie:
             return told
         return replace(told, hex=change(bytes.fromhex(told.hex)).hex())
 
-    return plays(lambda: _Retells(change=served))
+    return plays(lambda: _MisreportsResults(change=served))
 
 
 def _with_timestamps(data: bytes) -> bytes:
@@ -88,12 +88,12 @@ def _with_timestamps(data: bytes) -> bytes:
     return encode_set([{"timestamp": 0, **one} for one in codec.decode("MESSAGE_SET", data).value], 1, 0)
 
 
-def _partition(name: str, source: str, says: str, bend: Lie) -> SeededDefect:
-    return SeededDefect(f"partition/{name}", "scenarios", says, source, bend, (source,))
+def _partition(name: str, source: str, says: str, bend: Lie) -> SeededFault:
+    return SeededFault(f"partition/{name}", "scenarios", says, source, bend, (source,))
 
 
-def _append(name: str, source: str, says: str, bend: Lie) -> SeededDefect:
-    return SeededDefect(f"partition/{name}", "appends", says, source, bend, (source,))
+def _append(name: str, source: str, says: str, bend: Lie) -> SeededFault:
+    return SeededFault(f"partition/{name}", "appends", says, source, bend, (source,))
 
 
 def _beside(told: Values) -> Lie:
@@ -124,25 +124,25 @@ PARTITIONS = (
         "delete-horizon-at-once",
         "delete-horizon.set-by-compaction",
         "the log cleaner takes the time at which it comes for the delete horizon",
-        plays(lambda: ReferenceBroker(_CleansAtOnce())),
+        plays(lambda: ReferenceBroker(_CompactsImmediately())),
     ),
     _partition(
         "serves-the-undecided",
         "broker.holds-back-undecided",
         "a broker tells the last stable offset, and serves what stands behind it, too",
-        plays(lambda: ReferenceBroker(_ServesTheUndecided())),
+        plays(lambda: ReferenceBroker(_ServesUncommitted())),
     ),
     _partition(
         "marker-without-value",
         "broker.marks-transactions",
         "a broker writes markers whose value is null",
-        plays(lambda: ReferenceBroker(_Marks(value=None))),
+        plays(lambda: ReferenceBroker(_WritesOtherMarker(value=None))),
     ),
     _partition(
         "marker-of-no-version",
         "broker.marks-transactions",
         "a broker writes markers whose version is below 0",
-        plays(lambda: ReferenceBroker(_Marks(value=b"\x80\0\0\0\0\0"))),
+        plays(lambda: ReferenceBroker(_WritesOtherMarker(value=b"\x80\0\0\0\0\0"))),
     ),
     _partition(
         "no-epoch",
@@ -166,7 +166,7 @@ PARTITIONS = (
         "wrapped-repeat-takes-a-place",
         "sequence.wraps-at-int32-max",
         "a broker does not know a batch again in which the sequences wrap, and tells another offset of it",
-        plays(lambda: _Retells(change=_once_more)),
+        plays(lambda: _MisreportsResults(change=_once_more)),
     ),
     _partition(
         "log-begins-at-zero",

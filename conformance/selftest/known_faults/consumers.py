@@ -18,7 +18,7 @@ from conformance.selftest.request_mutators import (
     sent,
     written,
 )
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 
 def _sessions(rows: Rows) -> Rows:
@@ -94,9 +94,9 @@ def _longer(data: bytes) -> bytes:
 _THREADS = "https://github.com"
 
 
-def client(name: str, source: str, says: str, bend: Lie, first: str = "") -> SeededDefect:
+def client(name: str, source: str, says: str, bend: Lie, first: str = "") -> SeededFault:
     """A row; `first` is the requirement whose cases are tried first, where that is not the source."""
-    return SeededDefect(f"client/{name}", "requests", says, source, bend, (first or source,))
+    return SeededFault(f"client/{name}", "requests", says, source, bend, (first or source,))
 
 
 CLIENTS = (

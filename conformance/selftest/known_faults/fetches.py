@@ -17,7 +17,7 @@ from conformance.selftest.codec_mutators import (
     stays,
     stops,
 )
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 
 def _controls_alone(log: Log) -> bool:
@@ -113,7 +113,7 @@ def _restarts_lower(log: Log, at: int) -> bool:
     return at > 0 and is_batch(log[at]) and int(log[at]["baseOffset"]) != ends(log[at - 1])
 
 
-_one = partial(SeededDefect, area="logs")
+_one = partial(SeededFault, area="logs")
 _KAFKA_GO = "https://github.com/segmentio/kafka-go"
 _KAFKAJS = "https://github.com/tulios/kafkajs"
 _SARAMA = "https://github.com/IBM/sarama"

@@ -13,7 +13,7 @@ from conformance.selftest.codec_mutators import (
     meets_tail,
     stops,
 )
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 
 def _magic(entry: Values) -> int:
@@ -33,7 +33,7 @@ def _other_after_wrapper(log: Log, at: int) -> bool:
     return at > 0 and not is_batch(log[at - 1]) and log[at - 1]["compression"] != "none" and is_batch(log[at])
 
 
-_one = partial(SeededDefect, area="logs")
+_one = partial(SeededFault, area="logs")
 _KAFKA_GO = "https://github.com/segmentio/kafka-go"
 _KAFKAJS = "https://github.com/tulios/kafkajs"
 _SARAMA = "https://github.com/IBM/sarama"

@@ -11,7 +11,7 @@ from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import Function, wrong
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_mutators import NO, fits, hands_out
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _XERIAL = b"\x82SNAPPY\0"
 _PLACES = "codec.legacy_message._place_offsets"
@@ -97,7 +97,7 @@ def _time_of_wrapper(right: Function) -> Function:
     return place
 
 
-_one = partial(SeededDefect, area="message sets")
+_one = partial(SeededFault, area="message sets")
 _RUBY = "https://github.com/zendesk/ruby-kafka"
 _PYTHON = "https://github.com/dpkp/kafka-python"
 _PERL = "https://github.com/TrackingSoft/Kafka"

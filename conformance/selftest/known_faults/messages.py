@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from conformance.cases.model import Value
 from conformance.selftest.requirement_mutators import refuses, shows, writes
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _THREADS = "https://github.com"
 _FIRST_BUFFER = 1 << 16
@@ -42,7 +42,7 @@ def _by_name(value: Value) -> Value:
 
 
 MESSAGES = (
-    SeededDefect(
+    SeededFault(
         "message/longer-than-the-first-buffer",
         area="messages",
         says="a writer begins with a buffer of 64 KiB, and has no room for what comes behind it",
@@ -50,7 +50,7 @@ MESSAGES = (
         bend=refuses("MESSAGE", lambda _, answer: len(answer["hex"]) > 2 * _FIRST_BUFFER, op="encode"),
         first=("array.max-elements", "compact-array.layout", "records.layout"),
     ),
-    SeededDefect(
+    SeededFault(
         "message/topics-by-name",
         area="messages",
         says="a reader keeps topics by their names, and one of those without a name is left",
@@ -58,7 +58,7 @@ MESSAGES = (
         bend=shows("MESSAGE", _by_name),
         first=("definitions.map-key-makes-set",),
     ),
-    SeededDefect(
+    SeededFault(
         "message/long-unknown-tag",
         area="messages",
         says="a reader takes the size of a tagged field that it does not know from one byte",
@@ -66,7 +66,7 @@ MESSAGES = (
         bend=refuses("MESSAGE", lambda _, answer: _has_long_tag(answer["value"])),
         first=("tagged.unknown-skipped",),
     ),
-    SeededDefect(
+    SeededFault(
         "message/pads-the-count-of-tags",
         area="messages",
         says="a writer writes the count of the last tags in two bytes, the second of which is 0",
@@ -74,7 +74,7 @@ MESSAGES = (
         bend=writes("MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")),
         first=("definitions.tagged-default-omitted",),
     ),
-    SeededDefect(
+    SeededFault(
         "message/errors-of-its-day",
         area="messages",
         says="a reader knows the error codes of its day, and refuses an answer with one that came later",

@@ -9,7 +9,7 @@ from conformance.codec.cursor import Cursor
 from conformance.selftest.codec_mutators import Function, decoding, encoding, wrong
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_mutators import as_null, both, entry, measures, reads, refuses, shows, writes_as
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _THREADS = "https://github.com"
 _COMPACT = "COMPACT_STRING COMPACT_NULLABLE_STRING"
@@ -52,7 +52,7 @@ def _as_text(digits: str | None) -> str | None:
     return None if digits is None else bytes.fromhex(digits).decode("utf-8", "replace").encode().hex()
 
 
-_one = partial(SeededDefect, area="primitives")
+_one = partial(SeededFault, area="primitives")
 
 PRIMITIVES = (
     _one(

@@ -11,7 +11,7 @@ from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import Function, wrong
 from conformance.selftest.mutators import Lie
 from conformance.selftest.requirement_mutators import NO
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _NEXT = "semantics.producer_state.next_sequence"
 _FATES = "semantics.producer_state._fates"
@@ -93,8 +93,8 @@ def _each_kept(key: str, value: Value) -> Callable[[Function], Function]:
     return make
 
 
-_sequence = partial(SeededDefect, area="sequences")
-_conversion = partial(SeededDefect, area="conversion")
+_sequence = partial(SeededFault, area="sequences")
+_conversion = partial(SeededFault, area="conversion")
 
 SEQUENCES = (
     _sequence(

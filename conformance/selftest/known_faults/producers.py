@@ -16,7 +16,7 @@ from conformance.codec.message_set import encode_set
 from conformance.selftest.known_faults.consumers import client
 from conformance.selftest.request_mutators import batches, bodies, each, in_version, sent, with_number
 from conformance.selftest.requirement_mutators import writes
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 
 def _messages_with(change: Callable[[Values], Values]) -> Callable[[int, bytes], bytes]:
@@ -167,7 +167,7 @@ PRODUCERS = (
         "a producer of messages loses the last one",
         sent(batches(lambda _, data: encode_set(codec.decode("MESSAGE_SET", data).value[:-1], 1, 0)), "in-messages"),
     ),
-    SeededDefect(
+    SeededFault(
         "field/writes-inner-offsets-from-one",
         area="message sets",
         says="a writer counts the messages in a wrapper from 1",

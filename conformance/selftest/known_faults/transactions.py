@@ -10,7 +10,7 @@ from conformance.selftest.codec_mutators import (
     Function,
     wrong,
 )
-from conformance.selftest.seeded_fault import SeededDefect
+from conformance.selftest.seeded_fault import SeededFault
 
 _HIDES = "semantics.consumer_view._Transactions.hides"
 _ADDS = "semantics.consumer_view._Seen._add_batch"
@@ -124,12 +124,12 @@ def _shows_markers_uncommitted(right: Function) -> Function:
         if self.transactions is not None:
             right(self, entry)
         else:
-            right(self, _Uncontrolled(entry))
+            right(self, _WithoutControlBit(entry))
 
     return add
 
 
-class _Uncontrolled:
+class _WithoutControlBit:
     """An entry whose batch does not say that it is a control batch."""
 
     def __init__(self, entry: Value) -> None:
@@ -137,7 +137,7 @@ class _Uncontrolled:
         self.value = {**entry.value, "isControlBatch": False}
 
 
-_one = partial(SeededDefect, area="logs")
+_one = partial(SeededFault, area="logs")
 _PLATFORMATIC = "https://github.com/platformatic/kafka"
 _KAFKA = "https://github.com/apache/kafka"
 

@@ -28,48 +28,48 @@ def plays(broker: Callable[[], ReferenceBroker]) -> Lie:
     return told
 
 
-class _ListsNothing(PartitionLog):
+class _ListsNoAborted(PartitionLog):
     def listed(self, _: int) -> list[AbortedTransaction]:
         return []
 
 
-class _Undecided(PartitionLog):
+class _StableOffsetAtEnd(PartitionLog):
     @property
     def stable(self) -> int:
         return self.end
 
 
-class _AfterTheBatch(PartitionLog):
+class _FetchesNextBatch(PartitionLog):
     def fetch(self, offset: int, isolation: str, most: int) -> bytes:
         inside = [one for one in self.batches if one["baseOffset"] < offset <= last_offset(one)]
         return super().fetch(last_offset(inside[0]) + 1 if inside else offset, isolation, most)
 
 
-class _MovesSequences(PartitionLog):
+class _CompactionMovesSequences(PartitionLog):
     def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
         left = super().cleaned(batch, kept, horizon)
         gone = batch["recordCount"] - left["recordCount"]
         return {**left, "baseSequence": batch["baseSequence"] + gone} if batch["producerId"] >= 0 else left
 
 
-class _NoTombstones(PartitionLog):
+class _DropsTombstones(PartitionLog):
     def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
         null = {record["offset"] for record in batch["records"] if record["value"] is None}
         return super().cleaned(batch, kept - null, horizon)
 
 
-class _ForgetsDeletion(PartitionLog):
+class _IgnoresDeleteRecords(PartitionLog):
     def delete(self, _: int) -> int:
         return self.start
 
 
-class _FindsTheBatch(PartitionLog):
+class _FindsBatchNotRecord(PartitionLog):
     def find(self, time: int) -> tuple[int, int]:
         found = (one for one in self.batches if one["maxTimestamp"] >= time)
         return next(((first_offset(one), one["baseTimestamp"]) for one in found), (-1, -1))
 
 
-class _OneIdentity(ReferenceBroker):
+class _OneProducerId(ReferenceBroker):
     given: InitProducerIdResult = field(
         default_factory=lambda: InitProducerIdResult(producer_id="4001", producer_epoch=0)
     )
@@ -81,7 +81,7 @@ class _OneIdentity(ReferenceBroker):
         ]
 
 
-class _AnswersAll(ReferenceBroker):
+class _AnswersAcksZero(ReferenceBroker):
     def play(self, steps: Sequence[Step]) -> list[Told]:
         """Answer also what asks for none."""
         told = ReferenceBroker.play(self, steps)
@@ -92,13 +92,13 @@ class _AnswersAll(ReferenceBroker):
 
 
 SCENARIOS: dict[str, Lie] = {
-    "producer-id.assigned-by-broker": plays(_OneIdentity),
-    "compaction.sequences-preserved": plays(lambda: ReferenceBroker(_MovesSequences())),
-    "delete-horizon.kept-until": plays(lambda: ReferenceBroker(_NoTombstones())),
-    "broker.tells-log-start": plays(lambda: ReferenceBroker(_ForgetsDeletion())),
-    "broker.finds-by-time": plays(lambda: ReferenceBroker(_FindsTheBatch())),
-    "broker.leaves-acks-0-unanswered": plays(_AnswersAll),
-    "broker.marks-transactions": plays(lambda: ReferenceBroker(_ListsNothing())),
-    "broker.holds-back-undecided": plays(lambda: ReferenceBroker(_Undecided())),
-    "broker.serves-from-offset": plays(lambda: ReferenceBroker(_AfterTheBatch())),
+    "producer-id.assigned-by-broker": plays(_OneProducerId),
+    "compaction.sequences-preserved": plays(lambda: ReferenceBroker(_CompactionMovesSequences())),
+    "delete-horizon.kept-until": plays(lambda: ReferenceBroker(_DropsTombstones())),
+    "broker.tells-log-start": plays(lambda: ReferenceBroker(_IgnoresDeleteRecords())),
+    "broker.finds-by-time": plays(lambda: ReferenceBroker(_FindsBatchNotRecord())),
+    "broker.leaves-acks-0-unanswered": plays(_AnswersAcksZero),
+    "broker.marks-transactions": plays(lambda: ReferenceBroker(_ListsNoAborted())),
+    "broker.holds-back-undecided": plays(lambda: ReferenceBroker(_StableOffsetAtEnd())),
+    "broker.serves-from-offset": plays(lambda: ReferenceBroker(_FetchesNextBatch())),
 }

@@ -33,8 +33,8 @@ from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.summary import merged, shrunk
 from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.pipeline.options import SparkOptions
-from conformance.runner.examiner import Examiner
-from conformance.runner.known_failures import Known
+from conformance.runner.examiner import TargetRunner
+from conformance.runner.known_failures import KnownFailure
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import tally
 from conformance.strategies.seeded.cases import generated_cases
@@ -214,7 +214,7 @@ def test_known_failures_are_counted_and_are_in_no_cluster(tmp_path, catalog):
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
     rows = list(rows_of(store.failures))
-    found = clusters(rows, (Known("gen/*/VARINT/*", "known to be off", verdict="fail"),), {OFF_BY_ONE: "liar"})
+    found = clusters(rows, (KnownFailure("gen/*/VARINT/*", "known to be off", verdict="fail"),), {OFF_BY_ONE: "liar"})
     assert found.by_target == {}
     assert found.known[OFF_BY_ONE].total() == len(rows) > 0
 
@@ -227,7 +227,7 @@ def test_a_known_failure_of_a_campaign_is_named_by_requirement_and_cause_and_by_
     store.finish()
     rows = list(rows_of(store.failures))
     first = rows[0]
-    entry = Known("", "why", target="mine", requirement=first["requirement"], cause=first["cause"])
+    entry = KnownFailure("", "why", target="mine", requirement=first["requirement"], cause=first["cause"])
     same = [row for row in rows if (row["requirement"], row["cause"]) == (entry.requirement, entry.cause)]
     assert clusters(rows, (entry,), {OFF_BY_ONE: "mine"}).known[OFF_BY_ONE].total() == len(same) > 1
     assert clusters(rows, (entry,), {OFF_BY_ONE: "other"}).known == {}
@@ -265,7 +265,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
     results = smallest(store, campaign, catalog, OFF_BY_ONE)
     pairs = [(result, 1) for result in results]
     liar = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
-    honest = Examiner(TargetSpec(OFF_BY_ONE), catalog.requirements, FailurePolicy())
+    honest = TargetRunner(TargetSpec(OFF_BY_ONE), catalog.requirements, FailurePolicy())
     try:
         small = merged(list(shrunk(pairs, liar, catalog)))
         flaky = list(shrunk(pairs, honest, catalog))
