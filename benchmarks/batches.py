@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 
 def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str, headers: int = 0) -> list[bytes]:
     """A batch for each base offset: `records` records whose values have `size` bytes of words, as logs have them."""
-    choices = Choices(f"benchmarks/batches/{size}")
+    choices = RandomChoices(f"benchmarks/batches/{size}")
     words = [bytes(choices.between(97, 122) for _ in range(choices.between(3, 9))) for _ in range(400)]
     extra = tuple({"key": f"header-{index}", "value": b"some value"} for index in range(headers))
 

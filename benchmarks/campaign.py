@@ -25,8 +25,8 @@ from pyspark.sql import SparkSession
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.pipeline.campaign.slices import SLICE, Campaign
-from conformance.pipeline.campaign.spark_job import Task, spread
-from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.spark_job import SliceTask, spread
+from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.spark_session import session
@@ -103,8 +103,8 @@ class Measured:
 def measured(spark: SparkSession, campaign: Campaign, catalog: Catalog) -> Measured:
     """Run a campaign in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        store, memory = Store(Path(folder) / "out"), Memory()
-        work = Task(campaign, store, catalog.requirements, {})
+        store, memory = CampaignFolder(Path(folder) / "out"), Memory()
+        work = SliceTask(campaign, store, catalog.requirements, {})
         with store.opened(campaign), memory.watched():
             before, began = worked(), time.perf_counter()
             spread(spark, work, list(range(campaign.slices)))

@@ -36,9 +36,9 @@ from growing import GROWING, Row
 from conformance import codec
 from conformance.cases.model import ExpectAnyOf, ExpectRejection
 from conformance.catalog.case_builder import expectation
-from conformance.strategies.seeded.generator import Generated, generate
+from conformance.strategies.seeded.generator import GeneratedValue, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 SLOWEST = 0.1
@@ -84,14 +84,14 @@ def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
     """`count` damaged values of a type; a seed gives the same on every machine, except for the compressors' output."""
     for index in range(count):
         identity = f"hostile/{seed}/{index}"
-        choices = Choices(identity)
+        choices = RandomChoices(identity)
         whole = generate(name, choices)
         data = _compressed(name, whole) if index % 2 else whole.data
         data, mutation = mutate(name, data, choices)
         yield Damaged(identity, name, mutation, data)
 
 
-def _compressed(name: str, whole: Generated) -> bytes:
+def _compressed(name: str, whole: GeneratedValue) -> bytes:
     """The same entries as the codec writes them: with compressed payloads."""
     if name == "RECORD_BATCH":
         return codec.wire(name).encode(whole.value)

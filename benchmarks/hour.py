@@ -33,7 +33,7 @@ from conformance.definitions.loader import shipped_types
 from conformance.strategies.seeded.cases import message_types
 from conformance.strategies.seeded.generator import generate, value
 from conformance.strategies.seeded.mutations import mutate
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 from conformance.targets.reference import answer, serve
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "tests" / "shared")]
@@ -67,7 +67,7 @@ def requests(count: int, seed: int) -> Iterator[tuple[str, Callable[[], object]]
     types, all_names = shipped_types(), names()
     for index in range(-(-count // _VARIANTS)):
         identity = f"hour/{seed}/{index}"
-        rng, choices = random.Random(identity), Choices(identity)  # noqa: S311 - repeatable on purpose
+        rng, choices = random.Random(identity), RandomChoices(identity)  # noqa: S311 - repeatable on purpose
         # A third of all are batches, sets and logs, where most can go wrong.
         name = (
             rng.choice(("RECORD_BATCH", "MESSAGE_SET", "LOG")) if index % 3 == 0 else all_names[index % len(all_names)]
@@ -81,7 +81,7 @@ def requests(count: int, seed: int) -> Iterator[tuple[str, Callable[[], object]]
 
 
 def _deed(
-    variant: int, wire: codec.WireType, data: bytes, rng: random.Random, choices: Choices
+    variant: int, wire: codec.WireType, data: bytes, rng: random.Random, choices: RandomChoices
 ) -> Callable[[], object]:
     named: Request = {"type": wire.name}
     if isinstance(wire, codec.MessageType):

@@ -177,10 +177,10 @@ def _campaign(folder: Path, rng: random.Random) -> int:
     """A campaign that was begun, its manifest or a slice damaged; what needs no Spark of going on."""
     from conformance.errors import ConformanceError
     from conformance.pipeline.campaign.slices import Campaign
-    from conformance.pipeline.campaign.store import Store
+    from conformance.pipeline.campaign.store import CampaignFolder
 
     campaign = Campaign(("reference",), ("INT8",), 1000)
-    store = Store(folder / "out")
+    store = CampaignFolder(folder / "out")
     with store.opened(campaign):
         store.path_of(0).write_bytes(rng.randbytes(100))
     store.manifest.write_bytes(_damaged(store.manifest.read_bytes(), rng))

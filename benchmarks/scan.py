@@ -27,7 +27,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.pipeline.audit import record_kernels
 from conformance.pipeline.audit.batch_checks import PartAudit
 from conformance.pipeline.audit.partition_rules import check_partition
-from conformance.pipeline.audit.segments import Part, find_segments
+from conformance.pipeline.audit.segments import SegmentPart, find_segments
 
 ROUNDS = 3
 BATCH = 16_000
@@ -61,7 +61,7 @@ def audit(path: Path) -> float:
     """Seconds for the whole audit of one segment, which has to be clean."""
     start = time.perf_counter()
     (segment,) = find_segments([str(path)])
-    part = PartAudit(Part(segment, 0, segment.size), {})
+    part = PartAudit(SegmentPart(segment, 0, segment.size), {})
     findings = list(part.findings())
     piece = part.rules.finish()
     assert not [*findings, *check_partition([piece])], findings[:1]

@@ -11,7 +11,7 @@ from importlib import import_module
 import click
 
 from conformance import __version__
-from conformance.errors import ConformanceError, Defect, ExitStatus
+from conformance.errors import ConformanceError, ExitStatus, SuiteBug
 from conformance.files.crash_report import report_of
 
 COMMANDS = {
@@ -45,7 +45,7 @@ def command_of(name: str) -> click.Command:
     return command
 
 
-class Commands(click.Group):
+class LazyCommandGroup(click.Group):
     """Imports a command's module when the command is asked for, so that nothing else is loaded."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
@@ -70,7 +70,7 @@ class Commands(click.Group):
             status = ExitStatus.INTERRUPTED
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
-        except Defect as error:
+        except SuiteBug as error:
             status = _unexpected(error)
         except ConformanceError as error:
             click.echo(f"conformance: {error}", err=True)
@@ -94,7 +94,7 @@ def _unexpected(error: Exception) -> ExitStatus:
     return ExitStatus.DEFECT
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
 def main() -> None:
     """Judge decoders and encoders of the Apache Kafka wire format, requirement by requirement."""

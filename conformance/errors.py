@@ -71,7 +71,7 @@ class MachineError(ConformanceError):
     exit_status = ExitStatus.WRONG_INPUT
 
 
-class Defect(ConformanceError, AssertionError):
+class SuiteBug(ConformanceError, AssertionError):
     """The suite contradicts itself: our fault, whatever the input."""
 
     exit_status = ExitStatus.DEFECT

@@ -16,7 +16,7 @@ _FAILED = frozenset(("fail", "crash", "timeout", "protocol"))
 _JUDGED = _FAILED | {"pass", "either"}
 
 
-class Outcome(msgspec.Struct):
+class ReportedResult(msgspec.Struct):
     """A result as the JSON file has it, as far as it is compared."""
 
     target: str
@@ -62,11 +62,11 @@ class _Target(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    results: list[Outcome]
+    results: list[ReportedResult]
     targets: list[_Target] = []
 
 
-_Outcomes: TypeAlias = Mapping[tuple[str, str], Outcome]
+_Outcomes: TypeAlias = Mapping[tuple[str, str], ReportedResult]
 """By target and case."""
 
 
@@ -86,7 +86,7 @@ class Change(Struct, frozen=True):
     target: str
     reason: str
     """The cause of the failures, or why the cases are not judged."""
-    cases: tuple[Outcome, ...]
+    cases: tuple[ReportedResult, ...]
 
 
 class Missing(Struct, frozen=True):
@@ -99,7 +99,7 @@ class Missing(Struct, frozen=True):
     """How many the other report has. Generated cases are left out: their ids depend on the seed."""
 
 
-class Comparison(Struct, frozen=True):
+class ReportComparison(Struct, frozen=True):
     """What differs between an older report and a newer one, each part by target and reason."""
 
     began: tuple[Change, ...]
@@ -134,7 +134,7 @@ def read_report(path: Path) -> ReportRead:
     return ReportRead({(result.target, result.id): result for result in report.results}, names, interrupted)
 
 
-def compare(older: ReportRead, newer: ReportRead) -> Comparison:
+def compare(older: ReportRead, newer: ReportRead) -> ReportComparison:
     """Compare two reports. If each has one target, the names of these targets may differ.
 
     Generated cases of another seed have no partner: they began to fail where the target did not fail for that cause
@@ -164,7 +164,7 @@ def compare(older: ReportRead, newer: ReportRead) -> Comparison:
             continue
         if before.judged and not (after_all and after_all.judged):
             dropped.append((after_all.detail if after_all else "the newer report does not have it", before))
-    return Comparison(
+    return ReportComparison(
         began=tuple(_grouped(began)),
         mended=tuple(_grouped(mended)),
         dropped=tuple(_grouped(dropped)),
@@ -193,7 +193,7 @@ def _missing(ends: Mapping[str, str], lacking: _Outcomes, other: _Outcomes) -> I
         yield Missing(target, problem, counts[target])
 
 
-def _is_new(before: Outcome | None, after: Outcome, causes: set[tuple[str, str]]) -> bool:
+def _is_new(before: ReportedResult | None, after: ReportedResult, causes: set[tuple[str, str]]) -> bool:
     if before is None and after.is_generated:
         return (after.target, after.cause) not in causes
     if before is None or not before.failed:
@@ -201,9 +201,9 @@ def _is_new(before: Outcome | None, after: Outcome, causes: set[tuple[str, str]]
     return before.verdict == "fail" and after.verdict != "fail"
 
 
-def _grouped(changed: list[tuple[str, Outcome]]) -> Iterator[Change]:
+def _grouped(changed: list[tuple[str, ReportedResult]]) -> Iterator[Change]:
     """By target and reason: the reason of most cases first."""
-    groups: dict[tuple[str, str], list[Outcome]] = {}
+    groups: dict[tuple[str, str], list[ReportedResult]] = {}
     for reason, result in changed:
         groups.setdefault((result.target, reason), []).append(result)
     for (target, reason), cases in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]))):

@@ -22,7 +22,7 @@ _WIDTH = 140
 """Columns where the output is not a terminal and COLUMNS does not say."""
 
 
-class PatientConsole(Console):
+class PipeSafeConsole(Console):
     """A console whose reader may close the pipe: further output is dropped, and the exit status stays what it is."""
 
     def on_broken_pipe(self) -> None:
@@ -32,7 +32,7 @@ class PatientConsole(Console):
 
 def open_console(*, err: bool = False) -> Console:
     """The console on standard output, or on standard error."""
-    console = PatientConsole(stderr=err, highlight=False, soft_wrap=False)
+    console = PipeSafeConsole(stderr=err, highlight=False, soft_wrap=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
     return console

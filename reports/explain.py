@@ -141,7 +141,7 @@ _AROUND = 3
 _SAYS = {"convert": "wrote", "append": "served"}
 
 
-class Explanation(Struct, frozen=True):
+class FailureExplanation(Struct, frozen=True):
     """What a report shows of one failure."""
 
     expected: str
@@ -156,12 +156,12 @@ class Explanation(Struct, frozen=True):
     """The call that was judged and whose door it is; empty where the target does not say."""
 
 
-def explain(result: Result, origin: str = "") -> Explanation:
+def explain(result: Result, origin: str = "") -> FailureExplanation:
     """Explain a failing result; `origin` is the id of the generated case that a shrunk one came from."""
     case, path = _case_of(result), result.verdict.path
     lines, place = _sent_around(result, path) if case.op == "send" else around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
-    return Explanation(expected, actual, tuple(lines), place, reproduce(result, origin), result.via)
+    return FailureExplanation(expected, actual, tuple(lines), place, reproduce(result, origin), result.via)
 
 
 def _case_of(result: Result) -> Case:

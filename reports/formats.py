@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct
 
-from conformance.files.atomic import Outputs
+from conformance.files.atomic import OutputFiles
 
 if TYPE_CHECKING:
     from conformance.cases.requirement import Requirement
-    from conformance.reports.json_report import RowFile
-    from conformance.reports.target_differences import Disagreement
+    from conformance.reports.json_report import JsonRowFile
+    from conformance.reports.target_differences import TargetDifference
     from conformance.runner.results import TargetRun
 
 
@@ -37,11 +37,11 @@ class Report:
     """Entries of the known failures that are stale and so fail the run: the id and the reason."""
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
     """The register."""
-    rows: Mapping[str, RowFile] = field(default_factory=dict)
+    rows: Mapping[str, JsonRowFile] = field(default_factory=dict)
     """By the name of the target, rows of the JSON report that were written as the results came."""
 
     @cached_property
-    def disagreements(self) -> tuple[Disagreement, ...]:
+    def disagreements(self) -> tuple[TargetDifference, ...]:
         """Where the targets differ."""
         from conformance.reports.target_differences import disagreements
 
@@ -78,7 +78,7 @@ FORMATS = (
 )
 
 
-def write_files(files: Mapping[str, Path], report: Report, outputs: Outputs) -> None:
+def write_files(files: Mapping[str, Path], report: Report, outputs: OutputFiles) -> None:
     """Write the report in each format that `files` names; what goes wrong is kept in `outputs`."""
     is_interrupted = any(run.interrupted for run in report.runs)
     for form in FORMATS:

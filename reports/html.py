@@ -17,11 +17,11 @@ from msgspec import Struct
 from conformance import __version__
 from conformance.cases.model import LEVELS, NoAnswer, VerdictKind
 from conformance.cases.requirement import Requirement
-from conformance.reports.explain import Explanation, explain
+from conformance.reports.explain import FailureExplanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import printable
-from conformance.reports.matrix import State, codes_apart, matrix, met, state_of, verdict_on
+from conformance.reports.matrix import RequirementState, codes_apart, matrix, met, state_of, verdict_on
 from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.runner.results import TargetRun
 
@@ -30,7 +30,7 @@ _SHOWN = 20
 _MOST_DISAGREEMENTS = 200
 
 
-class Part(StrEnum):
+class FailurePart(StrEnum):
     """The parts of a target's failures, in the order of the page, each with its headline."""
 
     PLAIN = "Failures"
@@ -40,13 +40,13 @@ class Part(StrEnum):
     FAULTS = "Faults of the adapter"
 
 
-class Failure(Struct, frozen=True):
+class FailureView(Struct, frozen=True):
     """A cause as the page shows it, with its smallest example."""
 
     anchor: str
     group: FailureGroup
     example: Example
-    shown: Explanation
+    shown: FailureExplanation
 
     @property
     def title(self) -> str:
@@ -54,17 +54,17 @@ class Failure(Struct, frozen=True):
         return printable(self.group.cause.text if self.group.cause else self.example.result.verdict.detail)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> FailurePart:
         """The part of the page it belongs to."""
         if self.group.section is Section.FAULTS:
-            return Part.FAULTS
+            return FailurePart.FAULTS
         if self.group.section is Section.DISPUTED:
-            return Part.DISPUTED
+            return FailurePart.DISPUTED
         outcome = self.example.result.outcome
         if isinstance(outcome, NoAnswer) and outcome.how in ("memory", "slow"):
-            return Part.RESOURCES
+            return FailurePart.RESOURCES
         kind = self.example.result.verdict.kind
-        return Part.DEATHS if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else Part.PLAIN
+        return FailurePart.DEATHS if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else FailurePart.PLAIN
 
     @property
     def level(self) -> str:
@@ -72,33 +72,33 @@ class Failure(Struct, frozen=True):
         return self.group.level or self.example.result.level
 
     @property
-    def state(self) -> State:
+    def state(self) -> RequirementState:
         """The verdict of the example, as the filter names it."""
         return state_of(self.example.result)
 
 
-class TargetPage(Struct, frozen=True):
+class TargetView(Struct, frozen=True):
     """What the page tells of one target."""
 
     number: int
     run: TargetRun
-    failures: tuple[Failure, ...]
+    failures: tuple[FailureView, ...]
     met: Mapping[str, tuple[int, int]]
     """By level: how many requirements it meets in all its cases, of how many that were judged."""
     verdict: str
 
     @property
-    def parts(self) -> Iterator[tuple[Part, list[Failure]]]:
+    def parts(self) -> Iterator[tuple[FailurePart, list[FailureView]]]:
         """The parts that it has any failure of."""
-        for headline in Part:
+        for headline in FailurePart:
             members = [failure for failure in self.failures if failure.part == headline]
             if members:
                 yield headline, members
 
     @property
-    def causes(self) -> dict[str, list[Failure]]:
+    def causes(self) -> dict[str, list[FailureView]]:
         """The failures that break each requirement."""
-        by_requirement: dict[str, list[Failure]] = {}
+        by_requirement: dict[str, list[FailureView]] = {}
         for failure in self.failures:
             for name in failure.group.requirements or (failure.example.result.requirement,):
                 by_requirement.setdefault(name, []).append(failure)
@@ -128,17 +128,17 @@ def render(report: Report) -> Iterator[str]:
         disagreements_left=len(apart) - len(apart[:_MOST_DISAGREEMENTS]),
         named=_SHOWN,
         levels=LEVELS,
-        states=list(State),
-        State=State,
+        states=list(RequirementState),
+        RequirementState=RequirementState,
         style=(folder / "page.css").read_text("utf-8"),
         script=script,
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
-def _target(number: int, run: TargetRun, requirements: Mapping[str, Requirement]) -> TargetPage:
+def _target(number: int, run: TargetRun, requirements: Mapping[str, Requirement]) -> TargetView:
     failures = tuple(
-        Failure(f"t{number}-{index}", group, example, explain(example.result, example.origin))
+        FailureView(f"t{number}-{index}", group, example, explain(example.result, example.origin))
         for index, (group, example) in enumerate((g, e) for g in grouped(run) for e in g.examples)
     )
-    return TargetPage(number, run, failures, met(run, requirements), verdict_on(run))
+    return TargetView(number, run, failures, met(run, requirements), verdict_on(run))

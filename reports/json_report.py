@@ -23,7 +23,7 @@ from conformance.reports import json_schema as shape
 from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
-from conformance.reports.target_differences import Disagreement
+from conformance.reports.target_differences import TargetDifference
 from conformance.runner.results import MOST, Result, ResultCounts, ShrunkFailure, TargetRun, shortened
 
 
@@ -52,7 +52,7 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _rows(run: TargetRun, written: RowFile | None) -> Iterator[str]:
+def _rows(run: TargetRun, written: JsonRowFile | None) -> Iterator[str]:
     """The rows of a target's results: those that are written already, then the others."""
     if written is not None:
         yield from written.rows()
@@ -60,7 +60,7 @@ def _rows(run: TargetRun, written: RowFile | None) -> Iterator[str]:
     yield from map(_json, map(_result, filter(_has_row, islice(run.results, done, None))))
 
 
-class RowFile:
+class JsonRowFile:
     """Rows of a target's results, written as they come: the end of a run, however it ends, only joins them.
 
     The file has no name, so nothing stays of it.
@@ -224,7 +224,7 @@ def _shrunk(shrunk: ShrunkFailure) -> shape.Shrunk:
     return shape.Shrunk(**row, of=shrunk.origin, count=shrunk.count)
 
 
-def _disagreement(one: Disagreement) -> shape.Disagreement:
+def _disagreement(one: TargetDifference) -> shape.Disagreement:
     return shape.Disagreement(
         requirements=list(one.requirements),
         level=cast("shape.Level", one.level),

@@ -11,7 +11,7 @@ from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import printable
 from conformance.reports.matrix import met, verdict_on
-from conformance.reports.target_differences import Disagreement
+from conformance.reports.target_differences import TargetDifference
 from conformance.reports.text import title
 from conformance.runner.results import TargetRun
 
@@ -84,7 +84,7 @@ def _details(group: FailureGroup, example: Example) -> Iterator[str]:
     yield "\n</details>\n"
 
 
-def _differences(rows: Sequence[Disagreement]) -> Iterator[str]:
+def _differences(rows: Sequence[TargetDifference]) -> Iterator[str]:
     yield "\n### Where the targets differ\n\n"
     yield "| level | cases | cause, or requirement | who does what | smallest example |\n|---|---|---|---|---|\n"
     for row in rows[:_LISTED]:

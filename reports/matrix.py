@@ -13,7 +13,7 @@ from conformance.cases.requirement import Requirement
 from conformance.runner.results import Result, TargetRun
 
 
-class State(StrEnum):
+class RequirementState(StrEnum):
     """What a target makes of a requirement, the worst first."""
 
     CRASHES = "crashes"
@@ -28,70 +28,76 @@ class State(StrEnum):
     SKIPPED = "not judged"
 
 
-class Cell(Struct):
+class MatrixCell(Struct):
     """The results of one target for one requirement."""
 
-    states: Counter[State] = field(default_factory=Counter)
+    states: Counter[RequirementState] = field(default_factory=Counter)
 
     @property
-    def state(self) -> State:
+    def state(self) -> RequirementState:
         """The worst of them."""
-        return next((state for state in State if self.states[state]), State.SKIPPED)
+        return next((state for state in RequirementState if self.states[state]), RequirementState.SKIPPED)
 
     @property
     def shown(self) -> int:
         """How many cases are in that state; where the target meets all that were judged, how many these are."""
         return (
-            self.states[State.PASSES] + self.states[State.OPEN] if self.state is State.OPEN else self.states[self.state]
+            self.states[RequirementState.PASSES] + self.states[RequirementState.OPEN]
+            if self.state is RequirementState.OPEN
+            else self.states[self.state]
         )
 
     @property
     def told(self) -> str:
         """All numbers in words."""
-        return ", ".join(f"{self.states[state]} {state}" for state in State if self.states[state]) or "no case"
+        return (
+            ", ".join(f"{self.states[state]} {state}" for state in RequirementState if self.states[state]) or "no case"
+        )
 
 
-class Row(Struct):
+class MatrixRow(Struct):
     """A requirement, and a cell for each target."""
 
     requirement: Requirement
-    cells: list[Cell]
+    cells: list[MatrixCell]
     cases: set[str] = field(default_factory=set)
     """The ids of all cases about it in this run, whoever was asked: the same number for every target."""
 
 
-def state_of(result: Result) -> State:
+def state_of(result: Result) -> RequirementState:
     """What a result says of its requirement."""
     kind = result.verdict.kind
     if kind is VerdictKind.SKIP:
-        return State.UNOBSERVED if result.verdict.detail.startswith("unobserved") else State.SKIPPED
+        return (
+            RequirementState.UNOBSERVED if result.verdict.detail.startswith("unobserved") else RequirementState.SKIPPED
+        )
     if result.failed and (result.known or result.disputed):
-        return State.KNOWN if result.known else State.DISPUTED
+        return RequirementState.KNOWN if result.known else RequirementState.DISPUTED
     return _STATES[kind]
 
 
 _STATES = {
-    VerdictKind.PASS: State.PASSES,
-    VerdictKind.EITHER: State.OPEN,
-    VerdictKind.FAIL: State.FAILS,
-    VerdictKind.CRASH: State.CRASHES,
-    VerdictKind.TIMEOUT: State.TIMES_OUT,
-    VerdictKind.PROTOCOL: State.FAULT,
+    VerdictKind.PASS: RequirementState.PASSES,
+    VerdictKind.EITHER: RequirementState.OPEN,
+    VerdictKind.FAIL: RequirementState.FAILS,
+    VerdictKind.CRASH: RequirementState.CRASHES,
+    VerdictKind.TIMEOUT: RequirementState.TIMES_OUT,
+    VerdictKind.PROTOCOL: RequirementState.FAULT,
 }
 
 
-def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -> dict[str, list[Row]]:
+def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -> dict[str, list[MatrixRow]]:
     """The rows that have any case in these runs, by the section of the documents where each is stated first."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, MatrixRow] = {}
     for number, run in enumerate(runs):
         for result in run.results:
             for name in {result.requirement, *result.also} & requirements.keys():
                 row = rows.get(name)
                 if row is None:
-                    row = rows[name] = Row(requirements[name], [Cell() for _ in runs])
+                    row = rows[name] = MatrixRow(requirements[name], [MatrixCell() for _ in runs])
                 row.cells[number].states[state_of(result)] += 1
                 row.cases.add(result.label.id)
-    sections: dict[str, list[Row]] = {}
+    sections: dict[str, list[MatrixRow]] = {}
     for name in requirements:
         if name in rows:
             source = requirements[name].source
@@ -99,7 +105,7 @@ def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -
     return sections
 
 
-class CodesApart(Struct, frozen=True):
+class ErrorCodeDifference(Struct, frozen=True):
     """Cases in which brokers refuse the same with other error codes."""
 
     codes: tuple[str, ...]
@@ -107,7 +113,7 @@ class CodesApart(Struct, frozen=True):
     cases: tuple[str, ...]
 
 
-def codes_apart(runs: Sequence[TargetRun]) -> list[CodesApart]:
+def codes_apart(runs: Sequence[TargetRun]) -> list[ErrorCodeDifference]:
     """Where brokers refuse the same with other error codes, in vectors. The most cases come first."""
     groups: dict[tuple[str, ...], dict[str, None]] = {}
     for case, results in _by_case(runs):
@@ -116,7 +122,7 @@ def codes_apart(runs: Sequence[TargetRun]) -> list[CodesApart]:
             codes = tuple(codes.get(place, "") for codes in told)
             if len({*codes} - {""}) > 1:
                 groups.setdefault(codes, {})[case] = None
-    found = [CodesApart(codes, tuple(cases)) for codes, cases in groups.items()]
+    found = [ErrorCodeDifference(codes, tuple(cases)) for codes, cases in groups.items()]
     return sorted(found, key=lambda one: -len(one.cases))
 
 

@@ -21,8 +21,8 @@ from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import dump, printable
-from conformance.reports.matrix import CodesApart, codes_apart, met, verdict_on
-from conformance.reports.target_differences import Differences
+from conformance.reports.matrix import ErrorCodeDifference, codes_apart, met, verdict_on
+from conformance.reports.target_differences import TargetDifferencesView
 from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
 from conformance.runner.results import TargetRun
 from conformance.runner.shrinking import FailureKey
@@ -69,7 +69,7 @@ def texts(report: Report, verbosity: int, *, quiet: bool) -> Iterator[Renderable
     for run in report.runs:
         yield target_summary(run) if quiet else target_text(run, report.requirements, verbosity)
     if not quiet and report.disagreements:
-        yield Differences(report.disagreements, every=verbosity > 0)
+        yield TargetDifferencesView(report.disagreements, every=verbosity > 0)
     if verbosity and not quiet and (apart := codes_apart(report.runs)):
         yield codes_side_by_side(report.runs, apart)
 
@@ -85,7 +85,7 @@ _ROWS = 40
 """Rows of error codes that are shown."""
 
 
-def codes_side_by_side(runs: Sequence[TargetRun], apart: Sequence[CodesApart]) -> RenderableType:
+def codes_side_by_side(runs: Sequence[TargetRun], apart: Sequence[ErrorCodeDifference]) -> RenderableType:
     """Where brokers refuse the same with other error codes: what each told, the number of cases, and one of them."""
     table = Table(title="Error codes apart", title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in (*(run.name for run in runs), "cases"):
@@ -130,7 +130,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in VerdictKind]
     cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
     yield Text("cases: " + (", ".join(f"{count} {name}" for count, name in cases if count) or "none"))
-    yield from (_cut(line, 2) for line in skips(numbers.skipped))
+    yield from (_FirstLines(line, 2) for line in skips(numbers.skipped))
 
 
 def _in_full(
@@ -148,9 +148,9 @@ def _in_full(
     yield _line("  ", (says, "italic"))
     flaky, via = "  [flaky]" * example.flaky, f"  via {printable(shown.via)}" if shown.via else ""
     yield _line("  ", (result.label.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
-    yield _cut(_sides(printable(shown.expected), printable(shown.actual)), 2)
+    yield _FirstLines(_sides(printable(shown.expected), printable(shown.actual)), 2)
     near = slice(max(0, shown.place - 1), max(0, shown.place) + 2)
-    yield _cut(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
+    yield _FirstLines(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
     # The whole command, whatever the width: people copy it.
     yield Text("  " + printable(shown.reproduce), style="green", no_wrap=True, overflow="ignore")
 
@@ -198,7 +198,7 @@ def _line(*parts: str | tuple[str, str]) -> Text:
     return line
 
 
-class _cut(Struct, frozen=True):  # noqa: N801 - it reads as the function it is
+class _FirstLines(Struct, frozen=True):
     """The first lines of a renderable."""
 
     inner: RenderableType

@@ -35,7 +35,7 @@ Split = tuple[ObservedBehavior | None, ...]
 """The reading of each target; None for one that did not judge the case."""
 
 
-class Stand(Struct, frozen=True):
+class BehaviorGroup(Struct, frozen=True):
     """The targets that made the same of a case, and what that is."""
 
     targets: tuple[str, ...]
@@ -51,7 +51,7 @@ class Stand(Struct, frozen=True):
         return f"{self.act}: {self.said}" if self.said else str(self.act)
 
 
-class Disagreement(Struct, frozen=True):
+class TargetDifference(Struct, frozen=True):
     """Cases in which the same targets differ in the same way, for the same cause or at the same requirement."""
 
     requirements: tuple[str, ...]
@@ -66,7 +66,7 @@ class Disagreement(Struct, frozen=True):
     """What those fail by that fail."""
     cells: tuple[tuple[Behavior | None, bool], ...]
     """What each target does, and whether that is right; None for one that was not judged on the cases."""
-    stands: tuple[Stand, ...]
+    stands: tuple[BehaviorGroup, ...]
     """Who did what in the example."""
     vectors: int
     generated: int
@@ -89,7 +89,7 @@ class Disagreement(Struct, frozen=True):
         return "open place" if self.is_open else f"{'disputed ' * self.is_disputed}{self.level}"
 
 
-def disagreements(runs: Sequence[TargetRun]) -> tuple[Disagreement, ...]:
+def disagreements(runs: Sequence[TargetRun]) -> tuple[TargetDifference, ...]:
     """Where targets differ: what one breaks before what is open, by level, then by the number of cases.
 
     A campaign keeps only failures, so it cannot tell.
@@ -172,7 +172,7 @@ def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | No
 
 def _disagreement(
     runs: Sequence[TargetRun], members: Sequence[Sequence[Result | None]], splits: dict[str, Split]
-) -> Disagreement:
+) -> TargetDifference:
     members = sorted(members, key=_size)
     example = members[0]
     case = _case_of(example)
@@ -185,7 +185,7 @@ def _disagreement(
     shrunk = (
         _shrunk(runs, {one.cause for one in failed}, {label.id for label in labels}) if case.is_shrinkable else None
     )
-    return Disagreement(
+    return TargetDifference(
         tuple(name for name, _ in Counter(label.requirement for label in labels).most_common()),
         LEVELS[min(_level(results) for results in members)],
         not failed,
@@ -225,7 +225,9 @@ def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str
     return min(found, key=lambda one: one.result.label.size, default=None)
 
 
-def _stands(runs: Sequence[TargetRun], case: Case, results: Sequence[Result | None], split: Split) -> Iterator[Stand]:
+def _stands(
+    runs: Sequence[TargetRun], case: Case, results: Sequence[Result | None], split: Split
+) -> Iterator[BehaviorGroup]:
     """Who made what of the example: those that are right first, then in the order of the targets."""
     members: dict[int, list[int]] = {}
     for at, number in enumerate(alike(split)):
@@ -236,7 +238,7 @@ def _stands(runs: Sequence[TargetRun], case: Case, results: Sequence[Result | No
         result, reading = results[group[0]], _at(split, group[0])
         assert result is not None
         said = _said(case, result, reading, path)
-        yield Stand(tuple(runs[at].name for at in group), reading.act, reading.is_right, said)
+        yield BehaviorGroup(tuple(runs[at].name for at in group), reading.act, reading.is_right, said)
 
 
 def _at(split: Split, at: int) -> ObservedBehavior:
@@ -268,7 +270,7 @@ def _said(case: Case, result: Result, reading: ObservedBehavior, path: str) -> s
     return _BEFORE.sub("", told).removesuffix(")" * told.startswith("refused ("))
 
 
-def _rank(one: Disagreement) -> tuple[bool, bool, int, int, str]:
+def _rank(one: TargetDifference) -> tuple[bool, bool, int, int, str]:
     return one.is_open, one.is_disputed, LEVELS.index(one.level), -len(one.cases), one.example
 
 
@@ -286,10 +288,10 @@ _PARTS = (
 )
 
 
-class Differences(Struct, frozen=True):
+class TargetDifferencesView(Struct, frozen=True):
     """A section of at most a screen, in which what targets break and what is open have their own parts."""
 
-    rows: Sequence[Disagreement]
+    rows: Sequence[TargetDifference]
     every: bool
     """Whether each row is shown in full."""
 
@@ -314,7 +316,7 @@ class Differences(Struct, frozen=True):
         yield Text("")
 
 
-def _in_full_lines(row: Disagreement, *, cut: bool) -> Iterator[RenderableType]:
+def _in_full_lines(row: TargetDifference, *, cut: bool) -> Iterator[RenderableType]:
     """A row with who made what of its smallest example, and the command that shows it."""
     yield _head(row, "")
     for stand in row.stands[: _STANDS if cut else None]:
@@ -331,7 +333,7 @@ def _in_full_lines(row: Disagreement, *, cut: bool) -> Iterator[RenderableType]:
         yield Text("  " + printable(line), style="green", no_wrap=True, overflow="ignore")
 
 
-def _head(row: Disagreement, example: str) -> Text:
+def _head(row: TargetDifference, example: str) -> Text:
     """How many cases, at which level, for which cause or at which open place."""
     style = "dim" if row.is_open or row.is_disputed else STYLES[row.level]
     place = "" if row.is_open else row.kind + "  "

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from conformance.cases.model import LEVELS, Accepted, CaseOrigin, VerdictKind
 from conformance.cases.requirement import Requirement
-from conformance.reports.explain import Explanation, explain
+from conformance.reports.explain import FailureExplanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import dump, printable
 from conformance.runner.results import Result, StoredAnswer, TargetRun
@@ -147,7 +147,7 @@ def _indented(inner: RenderableType) -> Padding:
     return Padding(inner, (0, 0, 0, 2), expand=False)
 
 
-def _side_by_side(shown: Explanation) -> RenderableType:
+def _side_by_side(shown: FailureExplanation) -> RenderableType:
     table = Table.grid(padding=(0, 3))
     table.add_column(overflow="fold", max_width=60)
     table.add_column(overflow="fold")

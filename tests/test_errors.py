@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.codec import UnknownType
-from conformance.errors import CannotStart, ConformanceError, Defect, ExitStatus, FileError, UsageError, overall
+from conformance.errors import CannotStart, ConformanceError, ExitStatus, FileError, SuiteBug, UsageError, overall
 from conformance.targets.resolve import UnknownTarget
 
 OK, FAILED, WRONG_INPUT, NOT_JUDGED, DEFECT, INTERRUPTED = ExitStatus
@@ -36,7 +36,7 @@ def test_the_statuses_are_the_numbers_of_the_contract():
         (UnknownTarget("wrong"), WRONG_INPUT),
         (UnknownType("wrong"), WRONG_INPUT),
         (CannotStart("wrong"), NOT_JUDGED),
-        (Defect("wrong"), DEFECT),
+        (SuiteBug("wrong"), DEFECT),
     ],
 )
 def test_every_error_has_the_common_base_and_an_exit_status(error, status):

@@ -23,9 +23,9 @@ from conformance.catalog.vector_files import VECTORS, read_requirements, read_ve
 from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import FileError
-from conformance.files.cache import Kept
+from conformance.files.cache import CacheEntry
 
-KEPT = Kept("catalogue")
+KEPT = CacheEntry("catalogue")
 
 
 class BundledCatalog(Struct, frozen=True):

@@ -29,7 +29,7 @@ from conformance.catalog.vector_files import OF_A_MESSAGE, Vector
 from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import ListOf, NotationError, ObjectOf
 from conformance.codec.message_layout import wire_of
-from conformance.files.yaml_mapping import Row
+from conformance.files.yaml_mapping import YamlMapping
 from conformance.semantics.consumer_view import ISOLATIONS, VIEW
 from conformance.semantics.format_conversion import CONVERTED
 from conformance.semantics.producer_state import ANSWERS
@@ -176,7 +176,7 @@ def of_every_version(vector: Vector) -> Iterator[Vector]:
                 raise vector.error(f"version {version}: {error}") from None
             if frames:
                 name = f"{vector.id}-{version}" + (f"-{kind}" if kind != raw_requests.PLAIN else "")
-                of = Row({**shared, "id": name, "version": version, "requirement": rule, "frames": frames})
+                of = YamlMapping({**shared, "id": name, "version": version, "requirement": rule, "frames": frames})
                 of.line = row.line
                 yield replace(vector, id=name, wire=wire_of(wire.message, version), row=of)
 

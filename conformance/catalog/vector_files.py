@@ -18,7 +18,7 @@ from conformance.codec.primitives import VARINT
 from conformance.definitions.loader import parse_definition, shipped_types
 from conformance.errors import FileError
 from conformance.files.cache import PACKAGE
-from conformance.files.yaml_mapping import Row
+from conformance.files.yaml_mapping import YamlMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Vector:
 
     id: str
     wire: codec.WireType = field(repr=False, compare=False)
-    row: Row
+    row: YamlMapping
     path: Path
     data: bytes | None
     definition: dict[str, object] | None = None
@@ -56,7 +56,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
         raise FileError(path, "expected a list of requirements")
     register: dict[str, Requirement] = {}
     for row in rows:
-        if not isinstance(row, Row) or not isinstance(row.get("id"), str):
+        if not isinstance(row, YamlMapping) or not isinstance(row.get("id"), str):
             raise FileError(path, "expected a requirement: a mapping with an id", getattr(row, "line", 0))
         if row.get("level") not in LEVELS:
             raise FileError(path, f"{row['id']}: level: expected one of {', '.join(LEVELS)}", row.line)
@@ -103,8 +103,8 @@ def read_vectors(path: Path, types: codec.TypeRegistry = codec.BUILT_IN) -> Iter
     from conformance.files.yaml_loader import load
 
     document = load(path)
-    common = Row()
-    if isinstance(document, Row):
+    common = YamlMapping()
+    if isinstance(document, YamlMapping):
         common = document
         unknown = set(document) - {"type", "source", "since", "vectors", "definitions"}
         if unknown:
@@ -125,15 +125,15 @@ def _check_total(path: Path, rows: list[object]) -> None:
     """Bound what comes of repeats before any is carried out. Raises FileError."""
     total = 0
     for row in rows:
-        if isinstance(row, Row):
+        if isinstance(row, YamlMapping):
             with suppress(ValueError):  # told of where the vector is read
                 total += sum(times * len(digits) // 2 for times, digits in hex_pieces(row.get("hex", [])))
             if total > _MOST_BYTES:
                 raise FileError(path, f"the vectors hold more than {_MOST_BYTES >> 20} MiB in `hex`", row.line)
 
 
-def _vector(path: Path, row: object, common: Row, types: codec.TypeRegistry) -> Vector:
-    if not isinstance(row, Row):
+def _vector(path: Path, row: object, common: YamlMapping, types: codec.TypeRegistry) -> Vector:
+    if not isinstance(row, YamlMapping):
         raise FileError(path, f"expected a vector (a mapping), found {row!r:.40}", common.line)
     for key in ("type", "source", "since"):
         if key in common:
@@ -164,7 +164,7 @@ def _vector(path: Path, row: object, common: Row, types: codec.TypeRegistry) -> 
 
 
 def _message(
-    path: Path, row: Row, common: Row, types: codec.TypeRegistry
+    path: Path, row: YamlMapping, common: YamlMapping, types: codec.TypeRegistry
 ) -> tuple[str, dict[str, object] | None, codec.TypeRegistry]:
     """The type of a vector of a message, the definition that travels with it, and the types that have it.
 
@@ -210,7 +210,7 @@ def _check_log_keys(vector: Vector) -> None:
         raise vector.error(f"a vector of {op} has one of value, reject and either")
 
 
-def _check_keys(path: Path, row: Row) -> None:
+def _check_keys(path: Path, row: YamlMapping) -> None:
     for key in _TEXTS:
         if key in row and not isinstance(row[key], str):
             raise FileError(path, f"{key}: expected a string, found {row[key]!r}", row.line)
@@ -256,7 +256,7 @@ def _records(count: int, digits: str) -> str:
     return b"".join(VARINT.encode(len(body)) + body for body in bodies).hex()
 
 
-def _bytes(path: Path, row: Row) -> bytes | None:
+def _bytes(path: Path, row: YamlMapping) -> bytes | None:
     if "hex" not in row:
         return None
     try:

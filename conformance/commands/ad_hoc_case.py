@@ -17,14 +17,14 @@ from conformance.errors import UsageError
 from conformance.files.bounded_json import read_json
 
 
-class OwnCase(Struct, frozen=True):
+class AdHocCase(Struct, frozen=True):
     """The texts of `--case` and `--op`."""
 
     text: str
     op: Op
 
 
-def own_case(given: OwnCase, catalog: Catalog) -> Case:
+def own_case(given: AdHocCase, catalog: Catalog) -> Case:
     """The case.
 
     To decode, the text is TYPE:HEX or TYPE:@FILE (raw bytes). With other operations it is TYPE:JSON or TYPE:@FILE: the

@@ -9,7 +9,7 @@ import click
 
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus
-from conformance.reports.comparison import Change, Outcome, compare, read_report
+from conformance.reports.comparison import Change, ReportedResult, compare, read_report
 from conformance.reports.hex_view import printable
 from conformance.runner.policy import FailurePolicy
 
@@ -51,7 +51,7 @@ def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
     return ExitStatus.FAILED if worse else ExitStatus.OK
 
 
-def _counts(policy: FailurePolicy, result: Outcome) -> bool:
+def _counts(policy: FailurePolicy, result: ReportedResult) -> bool:
     return result.verdict == "protocol" or policy.counts(result.level, "", disputed=result.upstream == "differs")
 
 

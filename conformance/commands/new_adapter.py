@@ -16,7 +16,7 @@ from conformance.files.atomic import replace_text
 _STARTERS = Path(__file__).parent.parent / "adapters" / "starters"
 
 
-class Starter(Struct, frozen=True):
+class StarterAdapter(Struct, frozen=True):
     """The starter adapter of a language: its files, what it needs, and what to run in its folder."""
 
     files: tuple[str, ...]
@@ -31,11 +31,11 @@ class Starter(Struct, frozen=True):
 
 
 STARTERS = {
-    "go": Starter(("adapter.go", "go.mod"), "Go 1.21", "go", "command:./adapter", "go build -o adapter ."),
-    "java": Starter(("Adapter.java",), "JDK 17", "java", "command:java Adapter.java"),
-    "node": Starter(("adapter.mjs",), "Node.js 18", "node", "command:node adapter.mjs"),
-    "python": Starter(("adapter.py",), "Python 3.8", "", "module:./adapter.py"),
-    "rust": Starter(
+    "go": StarterAdapter(("adapter.go", "go.mod"), "Go 1.21", "go", "command:./adapter", "go build -o adapter ."),
+    "java": StarterAdapter(("Adapter.java",), "JDK 17", "java", "command:java Adapter.java"),
+    "node": StarterAdapter(("adapter.mjs",), "Node.js 18", "node", "command:node adapter.mjs"),
+    "python": StarterAdapter(("adapter.py",), "Python 3.8", "", "module:./adapter.py"),
+    "rust": StarterAdapter(
         ("Cargo.toml", "src/json.rs", "src/main.rs"),
         "Rust 1.77",
         "cargo",

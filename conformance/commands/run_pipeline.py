@@ -15,9 +15,9 @@ from conformance.cases.model import Case
 from conformance.catalog.catalog import Catalog, is_based, of_bases
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
-from conformance.commands.ad_hoc_case import OwnCase, own_case
+from conformance.commands.ad_hoc_case import AdHocCase, own_case
 from conformance.errors import ExitStatus, UsageError, UserError, overall
-from conformance.files.atomic import Outputs, check_folder, check_writable
+from conformance.files.atomic import OutputFiles, check_folder, check_writable
 from conformance.process.launcher import clean
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
@@ -45,7 +45,7 @@ from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.target import TargetSpec
 
 if TYPE_CHECKING:
-    from conformance.reports.json_report import RowFile
+    from conformance.reports.json_report import JsonRowFile
 
 
 class RunOptions(Struct, frozen=True):
@@ -54,7 +54,7 @@ class RunOptions(Struct, frozen=True):
     targets: tuple[TargetSpec, ...]
     vectors: tuple[Path, ...]
     selection: Selection
-    own_case: OwnCase | None
+    own_case: AdHocCase | None
     """A case of the user's own, instead of the selection."""
     policy: FailurePolicy
     known_failures: Path | None
@@ -64,7 +64,7 @@ class RunOptions(Struct, frozen=True):
     """The report files, by the name of the format."""
     clean: bool
     """Whether what a broker was left with is deleted at the end."""
-    outputs: Outputs
+    outputs: OutputFiles
     """Writes all files at the end; it knows those that nobody else may change until then."""
     quiet: bool
     verbosity: int
@@ -75,7 +75,7 @@ def _options(targets: tuple[TargetSpec, ...], given: shared.Given) -> RunOptions
     """The options from click's parameters. Raises UsageError or FileError."""
     # Before the known failures are read: what is then written follows from them.
     watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
-    outputs = Outputs.watching(watched, folder) if watched or folder else Outputs()
+    outputs = OutputFiles.watching(watched, folder) if watched or folder else OutputFiles()
     known = _known(given["known_failures"], update=given["update_known_failures"])
     return RunOptions(
         targets,
@@ -87,7 +87,7 @@ def _options(targets: tuple[TargetSpec, ...], given: shared.Given) -> RunOptions
             given["seed"],
             shared.read_messages(given["definitions"]),
         ),
-        None if given["case"] is None else OwnCase(given["case"], given["op"]),
+        None if given["case"] is None else AdHocCase(given["case"], given["op"]),
         FailurePolicy(given["fail_on"], given["strict"], known, given["basis"], given["python"] or ""),
         given["known_failures"],
         given["update_known_failures"],
@@ -139,7 +139,7 @@ def _clean(targets: Sequence[TargetSpec], runs: Sequence[TargetRun]) -> bool:
 
 
 def _judge_and_report(
-    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile], stack: ExitStack
+    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, JsonRowFile], stack: ExitStack
 ) -> ExitStatus:
     try:
         interrupted = _judge(options, catalog, runs, rows, stack)
@@ -163,21 +163,21 @@ def _check_outputs(options: RunOptions) -> None:
         check_folder(options.save_failures)
 
 
-def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, RowFile]:
+def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, JsonRowFile]:
     """Where rows of the JSON report are written as results come, by target. Raises OSError.
 
     An update makes failures known at the end, so all rows are made then.
     """
     if "json" not in options.files or options.update_known_failures:
         return {}
-    from conformance.reports.json_report import RowFile
+    from conformance.reports.json_report import JsonRowFile
 
     report = options.files["json"]
-    return {target.name: stack.enter_context(closing(RowFile(report))) for target in options.targets}
+    return {target.name: stack.enter_context(closing(JsonRowFile(report))) for target in options.targets}
 
 
 def _report(
-    options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun], rows: Mapping[str, RowFile]
+    options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun], rows: Mapping[str, JsonRowFile]
 ) -> ExitStatus:
     """Write the files that are asked for and print the text; what they come to."""
     outputs, known = options.outputs, options.policy.known
@@ -236,7 +236,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Defer
 
 
 def _judge(
-    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile], stack: ExitStack
+    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, JsonRowFile], stack: ExitStack
 ) -> bool:
     """Judge all targets at once into `runs`; whether it was interrupted. Raises UsageError or UnknownType before."""
     cases, further = _cases(options, catalog)

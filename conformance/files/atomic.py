@@ -95,7 +95,7 @@ def _try(path: Path, fresh: Path) -> None:
         fresh.write_bytes(b"tried")
 
 
-class Outputs(Struct):
+class OutputFiles(Struct):
     """Writes the files of a run at its end: what goes wrong with one is kept in `problems`, and stops no other."""
 
     problems: list[str] = field(default_factory=list)

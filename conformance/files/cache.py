@@ -30,7 +30,7 @@ _OTHERS = 4
 """Files of other versions of the sources that are left in the cache."""
 
 
-class Kept(Struct, frozen=True):
+class CacheEntry(Struct, frozen=True):
     """One thing that is kept."""
 
     kind: str

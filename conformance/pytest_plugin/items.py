@@ -15,9 +15,9 @@ from conformance import NAME
 from conformance.cases.model import Case, VerdictKind
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
-from conformance.pytest_plugin.selection import SelectedCases
-from conformance.pytest_plugin.target import Target, property_name
-from conformance.reports.explain import Explanation, explain, reproduce
+from conformance.pytest_plugin.selection import PytestSelection
+from conformance.pytest_plugin.target import PytestTarget, property_name
+from conformance.reports.explain import FailureExplanation, explain, reproduce
 from conformance.reports.grouping import Example, Section, section_of
 from conformance.reports.hex_view import dump, printable
 from conformance.reports.text import stands_for
@@ -27,10 +27,10 @@ CLAIMS = "probe/claims"
 """The item that fails when a target cannot do what it says of itself."""
 
 
-class KafkaFolder(pytest.Collector):
+class KafkaCollector(pytest.Collector):
     """The node above our items: of one target its items, of several targets a folder each."""
 
-    targets: Sequence[Target]
+    targets: Sequence[PytestTarget]
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """The items, the same in every process."""
@@ -38,11 +38,11 @@ class KafkaFolder(pytest.Collector):
             yield from self._items(self.targets[0])
             return
         for target in self.targets:
-            folder = KafkaFolder.from_parent(self, name=target.name)
+            folder = KafkaCollector.from_parent(self, name=target.name)
             folder.targets = [target]
             yield folder
 
-    def _items(self, target: Target) -> Iterator[pytest.Item]:
+    def _items(self, target: PytestTarget) -> Iterator[pytest.Item]:
         selected = target.selected
         yield KafkaClaims.make(self, CLAIMS, target)
         for case in selected.cases:
@@ -58,10 +58,10 @@ class KafkaFolder(pytest.Collector):
 class KafkaItem(pytest.Item):
     """An item that puts one or several cases to a target."""
 
-    target: Target
+    target: PytestTarget
 
     @classmethod
-    def make(cls, folder: KafkaFolder, name: str, target: Target) -> Self:
+    def make(cls, folder: KafkaCollector, name: str, target: PytestTarget) -> Self:
         """An item in a folder."""
         item: Self = cls.from_parent(folder, name=name)
         item.target = target
@@ -153,7 +153,7 @@ class KafkaProperty(KafkaItem):
 
 
 def _raise_outcome(
-    results: Sequence[Result], selected: SelectedCases, describe: Callable[[Sequence[Result]], str]
+    results: Sequence[Result], selected: PytestSelection, describe: Callable[[Sequence[Result]], str]
 ) -> None:
     """Raise the outcome of an item from its results, as pytest knows it; return when the item passed."""
     bad = [result for result in results if result.is_unexpected]
@@ -217,7 +217,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
     return "\n".join([*lines, printable(shown.reproduce)])
 
 
-def _dump(shown: Explanation) -> str:
+def _dump(shown: FailureExplanation) -> str:
     """The annotated bytes."""
     console = Console(file=io.StringIO(), width=10_000, color_system=None, force_terminal=False, highlight=False)
     with console.capture() as captured:

@@ -22,7 +22,7 @@ from conformance.targets.probes import probe_case
 from conformance.targets.protocol import TargetDescription
 
 
-class SelectedCases:
+class PytestSelection:
     """The cases and properties that the options select, what a target is allowed, and which failures count.
 
     Messages are added once the targets can be asked. Raises FileError for a file that cannot be read, and UsageError

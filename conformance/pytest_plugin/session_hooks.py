@@ -12,9 +12,9 @@ from msgspec import structs
 from conformance import NAME, __version__
 from conformance.cases.model import Unsupported, Verdict, VerdictKind
 from conformance.errors import ConformanceError
-from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
-from conformance.pytest_plugin.selection import SelectedCases
-from conformance.pytest_plugin.target import Target, property_name
+from conformance.pytest_plugin.items import CLAIMS, KafkaCollector, KafkaItem
+from conformance.pytest_plugin.selection import PytestSelection
+from conformance.pytest_plugin.target import PytestTarget, property_name
 from conformance.reports.hex_view import printable
 from conformance.runner.known_failures import stale
 from conformance.runner.results import Result
@@ -32,7 +32,7 @@ class SessionHooks:
         self._seen: list[tuple[str, str, str]] = []
         self._causes: Counter[str] = Counter()
         self._problems: list[str] = []
-        self._targets: list[Target] = []
+        self._targets: list[PytestTarget] = []
         self._unclaimed: dict[str, set[str]] = {}
         """By target: the names of the items that are deselected, as it does not claim what they ask."""
 
@@ -42,7 +42,7 @@ class SessionHooks:
         if not self._worker:
             interrupt_on_signals()  # workers are ended by the session that started them
         try:
-            self._selected = SelectedCases(self._config)
+            self._selected = PytestSelection(self._config)
             self._targets = _targets(self._config, self._selected)
             self._selected.add_messages(lambda: [target.start().target.describe() for target in self._targets])
             self._check_chosen()
@@ -82,7 +82,7 @@ class SessionHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add our items to those of the project, before any plugin selects among them."""
-        root = KafkaFolder.from_parent(session, name=NAME, nodeid=NAME)
+        root = KafkaCollector.from_parent(session, name=NAME, nodeid=NAME)
         root.targets = self._targets
         ours = [
             item
@@ -146,16 +146,16 @@ def _within(nodeid: str, chosen: str) -> bool:
     return nodeid == chosen or nodeid.startswith(f"{chosen}::")
 
 
-def _folder_id(targets: Sequence[Target], target: Target) -> str:
+def _folder_id(targets: Sequence[PytestTarget], target: PytestTarget) -> str:
     return NAME if len(targets) == 1 else f"{NAME}::{target.name}"
 
 
-def _names(selected: SelectedCases) -> list[str]:
+def _names(selected: PytestSelection) -> list[str]:
     """The names of the items of a target, in order."""
     return [CLAIMS, *(case.id for case in selected.cases), *map(property_name, selected.properties)]
 
 
-def _targets(config: pytest.Config, selected: SelectedCases) -> list[Target]:
+def _targets(config: pytest.Config, selected: PytestSelection) -> list[PytestTarget]:
     """The targets, each named once. Raises UnknownTarget."""
     # The tests of the project may change the working directory between our items.
     here = str(config.invocation_params.dir)
@@ -163,7 +163,7 @@ def _targets(config: pytest.Config, selected: SelectedCases) -> list[Target]:
     for name in dict.fromkeys(config.getoption("kafka_target")):
         spec = target_spec(name, config.getoption("kafka_python"), selected.allowance)
         launch = spec.launch and structs.replace(spec.launch, cwd=spec.launch.cwd or here)
-        targets.append(Target(replace(spec, launch=launch), selected))
+        targets.append(PytestTarget(replace(spec, launch=launch), selected))
     return targets
 
 
@@ -175,7 +175,7 @@ def _unjudged(seen: Iterable[tuple[str, str, str]], without: Iterable[str]) -> l
     return [f"{target} was judged on no case" for target, any_case in judged.items() if not any_case]
 
 
-def _stale(selected: SelectedCases, seen: Iterable[tuple[str, str, str]], names: Mapping[str, str]) -> list[str]:
+def _stale(selected: PytestSelection, seen: Iterable[tuple[str, str, str]], names: Mapping[str, str]) -> list[str]:
     """A line for each stale known failure; `names` has what each target calls itself."""
     cases = selected.catalog.cases
     results = [

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from conformance.cases.model import Case
 from conformance.errors import CannotStart
-from conformance.pytest_plugin.selection import SelectedCases, ops_of
+from conformance.pytest_plugin.selection import PytestSelection, ops_of
 from conformance.runner.examiner import TargetRunner
 from conformance.runner.results import Result, ShrunkFailure
 from conformance.runner.shrinking import IN_ALL, shrink
 from conformance.strategies.seeded.cases import type_of
-from conformance.strategies.seeded.shrinking import Budget
+from conformance.strategies.seeded.shrinking import ShrinkBudget
 from conformance.targets.target import TargetSpec
 
 
@@ -20,10 +20,10 @@ def property_name(name: str) -> str:
     return f"property/{name}"
 
 
-class Target:
+class PytestTarget:
     """A target of this pytest process. It is started when first needed, and that one process gets all cases."""
 
-    def __init__(self, spec: TargetSpec, selected: SelectedCases) -> None:
+    def __init__(self, spec: TargetSpec, selected: PytestSelection) -> None:
         self.name = spec.name
         self.called = ""
         """What it calls itself, once it was started."""
@@ -34,7 +34,7 @@ class Target:
         self._examiner: TargetRunner | None = None
         self._version = ""
         self._disproved: list[Result] | None = None
-        self._purse = Budget(IN_ALL)
+        self._purse = ShrinkBudget(IN_ALL)
 
     @property
     def title(self) -> str:

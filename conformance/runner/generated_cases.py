@@ -22,7 +22,7 @@ from conformance.catalog.catalog import CaseStore, Catalog, is_own, selected
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import CannotStart
-from conformance.files.cache import SOURCES, Kept
+from conformance.files.cache import SOURCES, CacheEntry
 from conformance.process.launcher import own_python
 from conformance.runner.parallel import StopEvent, collect_seldom
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
@@ -147,7 +147,7 @@ def _until(stop: StopEvent, cases: Iterable[Case | SerializedCase]) -> Iterator[
 
 COUNT, SEED = 200, 0
 """Of each type, and by which seed: what a run is asked for by default."""
-KEPT = Kept("generated", (*SOURCES, "strategies/seeded/*.py"))
+KEPT = CacheEntry("generated", (*SOURCES, "strategies/seeded/*.py"))
 
 _Cases = dict[str, list[SerializedCase]]
 """Cases by what they are made under."""

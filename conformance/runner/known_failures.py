@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from conformance.cases.model import VerdictKind
 from conformance.errors import FileError
-from conformance.files.yaml_mapping import Row
+from conformance.files.yaml_mapping import YamlMapping
 from conformance.runner.results import Result
 
 _VERDICTS = (str(VerdictKind.FAIL), str(VerdictKind.CRASH), str(VerdictKind.TIMEOUT))
@@ -117,7 +117,7 @@ def read_known(path: Path) -> tuple[KnownFailure, ...]:
 
 
 def _entry(path: Path, row: object) -> KnownFailure:
-    if not isinstance(row, Row) or not _NAMES & row.keys():
+    if not isinstance(row, YamlMapping) or not _NAMES & row.keys():
         problem = f"expected a mapping with an id, or with requirement and cause, found {row!r:.60}"
         raise FileError(path, problem, getattr(row, "line", 0))
     problem = _problem(row)
@@ -126,7 +126,7 @@ def _entry(path: Path, row: object) -> KnownFailure:
     return KnownFailure(**row, line=row.line)
 
 
-def _problem(row: Row) -> str:
+def _problem(row: YamlMapping) -> str:
     """What is wrong with the keys of an entry; empty when they are right."""
     for key, value in row.items():
         if key not in _SHAPES:

@@ -25,8 +25,8 @@ from conformance.cases.operations import parts_of
 from conformance.catalog.case_builder import ad_hoc_id
 from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.errors import Defect
-from conformance.files.atomic import Outputs
+from conformance.errors import SuiteBug
+from conformance.files.atomic import OutputFiles
 from conformance.files.bounded_json import is_text
 from conformance.files.yaml_loader import JSON_TAG
 from conformance.runner.results import ShrunkFailure, TargetRun
@@ -50,7 +50,7 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _VectorDumper.add_representer(str, _write_text)
 
 
-def save_all(runs: Sequence[TargetRun], folder: Path, outputs: Outputs) -> list[Path]:
+def save_all(runs: Sequence[TargetRun], folder: Path, outputs: OutputFiles) -> list[Path]:
     """Write one vector file for each distinct failure; the paths of those written.
 
     What goes wrong is kept in `outputs`.
@@ -145,7 +145,7 @@ def _expected(case: Case, path: str) -> dict[str, object]:
         case ExpectAnyOf(readings):
             return {"either": [_reading(case, reading) for reading in readings] or "any"}
         case _:
-            raise Defect("a decode case expects a reading or a refusal")
+            raise SuiteBug("a decode case expects a reading or a refusal")
 
 
 def _reading(case: Case, reading: Expectation) -> object:

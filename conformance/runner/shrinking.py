@@ -19,7 +19,7 @@ from conformance.runner.examiner import TargetRunner
 from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ShrunkFailure, TargetRun
-from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
+from conformance.strategies.seeded.shrinking import ShrinkBudget, shrink_bytes, shrink_value
 from conformance.targets.target import TargetSpec
 
 MOST = 60
@@ -83,10 +83,10 @@ def shrink_all(
 
 
 def shrink(
-    results: Sequence[Result], examiner: TargetRunner, catalog: Catalog, purse: Budget | None = None
+    results: Sequence[Result], examiner: TargetRunner, catalog: Catalog, purse: ShrinkBudget | None = None
 ) -> Iterator[ShrunkFailure]:
     """Shrink one failure of each cause, with the questions of a purse [IN_ALL] for all. Raises CannotStart."""
-    purse = purse or Budget(IN_ALL)
+    purse = purse or ShrinkBudget(IN_ALL)
     for group in list(failures_by_kin(results).values())[:MOST]:
         smallest = _smallest(group)
         why_not = _why_not(smallest, purse)
@@ -96,7 +96,7 @@ def shrink(
             yield shrink_one(smallest, len(group), examiner, catalog, purse)
 
 
-def _why_not(smallest: Result, purse: Budget) -> str:
+def _why_not(smallest: Result, purse: ShrinkBudget) -> str:
     """Why a failure is not shrunk; empty when it is."""
     if isinstance(smallest.outcome, NoAnswer) and smallest.outcome.how in ("timeout", "memory", "slow"):
         return "each question would take seconds"
@@ -104,7 +104,7 @@ def _why_not(smallest: Result, purse: Budget) -> str:
 
 
 def shrink_one(
-    smallest: Result, count: int, examiner: TargetRunner, catalog: Catalog, purse: Budget | None = None
+    smallest: Result, count: int, examiner: TargetRunner, catalog: Catalog, purse: ShrinkBudget | None = None
 ) -> ShrunkFailure:
     """The smallest case that fails as `smallest` does, at its level, which stands for `count` failures of one cause.
 
@@ -118,7 +118,7 @@ def shrink_one(
         is_as_bad = serious and is_sound == (not refused_by(again.case))
         return again.failed and is_as_bad and kin(again) == kin(smallest)
 
-    case, budget = smallest.case, Budget(within=purse)
+    case, budget = smallest.case, ShrinkBudget(within=purse)
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):
 
         def with_part(candidate: object, case: Case = case, part: str = part) -> Case | None:
@@ -136,14 +136,14 @@ def shrink_one(
     return ShrunkFailure(_again(case, examiner), count, smallest.case.id)
 
 
-def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget: Budget) -> object:
+def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget: ShrinkBudget) -> object:
     """The smallest bytes, or the smallest value in notation, for which `shows` holds."""
     if isinstance(start, bytes):
         return shrink_bytes(case.wire, start, shows, budget)
     return shrink_value(start, shows, budget)
 
 
-def _charged(case: Case, examiner: TargetRunner, budget: Budget) -> Result:
+def _charged(case: Case, examiner: TargetRunner, budget: ShrinkBudget) -> Result:
     """The result of a case, at the cost of what it took."""
     before = examiner.target.starts
     result = _again(case, examiner)

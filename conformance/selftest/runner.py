@@ -15,7 +15,7 @@ from conformance.cases.attribution import charged
 from conformance.cases.model import Answer, Case, VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.errors import Defect
+from conformance.errors import SuiteBug
 from conformance.judging.judge import judge
 from conformance.process.launcher import SAFE_PATH, environment
 from conformance.selftest import DEFECTS
@@ -87,11 +87,11 @@ def _answered(name: str) -> tuple[Case, Answer]:
 
 
 def _shows(defect: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
-    """Whether a case fails a defect. Raises Defect where its function raises."""
+    """Whether a case fails a defect. Raises SuiteBug where its function raises."""
     try:
         answer = defect.bend(case.request, right)
     except Exception as error:
-        raise Defect(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
+        raise SuiteBug(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
     if answer is right or answer == right:
         return False  # the reference passes every case
     verdict, _, level, _ = charged(case, judge(case, heard(answer)), _catalog().requirements)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.errors import FileError
-from conformance.files.yaml_mapping import Row
+from conformance.files.yaml_mapping import YamlMapping
 from conformance.targets.manifests import BROKER
 
 _PREFIX = "conformance-"
@@ -111,13 +111,15 @@ def _address_in(path: Path) -> BrokerAddress | None:
     from conformance.files.yaml_loader import load
 
     row = load(path)
-    if not isinstance(row, Row) or "address" not in row:
+    if not isinstance(row, YamlMapping) or "address" not in row:
         return None
     try:
         return _made(msgspec.convert(row, _BrokerManifest), path.parent)
     except ValueError as problem:  # what msgspec raises is one
         parts = [
-            part for name, part in row.items() if isinstance(part, Row) and re.search(rf"\b{name}\b", str(problem))
+            part
+            for name, part in row.items()
+            if isinstance(part, YamlMapping) and re.search(rf"\b{name}\b", str(problem))
         ]
         raise FileError(path, str(problem), parts[0].line if parts else row.line) from None
 

@@ -169,7 +169,7 @@ def _steps() -> SearchStrategy[tuple[int, bool, bool]]:
     return st.tuples(st.integers(0, _PRODUCERS).map(lambda number: number - 1), st.booleans(), st.booleans())
 
 
-class _History:
+class _TransactionHistory:
     """A log of transactions as it grows."""
 
     def __init__(self, draw: DrawFn, start: int) -> None:
@@ -206,8 +206,8 @@ class _History:
 
 
 @st.composite
-def _histories(draw: DrawFn, sizes: Sizes) -> _History:
-    log = _History(draw, draw(integers(INT64, 0, 1 << 62)))
+def _histories(draw: DrawFn, sizes: Sizes) -> _TransactionHistory:
+    log = _TransactionHistory(draw, draw(integers(INT64, 0, 1 << 62)))
     for producer, ends, commits in draw(st.lists(_steps(), min_size=sizes[0], max_size=sizes[1])):
         if ends and producer in log.open:
             log.ends(producer, commits=commits)

@@ -33,7 +33,7 @@ def from_message(message: MessageSpec, version: int, *, unknown_tags: bool = Fal
     if unknown_tags and version in message.flexible:
         first = max((member.tag for member in message.members if member.tag is not None), default=-1) + 1
         plain = st.builds(_with_tags, plain, tagged_fields(max_size=2), st.just(first))
-    return named("from_message", plain, _Shown(message), version, unknown_tags=unknown_tags or None)
+    return named("from_message", plain, _MessageRepr(message), version, unknown_tags=unknown_tags or None)
 
 
 def version_skews(message: MessageSpec, version: int) -> SearchStrategy[tuple[Values, Values | None]]:
@@ -48,7 +48,10 @@ def version_skews(message: MessageSpec, version: int) -> SearchStrategy[tuple[Va
     values = others.flatmap(lambda other: _structure(message, other, message.name))
     values = values.map(lambda value: writable(message, version, value)) | values
     return named(
-        "version_skews", values.map(lambda value: (value, _arrived(message, version, value))), _Shown(message), version
+        "version_skews",
+        values.map(lambda value: (value, _arrived(message, version, value))),
+        _MessageRepr(message),
+        version,
     )
 
 
@@ -61,7 +64,7 @@ def _given(message: object, version: object) -> None:
         raise ValueError(f"{message.name} has versions {message.valid}, not {version}")
 
 
-class _Shown:
+class _MessageRepr:
     """A message as the argument of a call that is shown."""
 
     def __init__(self, message: MessageSpec) -> None:

@@ -32,14 +32,14 @@ from conformance.strategies.hypothesis.building import (
 # --- numbers ------------------------------------------------------------------------------------------
 
 
-class Numbers(Protocol):
+class IntegerStrategy(Protocol):
     """A strategy function of whole numbers."""
 
     def __call__(self, *, min_value: int | None = None, max_value: int | None = None) -> SearchStrategy[int]:
         """Numbers between the two, which are those of the type unless given."""
 
 
-def _numbers(name: str) -> Numbers:
+def _numbers(name: str) -> IntegerStrategy:
     row = TYPES[name]
 
     @strategy_of(name, f"Numbers of the type {name}, the edges of its encoding among them. They shrink towards 0.")
@@ -80,14 +80,14 @@ def booleans() -> SearchStrategy[bool]:
 # --- strings, bytes and records fields ----------------------------------------------------------------
 
 
-class Sized(Protocol):
+class SizedStrategy(Protocol):
     """A strategy function of text or bytes."""
 
     def __call__(self, *, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Any]:
         """Sizes are in bytes, those of text in UTF-8. A type that has null gives it whatever the sizes are."""
 
 
-def _sized(name: str) -> Sized:
+def _sized(name: str) -> SizedStrategy:
     row = TYPES[name]
     null = "null" if None in row.edges else "nothing in it"
 
@@ -139,7 +139,7 @@ def tagged_fields(*, min_size: int = 0, max_size: int | None = None) -> SearchSt
     return named("tagged_fields", plain, min_size=min_size or None, max_size=max_size)
 
 
-class Arrays(Protocol):
+class ArrayStrategy(Protocol):
     """A strategy function of arrays."""
 
     def __call__(
@@ -148,7 +148,7 @@ class Arrays(Protocol):
         """Tuples of so many elements, and null unless it is not allowed."""
 
 
-def _arrays(form: str) -> Arrays:
+def _arrays(form: str) -> ArrayStrategy:
     @strategy_of(
         form, f"Values of the type {form}, also with counts at which the count changes form. Shrinks to null, or ()."
     )

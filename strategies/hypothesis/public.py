@@ -56,7 +56,7 @@ from conformance.strategies.hypothesis.primitives import (
     varlongs,
 )
 from conformance.strategies.seeded.mutations import mutate
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 __all__ = [
     "arrays",
@@ -130,7 +130,7 @@ def encoded(type_: WireType | str, *, values: SearchStrategy[T] | None = None) -
     return named("encoded", given.map(lambda value: (value, row.encode(value))), row.name, values=values)
 
 
-class _HypothesisChoices(Choices):
+class _HypothesisChoices(RandomChoices):
     """Choices that Hypothesis makes, so that what they lead to shrinks."""
 
     def __init__(self, draw: DrawFn) -> None:

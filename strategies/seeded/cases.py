@@ -21,9 +21,9 @@ from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import large_values
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
 from conformance.strategies.seeded.large_values import LARGE, SURROGATES
-from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS, Question
+from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS, LogRequestKind
 from conformance.strategies.seeded.mutation_schedule import damaged
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
 TYPES = (
@@ -183,7 +183,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
         yield replace(asked, note="a value of another version")
 
 
-def _rare_cases(identity: str, name: str, choices: Choices, catalog: Catalog) -> Iterator[Case]:
+def _rare_cases(identity: str, name: str, choices: RandomChoices, catalog: Catalog) -> Iterator[Case]:
     """A large value to decode and to encode, or one with a lone surrogate to encode."""
     wire = codec.wire(type_of(name))
     if name in SURROGATES:
@@ -195,7 +195,7 @@ def _rare_cases(identity: str, name: str, choices: Choices, catalog: Catalog) ->
 
 
 def _question(
-    identity: str, question: Question, choices: Choices, seed: int, index: int, catalog: Catalog
+    identity: str, question: LogRequestKind, choices: RandomChoices, seed: int, index: int, catalog: Catalog
 ) -> Iterator[Case]:
     request, mutation = question.at(choices, seed, index)
     with suppress(NotTestable):

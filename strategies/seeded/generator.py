@@ -28,7 +28,7 @@ from conformance.strategies.seeded.messages import (
     unencodable_message,
     with_unknown_tags,
 )
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 VERSION = 4
 """The version of the generator. It goes up when an id begins to mean other bytes."""
@@ -39,12 +39,12 @@ _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)
 
 
-def choices_of(name: str, seed: int, index: int) -> Choices:
+def choices_of(name: str, seed: int, index: int) -> RandomChoices:
     """The choices behind the generated case of a name, a seed and an index."""
-    return Choices(f"gen/{SEEDED_AS}/{name}/{seed}/{index}")
+    return RandomChoices(f"gen/{SEEDED_AS}/{name}/{seed}/{index}")
 
 
-def value(type_: codec.WireType | str, choices: Choices) -> Any:
+def value(type_: codec.WireType | str, choices: RandomChoices) -> Any:
     """A wire value of any type that has an encoding. Raises codec.UnknownType."""
     wire = codec.wire(type_)
     if isinstance(wire, codec.MessageType):
@@ -54,7 +54,7 @@ def value(type_: codec.WireType | str, choices: Choices) -> Any:
 
 
 @cache
-def _drawer(wire: codec.WireType) -> Callable[[Choices], object]:
+def _drawer(wire: codec.WireType) -> Callable[[RandomChoices], object]:
     """What draws a value of a type that is not a message."""
     if wire.name in _SPECIAL:
         return _SPECIAL[wire.name]
@@ -64,25 +64,25 @@ def _drawer(wire: codec.WireType) -> Callable[[Choices], object]:
     return _BY_NOTATION.get(wire.notation.describes, _edge)(wire)
 
 
-class Generated(Struct, frozen=True):
+class GeneratedValue(Struct, frozen=True):
     """A value with its bytes. For a RECORD_BATCH or MESSAGE_SET the value may be one that no encode request can say."""
 
     value: Any
     data: bytes
 
 
-def generate(type_: codec.WireType | str, choices: Choices) -> Generated:
+def generate(type_: codec.WireType | str, choices: RandomChoices) -> GeneratedValue:
     """A value of a type, and the bytes it has on the wire."""
     wire = codec.wire(type_)
     drawn, name = value(wire, choices), wire.name
     if name == "RECORD_BATCH":
-        return Generated(drawn, batch_bytes(drawn))
+        return GeneratedValue(drawn, batch_bytes(drawn))
     if name == "LOG":
-        return Generated(drawn, b"".join(map(entry_bytes, drawn["batches"])) + drawn["tail"])
+        return GeneratedValue(drawn, b"".join(map(entry_bytes, drawn["batches"])) + drawn["tail"])
     if name == "MESSAGE_SET":
         messages = tuple(message for entry in drawn["entries"] for message in entry["messages"])
-        return Generated(messages, legacy_messages.set_bytes(drawn))
-    return Generated(drawn, codec.encode(wire, drawn))
+        return GeneratedValue(messages, legacy_messages.set_bytes(drawn))
+    return GeneratedValue(drawn, codec.encode(wire, drawn))
 
 
 def entry_bytes(entry: Values) -> bytes:
@@ -97,7 +97,7 @@ def batch_bytes(batch: Values) -> bytes:
     return encoded(PACKED_BATCH, {**batch, "payload": payload})
 
 
-def unencodable(type_: codec.WireType | str, choices: Choices) -> object:
+def unencodable(type_: codec.WireType | str, choices: RandomChoices) -> object:
     """A value, in notation, that a type cannot encode and that lies close to its range; Ellipsis where we know none.
 
     Raises codec.UnknownType.
@@ -123,7 +123,7 @@ def unencodable(type_: codec.WireType | str, choices: Choices) -> object:
     return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
 
 
-def value_of_another_version(type_: codec.WireType | str, choices: Choices) -> object:
+def value_of_another_version(type_: codec.WireType | str, choices: RandomChoices) -> object:
     """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
     wire = codec.wire(type_)
     return (
@@ -133,7 +133,7 @@ def value_of_another_version(type_: codec.WireType | str, choices: Choices) -> o
     )
 
 
-def _disordered(choices: Choices) -> tuple[Values, ...]:
+def _disordered(choices: RandomChoices) -> tuple[Values, ...]:
     """Tagged fields of which one is out of order or has an impossible tag."""
     tags = sorted({choices.below(1 << choices.between(4, 31)) for _ in range(4)})
     at = choices.below(len(tags))
@@ -144,15 +144,15 @@ def _disordered(choices: Choices) -> tuple[Values, ...]:
 # --- by notation --------------------------------------------------------------------------------------
 
 
-Draw = Callable[[Choices], object]
+Draw = Callable[[RandomChoices], object]
 
 
-def _number(wire: codec.WireType) -> Callable[[Choices], int]:
+def _number(wire: codec.WireType) -> Callable[[RandomChoices], int]:
     edges = [edge for edge in wire.edges if type(edge) is int]
     low, high = min(edges), max(edges)
     widths = range(1, high.bit_length() + 1)
 
-    def draw(choices: Choices) -> int:
+    def draw(choices: RandomChoices) -> int:
         if choices.chance(40):
             return choices.pick(edges)
         magnitude = choices.bits(choices.pick(widths))
@@ -179,7 +179,7 @@ def _or_null(wire: codec.WireType, draw: Draw) -> Draw:
     return (lambda choices: None if choices.chance(20) else draw(choices)) if None in wire.edges else draw
 
 
-def text(choices: Choices) -> str:
+def text(choices: RandomChoices) -> str:
     """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
     letters = choices.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
     return choices.text(letters, choices.pick(_LENGTHS))
@@ -203,10 +203,10 @@ _BY_NOTATION: dict[str, Callable[[codec.WireType], Draw]] = {
 }
 
 
-def _array(form: str, element: Draw) -> Callable[[Choices], tuple[object, ...] | None]:
+def _array(form: str, element: Draw) -> Callable[[RandomChoices], tuple[object, ...] | None]:
     nullable, counts = "NULLABLE" in form, (*_COUNTS, 20, 130)
 
-    def draw(choices: Choices) -> tuple[object, ...] | None:
+    def draw(choices: RandomChoices) -> tuple[object, ...] | None:
         if nullable and choices.chance(15):
             return None
         return tuple([element(choices) for _ in range(choices.pick(counts))])
@@ -217,7 +217,7 @@ def _array(form: str, element: Draw) -> Callable[[Choices], tuple[object, ...] |
 # --- structures ---------------------------------------------------------------------------------------
 
 
-def _tagged(choices: Choices) -> tuple[Values, ...]:
+def _tagged(choices: RandomChoices) -> tuple[Values, ...]:
     tags: set[int] = set()
     for _ in range(choices.pick(_COUNTS)):
         tags.add(
@@ -226,11 +226,11 @@ def _tagged(choices: Choices) -> tuple[Values, ...]:
     return tuple({"tag": tag, "data": choices.octets(choices.pick(_LENGTHS))} for tag in sorted(tags))
 
 
-def _nullable(choices: Choices) -> bytes | None:
+def _nullable(choices: RandomChoices) -> bytes | None:
     return None if choices.chance(20) else choices.octets(choices.pick(_LENGTHS))
 
 
-def _headers(choices: Choices) -> tuple[Values, ...]:
+def _headers(choices: RandomChoices) -> tuple[Values, ...]:
     headers = [
         {"key": text(choices).replace("\0", "k"), "value": _nullable(choices)}
         for _ in range(choices.pick((0, 0, 1, 2, 3)))
@@ -238,7 +238,7 @@ def _headers(choices: Choices) -> tuple[Values, ...]:
     return tuple(headers + headers[:1] if choices.chance(20) else headers)
 
 
-def _record(choices: Choices) -> Values:
+def _record(choices: RandomChoices) -> Values:
     delta = value("VARLONG", choices)
     offset = abs(value("VARINT", choices) + 1) - 1 if choices.chance(50) else choices.below(100)
     return {
@@ -254,7 +254,7 @@ def _record(choices: Choices) -> Values:
 _EPOCH_MS = 1_700_000_000_000
 
 
-def _timestamps(count: int, choices: Choices) -> list[int]:
+def _timestamps(count: int, choices: RandomChoices) -> list[int]:
     """Timestamps in milliseconds: none at all, rising, in any order, or far apart."""
     style = choices.below(4)
     if style == 0:
@@ -264,7 +264,7 @@ def _timestamps(count: int, choices: Choices) -> list[int]:
     return [choices.below(1 << (44 if style == 2 else 31)) for _ in range(count)]
 
 
-def _producer(choices: Choices) -> Values:
+def _producer(choices: RandomChoices) -> Values:
     if choices.chance(50):
         return {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False}
     return {
@@ -275,7 +275,7 @@ def _producer(choices: Choices) -> Values:
     }
 
 
-def _batch(choices: Choices, *, base: int | None = None) -> Values:
+def _batch(choices: RandomChoices, *, base: int | None = None) -> Values:
     """A batch as a producer makes it, or one of those that compaction leaves: with gaps, or empty."""
     count = choices.pick((1, 1, 1, 2, 2, 3, 3, 5, 20, 130))
     control = choices.chance(10)
@@ -306,7 +306,7 @@ def _batch(choices: Choices, *, base: int | None = None) -> Values:
     return batch if control else _compacted(batch, choices)
 
 
-def _compacted(batch: Values, choices: Choices) -> Values:
+def _compacted(batch: Values, choices: RandomChoices) -> Values:
     """Now and then the log cleaner has been there: records are gone, or a delete horizon stands in baseTimestamp."""
     if choices.chance(75):
         return batch
@@ -314,7 +314,7 @@ def _compacted(batch: Values, choices: Choices) -> Values:
     return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
-def _log(choices: Choices, *, mixed: bool = True) -> Values:
+def _log(choices: RandomChoices, *, mixed: bool = True) -> Values:
     """Entries with rising offsets, those of a magic mostly together, and perhaps the beginning of a further one."""
     entries: list[Values] = []
     base = choices.pick((0, 7, 1 << 40))
@@ -330,14 +330,14 @@ def _log(choices: Choices, *, mixed: bool = True) -> Values:
     return {"batches": entries, "tail": tail}
 
 
-def _records(choices: Choices) -> bytes | None:
+def _records(choices: RandomChoices) -> bytes | None:
     """The content of a records field: whole batches, now and then none, or null."""
     if choices.chance(15):
         return None
     return b"".join(map(batch_bytes, _log(choices, mixed=False)["batches"]))
 
 
-_SPECIAL: dict[str, Callable[[Choices], object]] = {
+_SPECIAL: dict[str, Callable[[RandomChoices], object]] = {
     "TAGGED_FIELDS": _tagged,
     "RECORD": _record,
     "RECORD_BATCH": _batch,

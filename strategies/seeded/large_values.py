@@ -14,8 +14,8 @@ from collections.abc import Callable
 from conformance import codec
 from conformance.cases.model import Value
 from conformance.codec.derived_fields import Values
-from conformance.strategies.seeded.generator import Generated, batch_bytes, text, value
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.generator import GeneratedValue, batch_bytes, text, value
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 _LEAST = 7
 _BYTES, _ELEMENTS, _RECORDS = 20, 17, 15
@@ -23,7 +23,7 @@ _BYTES, _ELEMENTS, _RECORDS = 20, 17, 15
 _LONGEST_STRING = (1 << 15) - 1
 
 
-def _number(choices: Choices, largest: int) -> int:
+def _number(choices: RandomChoices, largest: int) -> int:
     """A length or count."""
     exponent = _LEAST
     while exponent < largest and choices.chance(70):
@@ -31,14 +31,14 @@ def _number(choices: Choices, largest: int) -> int:
     return (1 << exponent) + choices.below(3) - 1
 
 
-def _text(choices: Choices, size: int) -> str:
+def _text(choices: RandomChoices, size: int) -> str:
     """Text of so many bytes, of one character that has one, two, three or four of them."""
     letter = choices.pick(("a", "\u00e9", "\u20ac", "\U0001f600"))
     count, rest = divmod(size, len(letter.encode()))
     return letter * count + "z" * rest
 
 
-def _elements(choices: Choices, element: str) -> tuple[object, ...]:
+def _elements(choices: RandomChoices, element: str) -> tuple[object, ...]:
     """Many elements, of two values."""
     count = _number(choices, _ELEMENTS)
     first = choices.below(count + 1)
@@ -48,23 +48,23 @@ def _elements(choices: Choices, element: str) -> tuple[object, ...]:
 # --- records ------------------------------------------------------------------------------------------
 
 
-def _long_key(record: Values, choices: Choices) -> Values:
+def _long_key(record: Values, choices: RandomChoices) -> Values:
     return {**record, "key": choices.octets(_number(choices, _BYTES))}
 
 
-def _long_value(record: Values, choices: Choices) -> Values:
+def _long_value(record: Values, choices: RandomChoices) -> Values:
     return {**record, "value": choices.octets(_number(choices, _BYTES))}
 
 
-def _long_header_key(record: Values, choices: Choices) -> Values:
+def _long_header_key(record: Values, choices: RandomChoices) -> Values:
     return _with_header(record, {"key": _text(choices, _number(choices, _ELEMENTS)), "value": b"v"})
 
 
-def _long_header_value(record: Values, choices: Choices) -> Values:
+def _long_header_value(record: Values, choices: RandomChoices) -> Values:
     return _with_header(record, {"key": "h", "value": choices.octets(_number(choices, _BYTES))})
 
 
-def _many_headers(record: Values, choices: Choices) -> Values:
+def _many_headers(record: Values, choices: RandomChoices) -> Values:
     return {
         **record,
         "headers": ({"key": "h", "value": choices.octets(choices.below(3))},) * _number(choices, _ELEMENTS),
@@ -78,11 +78,11 @@ def _with_header(record: Values, header: Values) -> Values:
 _OF_RECORD = (_long_key, _long_value, _long_header_key, _long_header_value, _many_headers)
 
 
-def _record(choices: Choices) -> Values:
+def _record(choices: RandomChoices) -> Values:
     return choices.pick(_OF_RECORD)(value("RECORD", choices), choices)
 
 
-def _batch(choices: Choices) -> Values:
+def _batch(choices: RandomChoices) -> Values:
     """A batch with one large record, or with many records; a control batch, or one without records, stays as it is."""
     batch: Values = value("RECORD_BATCH", choices)
     records = batch["records"]
@@ -97,17 +97,17 @@ def _batch(choices: Choices) -> Values:
     return {**batch, "records": records, "lastOffsetDelta": max(batch["lastOffsetDelta"], records[-1]["offsetDelta"])}
 
 
-def _drawn(name: str, draw: Callable[[Choices], Value]) -> Callable[[Choices], Generated]:
+def _drawn(name: str, draw: Callable[[RandomChoices], Value]) -> Callable[[RandomChoices], GeneratedValue]:
     """What draws a value of a type, with its bytes."""
 
-    def generated(choices: Choices) -> Generated:
+    def generated(choices: RandomChoices) -> GeneratedValue:
         drawn = draw(choices)
-        return Generated(drawn, batch_bytes(drawn) if name == "RECORD_BATCH" else codec.encode(name, drawn))
+        return GeneratedValue(drawn, batch_bytes(drawn) if name == "RECORD_BATCH" else codec.encode(name, drawn))
 
     return generated
 
 
-_DRAWS: dict[str, Callable[[Choices], Value]] = {
+_DRAWS: dict[str, Callable[[RandomChoices], Value]] = {
     "STRING": lambda choices: _text(choices, min(_number(choices, _ELEMENTS), _LONGEST_STRING)),
     "COMPACT_STRING": lambda choices: _text(choices, _number(choices, _BYTES)),
     "BYTES": lambda choices: choices.octets(_number(choices, _BYTES)),
@@ -125,20 +125,20 @@ LARGE = {f"LARGE_{name}": _drawn(name, draw) for name, draw in _DRAWS.items()}
 _HALVES = ("\ud800", "\udbff", "\udc00", "\udfff")
 
 
-def _broken_text(choices: Choices) -> str:
+def _broken_text(choices: RandomChoices) -> str:
     """Text with a lone surrogate; what stands around it does not complete the pair."""
     before, after = (text(choices) for _ in range(2))
     return before + choices.pick(_HALVES) + after
 
 
-def _record_with_broken_key(choices: Choices) -> Value:
+def _record_with_broken_key(choices: RandomChoices) -> Value:
     """A record in notation, with a header whose key is such a text."""
     shown = codec.wire("RECORD").notation.render(value("RECORD", choices))
     return {**shown, "headers": [*shown["headers"], {"key": _broken_text(choices), "value": None}]}
 
 
 _STRINGS = ("STRING", "COMPACT_STRING", "NULLABLE_STRING", "COMPACT_NULLABLE_STRING")
-SURROGATES: dict[str, Callable[[Choices], Value]] = {
+SURROGATES: dict[str, Callable[[RandomChoices], Value]] = {
     **dict.fromkeys((f"SURROGATE_{name}" for name in _STRINGS), _broken_text),
     "SURROGATE_RECORD": _record_with_broken_key,
 }

@@ -10,7 +10,7 @@ from conformance.codec.compression import CODECS
 from conformance.codec.derived_fields import Values
 from conformance.codec.dispatch import encoded
 from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 Entry = Values
 
@@ -20,7 +20,7 @@ CODECS_BY_MAGIC = {magic: [number for number, codec in enumerate(CODECS) if magi
 """By magic, the codecs that the documents give it."""
 
 
-def entry(choices: Choices, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
+def entry(choices: RandomChoices, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
     """A top-level entry whose first message is at an offset."""
     magic = choices.below(2) if magic is None else magic
     compression = choices.pick(CODECS_BY_MAGIC[magic]) if compression is None else compression
@@ -34,18 +34,18 @@ def entry(choices: Choices, first: int, *, magic: int | None = None, compression
     return _laid_out(choices, tuple(messages), magic, compression)
 
 
-def _message(choices: Choices, offset: int, magic: int, alike: bytes | None) -> Values:
+def _message(choices: RandomChoices, offset: int, magic: int, alike: bytes | None) -> Values:
     stamp = choices.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + choices.below(100_000), choices.below(1 << 44), (1 << 63) - 2))
     timed = {"timestamp": stamp, "timestampType": int(choices.chance(15))} if magic else {}
     contents = {"key": None, "value": alike} if alike else {"key": _content(choices), "value": _content(choices)}
     return {"offset": offset, "magic": magic, **timed, **contents}
 
 
-def _content(choices: Choices) -> bytes | None:
+def _content(choices: RandomChoices) -> bytes | None:
     return None if choices.chance(25) else choices.octets(choices.pick(_LENGTHS))
 
 
-def _laid_out(choices: Choices, messages: tuple[Values, ...], magic: int, compression: int) -> Entry:
+def _laid_out(choices: RandomChoices, messages: tuple[Values, ...], magic: int, compression: int) -> Entry:
     """The entry of some messages; if a wrapper has a time for all of them, they are shown with that time."""
     entry: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
     entry["messages"] = entry["underneath"] = messages
@@ -82,7 +82,7 @@ def _fields(message: Values) -> Values:
     return {**message, "compression": 0}
 
 
-def message_set(choices: Choices) -> Values:
+def message_set(choices: RandomChoices) -> Values:
     """Entries with rising offsets, of one magic or (as in a log) of both, perhaps with a last one that is cut off."""
     magic = choices.pick((0, 1, 1, None))
     # What a producer sends is plain throughout or one wrapper; logs have entries of all kinds side by side.
@@ -96,7 +96,7 @@ def message_set(choices: Choices) -> Values:
     return {"entries": entries, "tail": cut(whole, choices) if choices.chance(30) else b""}
 
 
-def cut(whole: bytes, choices: Choices) -> bytes:
+def cut(whole: bytes, choices: RandomChoices) -> bytes:
     """The beginning of an entry, as the end of a fetch leaves it: from one byte up to all but one."""
     places = (1, 8, 11, 12, 16, 17, 18, 21, 22, 26, 60, 61, len(whole) - 1)
     at = choices.pick(places) if choices.chance(70) else 1 + choices.below(len(whole) - 1)

@@ -21,11 +21,11 @@ from conformance.semantics.partition_log import compacted
 from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.seeded import legacy_messages
 from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
-from conformance.strategies.seeded.mutation_schedule import Damaged, damaged
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.mutation_schedule import MutatedBytes, damaged
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 Request = Values
-Damage: TypeAlias = Callable[[bytes], Damaged]
+Damage: TypeAlias = Callable[[bytes], MutatedBytes]
 """Damages the bytes that a question is about."""
 
 _EPOCH_MS = 1_700_000_000_000
@@ -38,10 +38,10 @@ _SET = 10
 # --- fetches ------------------------------------------------------------------------------------------
 
 
-class _Partition(Struct):
+class _PartitionBuilder(Struct):
     """A log as it grows."""
 
-    choices: Choices
+    choices: RandomChoices
     end: int
     entries: list[Values] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
@@ -113,16 +113,16 @@ class _Partition(Struct):
         return build({**place, **known, **fields})
 
 
-def _cleaned(batch: Values, choices: Choices) -> Values:
+def _cleaned(batch: Values, choices: RandomChoices) -> Values:
     if choices.chance(80):
         return batch
     kept = {record["offset"] for record in batch["records"] if choices.chance(50)}
     return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
-def _grown(choices: Choices, *, raises_epochs: bool) -> _Partition:
+def _grown(choices: RandomChoices, *, raises_epochs: bool) -> _PartitionBuilder:
     """A log with a history."""
-    log = _Partition(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)), raises_epochs=raises_epochs)
+    log = _PartitionBuilder(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)), raises_epochs=raises_epochs)
     for _ in range(choices.pick((1, 2, 3)) if choices.chance(25) else 0):
         log.append(legacy_messages.entry(choices, log.end))
     producers = _PRODUCERS[: choices.pick((1, 2, 3, 4))]
@@ -140,7 +140,7 @@ def _grown(choices: Choices, *, raises_epochs: bool) -> _Partition:
     return log
 
 
-def fetch(choices: Choices, damage: Damage | None, *, raises_epochs: bool = False) -> tuple[Request, str]:
+def fetch(choices: RandomChoices, damage: Damage | None, *, raises_epochs: bool = False) -> tuple[Request, str]:
     """A `read` request, and the mutation that its log went through, if any.
 
     A log that lacks the field which is to be damaged is none of interest: another that has it is read from its start.
@@ -177,12 +177,12 @@ def fetch(choices: Choices, damage: Damage | None, *, raises_epochs: bool = Fals
     return {"hex": result.data.hex(), **request}, result.mutation
 
 
-def fetch_of_raised_epochs(choices: Choices, damage: Damage | None) -> tuple[Request, str]:
+def fetch_of_raised_epochs(choices: RandomChoices, damage: Damage | None) -> tuple[Request, str]:
     """A `read` request for a log in which each marker carries a newer epoch than the batches that it ends."""
     return fetch(choices, damage, raises_epochs=True)
 
 
-def _start(entries: list[Values], choices: Choices) -> int:
+def _start(entries: list[Values], choices: RandomChoices) -> int:
     """Where a fetch begins: with an entry, inside one, in a gap, or below the first; never beyond the last."""
     low, high = first_offset(entries[0]), last_offset(entries[-1])
     return choices.pick(
@@ -197,7 +197,7 @@ def _start(entries: list[Values], choices: Choices) -> int:
     )
 
 
-def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: Choices) -> list[dict[str, str]]:
+def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: RandomChoices) -> list[dict[str, str]]:
     """The aborted transactions that a broker names with a fetch; in any order, and sometimes none, as they would be."""
     named = [(producer, first) for producer, first, last in aborted if last >= start and first < end]
     if choices.chance(10):
@@ -210,7 +210,7 @@ def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: 
 # --- conversions --------------------------------------------------------------------------------------
 
 
-def conversion(choices: Choices, _damage: Damage | None) -> tuple[Request, str]:
+def conversion(choices: RandomChoices, _damage: Damage | None) -> tuple[Request, str]:
     """A `convert` request: down, up, or up into one batch as on append."""
     kind = choices.below(10)
     if kind < 3:
@@ -223,7 +223,7 @@ def conversion(choices: Choices, _damage: Damage | None) -> tuple[Request, str]:
     return {"hex": b"".join(map(entry_bytes, entries)).hex(), "magic": magic}, ""
 
 
-def _sent(choices: Choices) -> bytes:
+def _sent(choices: RandomChoices) -> bytes:
     """What a producer of old messages sends: plain ones of one magic, or one wrapper."""
     magic, wrapped = choices.below(2), choices.chance(60)
     at = choices.pick((0, 0, 4, 1000))
@@ -235,7 +235,7 @@ def _sent(choices: Choices) -> bytes:
     return data
 
 
-def _sendable(entry: Values, choices: Choices) -> Values:
+def _sendable(entry: Values, choices: RandomChoices) -> Values:
     """The entry in a codec that older magics know."""
     old = legacy_messages.CODECS_BY_MAGIC[1]
     return entry if entry["compression"] in old else {**entry, "compression": choices.pick(old)}
@@ -244,7 +244,7 @@ def _sendable(entry: Values, choices: Choices) -> Values:
 # --- sequences ----------------------------------------------------------------------------------------
 
 
-def sequences(choices: Choices, _damage: Damage | None) -> tuple[Request, str]:
+def sequences(choices: RandomChoices, _damage: Damage | None) -> tuple[Request, str]:
     """A `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
     sent: dict[int, list[tuple[int, int, int]]] = {}
     batches = []
@@ -256,7 +256,7 @@ def sequences(choices: Choices, _damage: Damage | None) -> tuple[Request, str]:
     return {"batches": batches}, ""
 
 
-def _next_batch(sent: list[tuple[int, int, int]], choices: Choices) -> tuple[int, int, int]:
+def _next_batch(sent: list[tuple[int, int, int]], choices: RandomChoices) -> tuple[int, int, int]:
     """Epoch, first sequence and count of a producer's next batch, noted when it goes on from the last."""
     count = choices.pick((1, 1, 2, 3, 10))
     if not sent:
@@ -285,7 +285,7 @@ def _next_batch(sent: list[tuple[int, int, int]], choices: Choices) -> tuple[int
 # --- appends ------------------------------------------------------------------------------------------
 
 
-def append(choices: Choices, damage: Damage | None) -> tuple[Request, str]:
+def append(choices: RandomChoices, damage: Damage | None) -> tuple[Request, str]:
     """An `append` request, and the mutation that its batch went through, if any.
 
     Most batches are such as producers send; some have what only a broker writes, or gaps.
@@ -300,7 +300,7 @@ def append(choices: Choices, damage: Damage | None) -> tuple[Request, str]:
     return {"hex": data.hex(), **settings}, mutation
 
 
-def _produced(batch: Values, choices: Choices) -> Values:
+def _produced(batch: Values, choices: RandomChoices) -> Values:
     """The batch as a producer without transactions would send it: from offset 0, without a gap."""
     identity, first = (choices.below(1 << 48), 0) if choices.chance(30) else (-1, -1)
     records = tuple(
@@ -316,11 +316,11 @@ def _produced(batch: Values, choices: Choices) -> Values:
     return {**build({**place, **kind, **known, "records": records}), "form": batch.get("form", 0)}
 
 
-class Question(NamedTuple):
+class LogRequestKind(NamedTuple):
     """What is asked about whole logs."""
 
     op: str
-    draw: Callable[[Choices, Damage | None], tuple[Request, str]]
+    draw: Callable[[RandomChoices, Damage | None], tuple[Request, str]]
     """Draws a request, and the mutation that what it is about went through."""
     damages: str = "LOG"
     """The type of what is damaged."""
@@ -329,7 +329,7 @@ class Question(NamedTuple):
     order: int = 0
     """Which order of the damage it follows, where another question is about the same type."""
 
-    def at(self, choices: Choices, seed: int, index: int) -> tuple[Request, str]:
+    def at(self, choices: RandomChoices, seed: int, index: int) -> tuple[Request, str]:
         """The request of an index. Damage is dealt out evenly, and numbered without a gap."""
         number, rest = divmod(index * self.often, 10)
         if rest >= self.often:
@@ -339,12 +339,12 @@ class Question(NamedTuple):
 
 
 QUESTIONS = {
-    "READ": Question("read", fetch, often=3),
-    "CONVERT": Question("convert", conversion),
-    "SEQUENCE": Question("sequence", sequences),
-    "READ_RAISED": Question("read", fetch_of_raised_epochs, often=3, order=1),
+    "READ": LogRequestKind("read", fetch, often=3),
+    "CONVERT": LogRequestKind("convert", conversion),
+    "SEQUENCE": LogRequestKind("sequence", sequences),
+    "READ_RAISED": LogRequestKind("read", fetch_of_raised_epochs, often=3, order=1),
 }
 """What is asked about whole logs, by the name in an id."""
 
-OF_BROKERS = {"APPEND": Question("append", append, damages="RECORD_BATCH", often=5)}
+OF_BROKERS = {"APPEND": LogRequestKind("append", append, damages="RECORD_BATCH", often=5)}
 """The same for what no target but a broker is asked."""

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.codec.derived_fields import Values
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
-Scalar: TypeAlias = "Callable[[str, Choices], object]"
+Scalar: TypeAlias = "Callable[[str, RandomChoices], object]"
 """Draws a value of a primitive type, by its name."""
 
 _COUNTS = (0, 0, 1, 1, 1, 2, 3)
@@ -24,19 +24,19 @@ _UNSUPPORTED_VERSION = 35
 _CANONICAL_NAN = 0x7FF8_0000_0000_0000
 
 
-def draw_message(message: MessageSpec, version: int, choices: Choices, scalar: Scalar) -> Values:
+def draw_message(message: MessageSpec, version: int, choices: RandomChoices, scalar: Scalar) -> Values:
     """A wire value of a message in a version; `scalar` draws a value of a primitive type."""
-    drawn = _Drawer(message, version, choices, scalar).structure(message.name, depth=0)
+    drawn = _MessageGenerator(message, version, choices, scalar).structure(message.name, depth=0)
     if message.name == "ApiVersionsResponse" and version > 0 and drawn["ErrorCode"] == _UNSUPPORTED_VERSION:
         # A broker sends this error in version 0 alone, and clients read it so whatever they asked for.
         drawn["ErrorCode"] = 0
     return drawn
 
 
-class _Drawer:
+class _MessageGenerator:
     """Draws the fields of one message in one version."""
 
-    def __init__(self, message: MessageSpec, version: int, choices: Choices, scalar: Scalar) -> None:
+    def __init__(self, message: MessageSpec, version: int, choices: RandomChoices, scalar: Scalar) -> None:
         self._message, self._version, self._dice, self._scalar = message, version, choices, scalar
 
     def structure(self, name: str, depth: int) -> Values:
@@ -75,7 +75,7 @@ class _Drawer:
         return self.structure(member.type, depth + 1)
 
 
-def with_unknown_tags(value: Values, message: MessageSpec, version: int, choices: Choices) -> Values:
+def with_unknown_tags(value: Values, message: MessageSpec, version: int, choices: RandomChoices) -> Values:
     """The value with tagged fields that the definition does not know, where the version has such sections."""
     if version not in message.flexible:
         return value
@@ -85,7 +85,7 @@ def with_unknown_tags(value: Values, message: MessageSpec, version: int, choices
     return {**value, UNKNOWN: tuple({"tag": tag, "data": choices.octets(choices.pick((0, 1, 5, 127)))} for tag in tags)}
 
 
-def message_of_another_version(message: MessageSpec, version: int, choices: Choices, scalar: Scalar) -> object:
+def message_of_another_version(message: MessageSpec, version: int, choices: RandomChoices, scalar: Scalar) -> object:
     """A value of another version of a message, near or far, to be written in this one.
 
     A writer drops or refuses the fields that this version lacks, and writes fields that the other version lacks at
@@ -133,7 +133,7 @@ def writable(message: MessageSpec, version: int, value: Values, name: str = "") 
     return written
 
 
-def unencodable_message(message: MessageSpec, version: int, choices: Choices) -> object:
+def unencodable_message(message: MessageSpec, version: int, choices: RandomChoices) -> object:
     """A value of a message that this version cannot write; Ellipsis where the definition allows none.
 
     Either a field that cannot be null is null, or a field is set that the version lacks and no writer may drop.

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.strategies.seeded.generator import SEEDED_AS, generate
-from conformance.strategies.seeded.mutations import MUTATIONS, Place, damaged_at, mutate, place_of, spans_of
-from conformance.strategies.seeded.random_choices import Choices
-from conformance.strategies.seeded.repair import Subject, lay_out
+from conformance.strategies.seeded.mutations import MUTATIONS, FieldPath, damaged_at, mutate, place_of, spans_of
+from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded.repair import MutationSubject, lay_out
 
 T = TypeVar("T")
 STACKED = "stacked"
@@ -26,9 +26,9 @@ _SAMPLES, _OF_MESSAGES = 24, 3
 
 
 @lru_cache(maxsize=1 << 12)
-def places(wire: codec.WireType) -> dict[tuple[Place, str], bytes]:
+def places(wire: codec.WireType) -> dict[tuple[FieldPath, str], bytes]:
     """Every field of a type with every mutation that it can have, and bytes that have the field."""
-    found: dict[tuple[Place, str], bytes] = {}
+    found: dict[tuple[FieldPath, str], bytes] = {}
     for index in range(_OF_MESSAGES if isinstance(wire, codec.MessageType) else _SAMPLES):
         subject = _laid_out(wire, index)
         for row, mutation in MUTATIONS.items():
@@ -38,16 +38,16 @@ def places(wire: codec.WireType) -> dict[tuple[Place, str], bytes]:
 
 
 @lru_cache(maxsize=64)
-def _laid_out(wire: codec.WireType, index: int) -> Subject:
+def _laid_out(wire: codec.WireType, index: int) -> MutationSubject:
     """One of the values whose fields are looked at."""
-    return lay_out(wire, generate(wire, Choices(f"places/{SEEDED_AS}/{wire.name}/{index}")).data)
+    return lay_out(wire, generate(wire, RandomChoices(f"places/{SEEDED_AS}/{wire.name}/{index}")).data)
 
 
 @lru_cache(maxsize=1 << 12)
-def in_order(wire: codec.WireType, seed: int) -> tuple[tuple[Place, str], ...]:
+def in_order(wire: codec.WireType, seed: int) -> tuple[tuple[FieldPath, str], ...]:
     """The fields and mutations of a type in the order in which they come with a seed, until each field had each."""
-    choices = Choices(f"order/{SEEDED_AS}/{wire.name}/{seed}")
-    rows: dict[str, list[tuple[Place, str]]] = {}
+    choices = RandomChoices(f"order/{SEEDED_AS}/{wire.name}/{seed}")
+    rows: dict[str, list[tuple[FieldPath, str]]] = {}
     for row in MUTATIONS:
         rows = dict(_inserted([*rows.items()], (row, []), choices))
     for place, row in sorted(places(wire)):
@@ -56,13 +56,13 @@ def in_order(wire: codec.WireType, seed: int) -> tuple[tuple[Place, str], ...]:
     return tuple(row[turn % len(row)] for turn in range(max(map(len, had), default=0)) for row in had)
 
 
-def _inserted(items: list[T], item: T, choices: Choices) -> list[T]:
+def _inserted(items: list[T], item: T, choices: RandomChoices) -> list[T]:
     """One more item, anywhere."""
     at = choices.below(len(items) + 1)
     return [*items[:at], item, *items[at:]]
 
 
-def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[Place, str], ...]:
+def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[FieldPath, str], ...]:
     """The field and mutation, or the two together, that are due at a number; none of a type without fields."""
     order = in_order(wire, seed)
     if not order:
@@ -71,7 +71,7 @@ def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[Place, s
     return (order[at],) if turn % 2 == 0 else (order[at], order[(at + turn // 2 + 1) % len(order)])
 
 
-class Damaged(NamedTuple):
+class MutatedBytes(NamedTuple):
     """A value with damage."""
 
     data: bytes
@@ -80,11 +80,11 @@ class Damaged(NamedTuple):
     """The bytes before: those that were given, or another value's, which has the field that was due."""
 
 
-def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: Choices) -> Damaged:
+def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: RandomChoices) -> MutatedBytes:
     """The bytes of a value with the damage of a number; where it lacks the field, those of another that has it."""
     dues = due_at(wire, number, seed)
     if not dues:
-        return Damaged(*mutate(wire, data, choices), data)
+        return MutatedBytes(*mutate(wire, data, choices), data)
     first = _damaged(wire, data, dues[0], choices)
     if len(dues) == 1:
         return first
@@ -92,10 +92,10 @@ def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: 
     subject = lay_out(wire, first.data)
     second = damaged_at(subject, row, spans_of(subject, place, row), choices)
     both = mutate(wire, first.data, choices)[0] if second is None else second
-    return Damaged(both, STACKED, first.base)
+    return MutatedBytes(both, STACKED, first.base)
 
 
-def _damaged(wire: codec.WireType, data: bytes, due: tuple[Place, str], choices: Choices) -> Damaged:
+def _damaged(wire: codec.WireType, data: bytes, due: tuple[FieldPath, str], choices: RandomChoices) -> MutatedBytes:
     """The bytes, or those of a sample that has the field, with one mutation of one field."""
     place, row = due
     for one in (data, places(wire)[due]):
@@ -104,5 +104,5 @@ def _damaged(wire: codec.WireType, data: bytes, due: tuple[Place, str], choices:
             subject = replace(subject, other=_laid_out(wire, choices.below(_OF_MESSAGES)))
         result = damaged_at(subject, row, spans_of(subject, place, row), choices)
         if result is not None and result != one:
-            return Damaged(result, row, one)
-    return Damaged(*mutate(wire, data, choices), data)
+            return MutatedBytes(result, row, one)
+    return MutatedBytes(*mutate(wire, data, choices), data)

@@ -16,17 +16,17 @@ from msgspec import Struct
 from conformance import codec
 from conformance.codec import Span
 from conformance.codec.log import extents
-from conformance.strategies.seeded.random_choices import Choices
-from conformance.strategies.seeded.repair import GROUPS, IN_ENTRIES, Damage, Subject, apply, lay_out
+from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded.repair import GROUPS, IN_ENTRIES, ByteEdit, MutationSubject, apply, lay_out
 
 # --- the rows -----------------------------------------------------------------------------------------
 
 
-def _replace(span: Span, new: bytes, *, seal: bool = True) -> Damage:
-    return Damage(span.layer, span.start, span.stop, new, seal)
+def _replace(span: Span, new: bytes, *, seal: bool = True) -> ByteEdit:
+    return ByteEdit(span.layer, span.start, span.stop, new, seal)
 
 
-def _written(span: Span, number: int) -> Damage | None:
+def _written(span: Span, number: int) -> ByteEdit | None:
     """Another number in a span; None for one that its type does not have."""
     try:
         return _replace(span, codec.encode(span.kind, number))
@@ -34,34 +34,34 @@ def _written(span: Span, number: int) -> Damage | None:
         return None
 
 
-def _to_edge(_: Subject, span: Span, choices: Choices) -> Damage:
+def _to_edge(_: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """A number becomes one of the edges of its type."""
     return _replace(span, codec.encode(span.kind, choices.pick(codec.wire(span.kind).edges)))
 
 
-def _nudged(subject: Subject, span: Span, choices: Choices) -> Damage | None:
+def _nudged(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit | None:
     """A number is one too many or too few."""
     return _written(span, codec.decode(span.kind, subject.raw(span)).value + choices.pick((-1, 1)))
 
 
-def _hostile_length(subject: Subject, span: Span, choices: Choices) -> Damage | None:
+def _hostile_length(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit | None:
     """A length or count becomes negative, or larger than anything that is there."""
     left = len(subject.layers[span.layer]) - span.stop
     return _written(span, choices.pick((-1, -2, 13, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
 
 
-def _padded(subject: Subject, span: Span, choices: Choices) -> Damage | None:
+def _padded(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit | None:
     """A varint takes more bytes than it needs, within its limit."""
     size, limit = span.stop - span.start, GROUPS[span.kind]
     return _replace(span, _stretched(subject.raw(span), choices.between(size + 1, limit))) if size < limit else None
 
 
-def _overlong(subject: Subject, span: Span, choices: Choices) -> Damage:
+def _overlong(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """A varint runs on beyond its limit."""
     return _replace(span, _stretched(subject.raw(span), GROUPS[span.kind] + choices.pick((1, 1, 2, 5))))
 
 
-def _excess(subject: Subject, span: Span, choices: Choices) -> Damage:
+def _excess(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """The last byte of a varint in its longest form has bits beyond the range of the type."""
     limit = GROUPS[span.kind]
     full = _stretched(subject.raw(span), limit) if span.stop - span.start < limit else subject.raw(span)
@@ -73,50 +73,50 @@ def _stretched(raw: bytes, size: int) -> bytes:
     return body + b"\x80" * (size - len(raw) - 1) + b"\0"
 
 
-def _cut(subject: Subject, span: Span, choices: Choices) -> Damage:
+def _cut(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """The bytes end at the boundary of a field, or within it."""
     at = choices.pick((span.start, span.stop, choices.between(span.start, span.stop)))
-    return Damage(span.layer, at, len(subject.layers[span.layer]), b"", seal=span.layer > 0 or choices.chance(30))
+    return ByteEdit(span.layer, at, len(subject.layers[span.layer]), b"", seal=span.layer > 0 or choices.chance(30))
 
 
-def _flipped(subject: Subject, span: Span, choices: Choices) -> Damage:
+def _flipped(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """One bit of a field is the other way round."""
     raw = bytearray(subject.raw(span)[:64])
     raw[choices.below(len(raw))] ^= 1 << choices.below(8)
-    return Damage(span.layer, span.start, span.start + len(raw), bytes(raw), seal=choices.chance(70))
+    return ByteEdit(span.layer, span.start, span.start + len(raw), bytes(raw), seal=choices.chance(70))
 
 
-def _dropped(_: Subject, span: Span, _choices: Choices) -> Damage:
+def _dropped(_: MutationSubject, span: Span, _choices: RandomChoices) -> ByteEdit:
     """A field or element is missing."""
     return _replace(span, b"")
 
 
-def _doubled(subject: Subject, span: Span, _: Choices) -> Damage:
+def _doubled(subject: MutationSubject, span: Span, _: RandomChoices) -> ByteEdit:
     """A field or element stands twice."""
     return _replace(span, subject.raw(span) * 2)
 
 
-def _swapped(subject: Subject, span: Span, _: Choices) -> Damage:
+def _swapped(subject: MutationSubject, span: Span, _: RandomChoices) -> ByteEdit:
     """Two neighbours change places."""
     second = next(one for one in subject.pieces() if (one.layer, one.start) == (span.layer, span.stop))
-    return Damage(span.layer, span.start, second.stop, subject.raw(second) + subject.raw(span))
+    return ByteEdit(span.layer, span.start, second.stop, subject.raw(second) + subject.raw(span))
 
 
-def _grown(_: Subject, span: Span, choices: Choices) -> Damage:
+def _grown(_: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """There are more bytes than there should be at the end of a field, an element or the whole."""
-    return Damage(span.layer, span.stop, span.stop, choices.octets(choices.pick((1, 1, 4))))
+    return ByteEdit(span.layer, span.stop, span.stop, choices.octets(choices.pick((1, 1, 4))))
 
 
-def _spliced(subject: Subject, span: Span, choices: Choices) -> Damage:
+def _spliced(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """From a field on, the bytes are those of another value from the same field on, or from any."""
     other = subject.other or subject
     starts = _starts(other)
     alike = [one for one in starts if place_of(one) == place_of(span) and one != span] if choices.chance(70) else []
     begin = choices.pick(alike or starts).start if starts else 0
-    return Damage(0, span.start, _end(subject, span.start), other.layers[0][begin : _end(other, begin)])
+    return ByteEdit(0, span.start, _end(subject, span.start), other.layers[0][begin : _end(other, begin)])
 
 
-def _end(subject: Subject, at: int) -> int:
+def _end(subject: MutationSubject, at: int) -> int:
     """Where the entry around a position ends, or the whole."""
     layer = subject.layers[0]
     if subject.name not in IN_ENTRIES or subject.name == "RECORD_BATCH":
@@ -124,34 +124,34 @@ def _end(subject: Subject, at: int) -> int:
     return next((stop for start, stop in extents(layer) if start <= at < stop), len(layer))
 
 
-def _checksum(_: Subject, span: Span, choices: Choices) -> Damage:
+def _checksum(_: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """The checksum is wrong."""
     return _replace(span, choices.octets(4), seal=False)
 
 
-def _recoded(subject: Subject, span: Span, choices: Choices) -> Damage:
+def _recoded(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
     """The attributes name another codec than that of the payload, or a codec that does not exist."""
-    return Damage(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | choices.below(8),)))
+    return ByteEdit(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | choices.below(8),)))
 
 
-def _checksums(subject: Subject) -> list[Span]:
+def _checksums(subject: MutationSubject) -> list[Span]:
     return [span for span in subject.numbers() if span.path.rpartition(".")[2] == "crc"]
 
 
-def _attributes(subject: Subject) -> list[Span]:
+def _attributes(subject: MutationSubject) -> list[Span]:
     if subject.name not in IN_ENTRIES:
         return []
     return [span for span in subject.numbers() if span.layer == 0 and _ENTRY_ATTRIBUTES.match(span.path)]
 
 
-def _neighbours(subject: Subject) -> list[Span]:
+def _neighbours(subject: MutationSubject) -> list[Span]:
     """What something follows at once."""
     pieces = subject.pieces()
     starts = {(span.layer, span.start) for span in pieces}
     return [span for span in pieces if (span.layer, span.stop) in starts]
 
 
-def _starts(subject: Subject) -> list[Span]:
+def _starts(subject: MutationSubject) -> list[Span]:
     """Where one value can go on as another."""
     return [span for span in subject.pieces() if not span.layer and span.start]
 
@@ -163,26 +163,26 @@ _ENTRY_ATTRIBUTES = re.compile(r"((batches)?\[\d+\]\.)?attributes\Z")
 class Mutation(Struct, frozen=True):
     """A kind of damage."""
 
-    where: Callable[[Subject], list[Span]]
+    where: Callable[[MutationSubject], list[Span]]
     """The spans that can have it."""
-    do: Callable[[Subject, Span, Choices], Damage | None]
+    do: Callable[[MutationSubject, Span, RandomChoices], ByteEdit | None]
     """The damage at one of them; None where the bytes there give no occasion."""
 
 
 MUTATIONS: dict[str, Mutation] = {
-    "to-edge": Mutation(Subject.numbers, _to_edge),
-    "nudged": Mutation(Subject.numbers, _nudged),
-    "miscounted": Mutation(Subject.lengths, _nudged),
-    "hostile-length": Mutation(Subject.lengths, _hostile_length),
-    "padded-varint": Mutation(Subject.varints, _padded),
-    "overlong-varint": Mutation(Subject.varints, _overlong),
-    "excess-bits": Mutation(Subject.varints, _excess),
-    "cut": Mutation(Subject.pieces, _cut),
-    "bit-flipped": Mutation(Subject.pieces, _flipped),
-    "dropped": Mutation(Subject.pieces, _dropped),
-    "doubled": Mutation(Subject.pieces, _doubled),
+    "to-edge": Mutation(MutationSubject.numbers, _to_edge),
+    "nudged": Mutation(MutationSubject.numbers, _nudged),
+    "miscounted": Mutation(MutationSubject.lengths, _nudged),
+    "hostile-length": Mutation(MutationSubject.lengths, _hostile_length),
+    "padded-varint": Mutation(MutationSubject.varints, _padded),
+    "overlong-varint": Mutation(MutationSubject.varints, _overlong),
+    "excess-bits": Mutation(MutationSubject.varints, _excess),
+    "cut": Mutation(MutationSubject.pieces, _cut),
+    "bit-flipped": Mutation(MutationSubject.pieces, _flipped),
+    "dropped": Mutation(MutationSubject.pieces, _dropped),
+    "doubled": Mutation(MutationSubject.pieces, _doubled),
     "swapped": Mutation(_neighbours, _swapped),
-    "grown": Mutation(Subject.pieces, _grown),
+    "grown": Mutation(MutationSubject.pieces, _grown),
     "spliced": Mutation(_starts, _spliced),
     "checksum-broken": Mutation(_checksums, _checksum),
     "recoded": Mutation(_attributes, _recoded),
@@ -190,7 +190,7 @@ MUTATIONS: dict[str, Mutation] = {
 """A row each: name to damage. Adding one is adding it here."""
 
 
-class Place(NamedTuple):
+class FieldPath(NamedTuple):
     """A field of a layout, whatever its index: in the input or in a decompressed stream."""
 
     is_inside: bool
@@ -198,9 +198,9 @@ class Place(NamedTuple):
     kind: str
 
 
-def place_of(span: Span) -> Place:
+def place_of(span: Span) -> FieldPath:
     """The field that a span is one of."""
-    return Place(span.layer > 0, _field(span.path), span.kind)
+    return FieldPath(span.layer > 0, _field(span.path), span.kind)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -213,7 +213,7 @@ _INDEX = re.compile(r"\[\d+\]")
 _TRIES = 8
 
 
-def mutate(type_: codec.WireType | str, data: bytes, choices: Choices) -> tuple[bytes, str]:
+def mutate(type_: codec.WireType | str, data: bytes, choices: RandomChoices) -> tuple[bytes, str]:
     """Damaged bytes and the name of the mutation; mutations that these bytes give no place for are passed over."""
     subject = lay_out(type_, data)
     for _ in range(_TRIES):
@@ -224,7 +224,7 @@ def mutate(type_: codec.WireType | str, data: bytes, choices: Choices) -> tuple[
     return data + b"\0", "grown"
 
 
-def spans_of(subject: Subject, place: Place, row: str) -> list[Span]:
+def spans_of(subject: MutationSubject, place: FieldPath, row: str) -> list[Span]:
     """The spans of a field that can have a mutation."""
     return [
         span
@@ -233,7 +233,7 @@ def spans_of(subject: Subject, place: Place, row: str) -> list[Span]:
     ]
 
 
-def damaged_at(subject: Subject, row: str, spans: Sequence[Span], choices: Choices) -> bytes | None:
+def damaged_at(subject: MutationSubject, row: str, spans: Sequence[Span], choices: RandomChoices) -> bytes | None:
     """The bytes with one mutation at one of some spans; None where that gives no occasion for it."""
     damage = MUTATIONS[row].do(subject, choices.pick(spans), choices) if spans else None
     return None if damage is None else apply(subject, damage)

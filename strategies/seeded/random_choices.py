@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Choices:
+class RandomChoices:
     """Choices that follow from a text. Only `getrandbits` is used: Python keeps its sequence for a seed.
 
     Below a limit as many bits are drawn as it takes, again and again until they are below it.

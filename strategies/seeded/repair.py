@@ -18,13 +18,13 @@ from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, sealed, stored_magic
 
 
-class Subject(Struct, frozen=True):
+class MutationSubject(Struct, frozen=True):
     """Valid bytes laid out: the layers (the input, then each decompressed stream) and what lies where."""
 
     name: str
     layers: tuple[bytes, ...]
     spans: tuple[Span, ...]
-    other: Subject | None = None
+    other: MutationSubject | None = None
     """Another value of the type, of which parts may be taken."""
 
     def numbers(self) -> list[Span]:
@@ -48,7 +48,7 @@ class Subject(Struct, frozen=True):
         return self.layers[span.layer][span.start : span.stop]
 
 
-class Damage(Struct, frozen=True):
+class ByteEdit(Struct, frozen=True):
     """Bytes start to stop of a layer become others; sealed afterwards or not."""
 
     layer: int
@@ -58,11 +58,11 @@ class Damage(Struct, frozen=True):
     seal: bool = True
 
 
-def lay_out(type_: codec.WireType | str, data: bytes) -> Subject:
+def lay_out(type_: codec.WireType | str, data: bytes) -> MutationSubject:
     """The subject that some bytes are, as far as the reference reads them."""
     wire = codec.wire(type_)
     read = codec.decode(wire, data, trail=True)
-    return Subject(wire.name, (data, *read.layers), read.spans)
+    return MutationSubject(wire.name, (data, *read.layers), read.spans)
 
 
 _NUMBERS = {row.name for row in codec.TYPES.values() if all(type(edge) is int for edge in row.edges) and row.edges}
@@ -77,7 +77,7 @@ IN_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types that consist of entries, each with a size and a checksum."""
 
 
-def apply(subject: Subject, damage: Damage) -> bytes:
+def apply(subject: MutationSubject, damage: ByteEdit) -> bytes:
     """The whole input with the damage done, and repaired outwards if the damage says so."""
     if damage.seal:
         damage = _with_record_length(subject, damage)
@@ -90,7 +90,7 @@ def apply(subject: Subject, damage: Damage) -> bytes:
     return _repacked(subject, damage, path)
 
 
-def _in_entry(layer: bytes, damage: Damage, *, whole: bool = False) -> bytes:
+def _in_entry(layer: bytes, damage: ByteEdit, *, whole: bool = False) -> bytes:
     """A layer of entries with the damage done and the entry around it sealed, unless whole entries came or went."""
     changed = layer[: damage.start] + damage.new + layer[damage.stop :]
     entries = [(0, len(layer))] if whole else list(extents(layer))
@@ -121,7 +121,7 @@ def _covers(span: slice, at: int) -> bool:
 _PREFIX = re.compile(r"(?:batches)?\[(\d+)\]")
 
 
-def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
+def _repacked(subject: MutationSubject, damage: ByteEdit, path: str) -> bytes:
     """The input with damage in the payload of an entry, into which the span at `path` leads."""
     whole, layer = subject.layers[0], subject.layers[damage.layer]
     prefix = _PREFIX.match(path)
@@ -141,7 +141,7 @@ def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
     return whole[:start] + entry + whole[stop:]
 
 
-def _with_record_length(subject: Subject, damage: Damage) -> Damage:
+def _with_record_length(subject: MutationSubject, damage: ByteEdit) -> ByteEdit:
     """The damage, widened so that it makes the length of the record around it right, unless that length is damaged."""
     record = next((span for span in subject.spans if _holds(span, damage)), None)
     if record is None:
@@ -154,10 +154,10 @@ def _with_record_length(subject: Subject, damage: Damage) -> Damage:
         return damage
     layer = subject.layers[damage.layer]
     body = layer[length.stop : damage.start] + damage.new + layer[damage.stop : record.stop]
-    return Damage(damage.layer, length.start, record.stop, codec.encode("VARINT", len(body)) + body)
+    return ByteEdit(damage.layer, length.start, record.stop, codec.encode("VARINT", len(body)) + body)
 
 
-def _holds(span: Span, damage: Damage) -> bool:
+def _holds(span: Span, damage: ByteEdit) -> bool:
     """Whether a span is a record with the damage inside it."""
     inside = span.layer == damage.layer and span.start <= damage.start and damage.stop <= span.stop
     return inside and re.search(r"(^|\.)records\[\d+\]\Z", span.path) is not None

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec import Span
-from conformance.strategies.seeded.repair import Damage, Subject, apply, lay_out
+from conformance.strategies.seeded.repair import ByteEdit, MutationSubject, apply, lay_out
 
 T = TypeVar("T")
 
@@ -27,10 +27,10 @@ _BOLD = 5 / 6
 """Of the length, so much is left at most after a step that opens the way for bolder ones, tried in vain before it."""
 
 
-class Budget:
+class ShrinkBudget:
     """How many questions may still be asked; no clock counts, so a failure shrinks to the same everywhere."""
 
-    def __init__(self, questions: int = QUESTIONS, within: Budget | None = None) -> None:
+    def __init__(self, questions: int = QUESTIONS, within: ShrinkBudget | None = None) -> None:
         self._left, self._within = questions, within
 
     @property
@@ -53,15 +53,15 @@ class Budget:
 
 
 def shrink_bytes(
-    type_: codec.WireType | str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None
+    type_: codec.WireType | str, data: bytes, shows: Callable[[bytes], bool], budget: ShrinkBudget | None = None
 ) -> bytes:
     """The smallest bytes found for which `shows` still holds."""
-    return _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or Budget(), _weight_of_bytes)
+    return _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or ShrinkBudget(), _weight_of_bytes)
 
 
-def shrink_value(shown: Any, shows: Callable[[Any], bool], budget: Budget | None = None) -> Any:
+def shrink_value(shown: Any, shows: Callable[[Any], bool], budget: ShrinkBudget | None = None) -> Any:
     """The smallest value (in notation) found for which `shows` still holds."""
-    return _shrink(shown, _smaller_values, shows, budget or Budget(), _weight_of_value)
+    return _shrink(shown, _smaller_values, shows, budget or ShrinkBudget(), _weight_of_value)
 
 
 def _weight_of_bytes(data: bytes) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _shrink(
     best: T,
     candidates: Callable[[T], Iterator[T]],
     shows: Callable[[T], bool],
-    budget: Budget,
+    budget: ShrinkBudget,
     weight: Callable[[T], tuple[int, int]],
 ) -> T:
     """Take the first smaller candidate that shows the failure, and go on from its place in the order, round and round.
@@ -129,22 +129,22 @@ def _from(place: int, best: T, candidates: Callable[[T], Iterator[T]]) -> Iterat
 def _smaller_bytes(type_: codec.WireType | str, data: bytes) -> Iterator[bytes]:
     """Smaller neighbours, the boldest first."""
     subject = lay_out(type_, data)
-    pieces: list[Span | _Elements] = [*_lists(subject), *subject.pieces()]
+    pieces: list[Span | _CountedElements] = [*_lists(subject), *subject.pieces()]
     pieces.sort(key=lambda piece: piece.start - piece.stop)
     for layer in range(len(subject.layers)):
         yield from _chunks_dropped(subject, layer)
     for piece in pieces:
-        if isinstance(piece, _Elements):
+        if isinstance(piece, _CountedElements):
             yield from _elements_dropped(subject, piece)
         else:
-            yield from _safely(subject, Damage(piece.layer, piece.start, piece.stop, b""))
+            yield from _safely(subject, ByteEdit(piece.layer, piece.start, piece.stop, b""))
             yield from _emptied(subject, piece)
     for piece in pieces:
         if isinstance(piece, Span) and piece.stop - piece.start <= 16:
-            yield from _safely(subject, Damage(piece.layer, piece.start, piece.stop, bytes(piece.stop - piece.start)))
+            yield from _safely(subject, ByteEdit(piece.layer, piece.start, piece.stop, bytes(piece.stop - piece.start)))
 
 
-class _Elements(Struct, frozen=True):
+class _CountedElements(Struct, frozen=True):
     """The elements of a list, and the number before them that counts them."""
 
     count: Span
@@ -165,7 +165,7 @@ class _Elements(Struct, frozen=True):
 _INDEX = re.compile(r"\[\d+\]")
 
 
-def _lists(subject: Subject) -> list[_Elements]:
+def _lists(subject: MutationSubject) -> list[_CountedElements]:
     """The lists that have a count before them."""
     bounds: dict[tuple[int, str], dict[str, tuple[int, int]]] = {}
     for span in subject.spans:
@@ -178,10 +178,12 @@ def _lists(subject: Subject) -> list[_Elements]:
         numbers.get((layer, f"{path}#count")) or numbers.get((layer, re.sub(r"records\Z", "recordCount", path)))
         for layer, path in bounds
     ]
-    return [_Elements(count, [*each.values()]) for count, each in zip(counts, bounds.values(), strict=True) if count]
+    return [
+        _CountedElements(count, [*each.values()]) for count, each in zip(counts, bounds.values(), strict=True) if count
+    ]
 
 
-def _elements_dropped(subject: Subject, elements: _Elements) -> Iterator[bytes]:
+def _elements_dropped(subject: MutationSubject, elements: _CountedElements) -> Iterator[bytes]:
     """All elements of a list are left out, one half of them, the other, each alone, or all that were not read.
 
     The count says so.
@@ -193,22 +195,22 @@ def _elements_dropped(subject: Subject, elements: _Elements) -> Iterator[bytes]:
         if first < last:
             kept = layer[count.stop : bounds[first][0]] + layer[bounds[last - 1][1] : elements.stop]
             fewer = codec.encode(count.kind, told - (last - first))
-            yield from _safely(subject, Damage(count.layer, count.start, elements.stop, fewer + kept))
+            yield from _safely(subject, ByteEdit(count.layer, count.start, elements.stop, fewer + kept))
     unread = count.value - number if isinstance(count.value, int) else 0
     if unread > 0:
         # The reference stopped at the last one: those behind it go, and more or less of what it did not read of that.
         fewer, rest = codec.encode(count.kind, told - unread), len(layer) - elements.stop
         for more in (0, *(1 << bits for bits in range(rest.bit_length()))):
             kept = layer[count.stop : elements.stop + more]
-            yield from _safely(subject, Damage(count.layer, count.start, len(layer), fewer + kept))
+            yield from _safely(subject, ByteEdit(count.layer, count.start, len(layer), fewer + kept))
 
 
-def _chunks_dropped(subject: Subject, layer: int) -> Iterator[bytes]:
+def _chunks_dropped(subject: MutationSubject, layer: int) -> Iterator[bytes]:
     """The last half, quarter and so on of a layer is left out; of a short input also each single byte."""
     size = len(subject.layers[layer])
     step = size // 2
     while step >= 1:
-        yield from _safely(subject, Damage(layer, size - step, size, b""))
+        yield from _safely(subject, ByteEdit(layer, size - step, size, b""))
         if layer == 0:
             yield subject.layers[0][: size - step]
         step //= 2
@@ -217,7 +219,7 @@ def _chunks_dropped(subject: Subject, layer: int) -> Iterator[bytes]:
             yield subject.layers[0][:at] + subject.layers[0][at + 1 :]
 
 
-def _emptied(subject: Subject, span: Span) -> Iterator[bytes]:
+def _emptied(subject: MutationSubject, span: Span) -> Iterator[bytes]:
     """The content of a field with a length before it is left out, or cut to one byte or a half; the length says so."""
     prefix = next((other for other in subject.spans if other.path == f"{span.path}#length"), None)
     if prefix is None or prefix.layer != span.layer or not isinstance(span.value, (bytes, str)):
@@ -227,10 +229,10 @@ def _emptied(subject: Subject, span: Span) -> Iterator[bytes]:
         if keep < span.stop - prefix.stop:
             body = subject.layers[span.layer][prefix.stop : prefix.stop + keep]
             length = codec.encode(prefix.kind, keep + plus)
-            yield from _safely(subject, Damage(span.layer, prefix.start, span.stop, length + body))
+            yield from _safely(subject, ByteEdit(span.layer, prefix.start, span.stop, length + body))
 
 
-def _safely(subject: Subject, damage: Damage) -> Iterator[bytes]:
+def _safely(subject: MutationSubject, damage: ByteEdit) -> Iterator[bytes]:
     """The input with damage done; nothing where a structure around it is too broken to be repaired."""
     try:
         yield apply(subject, damage)

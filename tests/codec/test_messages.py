@@ -15,7 +15,7 @@ from conformance.codec.message_spec import UNKNOWN, header_version, type_name
 from conformance.definitions.loader import parse_definition, read_definitions
 from conformance.strategies.seeded.generator import value
 from conformance.strategies.seeded.messages import draw_message
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 
 
 def defined(*fields, name="Test", valid="0-3", flexible="2+", **more):
@@ -70,7 +70,7 @@ def every(catalog):
 
 @given(seed=st.text(max_size=8))
 def test_what_is_written_is_read_again(every, seed):
-    choices = Choices(seed)
+    choices = RandomChoices(seed)
     type_ = choices.pick(tuple(every))
     found = value(type_, choices)
     data = codec.encode(type_, found)
@@ -84,7 +84,7 @@ def test_what_is_written_is_read_again(every, seed):
 
 @given(seed=st.text(max_size=8))
 def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
-    choices = Choices(seed)
+    choices = RandomChoices(seed)
     type_ = choices.pick(tuple(every))
     data = codec.encode(type_, value(type_, choices))
     for stop in range(len(data)):
@@ -93,7 +93,7 @@ def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
 
 @given(seed=st.text(max_size=8), flips=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 7)), max_size=3))
 def test_damaged_bytes_end_in_a_value_or_a_violation(every, seed, flips):
-    choices = Choices(seed)
+    choices = RandomChoices(seed)
     type_ = choices.pick(tuple(every))
     data = bytearray(codec.encode(type_, value(type_, choices)))
     for at, bit in flips:
@@ -317,7 +317,7 @@ def test_every_message_of_a_real_library_comes_back_in_every_version():
     for message in found.messages.values():
         for version in message.valid:
             wire = wire_of(message, version)
-            choices = Choices(f"{message.name}{version}")
+            choices = RandomChoices(f"{message.name}{version}")
             for _ in range(5):
                 found_value = draw_message(message, version, choices, value)
                 again = wire.decode(Cursor(wire.encode(found_value), Findings()))

@@ -10,7 +10,7 @@ import pytest
 from conformance.cases.model import Case
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import COMMANDS, command_of
-from conformance.commands.ad_hoc_case import OwnCase, own_case
+from conformance.commands.ad_hoc_case import AdHocCase, own_case
 from conformance.errors import UserError
 
 NUMBERS = [
@@ -153,4 +153,4 @@ def catalog():
 def test_every_text_after_case_is_a_case_or_an_error_of_the_users(name, op, catalog):
     for given in VALUES:
         with suppress(UserError, OSError):
-            assert isinstance(own_case(OwnCase(f"{name}:{given}", op), catalog), Case)
+            assert isinstance(own_case(AdHocCase(f"{name}:{given}", op), catalog), Case)

@@ -18,7 +18,7 @@ import pyspark
 from segment_files import partition, places, written
 from traces import Traces
 
-from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.pipeline.java import java_home
 
@@ -126,7 +126,7 @@ def conformance(place, *given, env):
 
 
 def tables(folder):
-    store = Store(folder)
+    store = CampaignFolder(folder)
     assert store.complete
     return [sorted(json.dumps(row, sort_keys=True) for row in rows_of(path)) for path in (store.counts, store.failures)]
 

@@ -57,7 +57,7 @@ def test_an_old_java_home_is_passed_over_for_a_newer_java_on_the_path(machine, m
 def test_without_a_usable_java_one_line_says_which_ones_were_tried(machine, monkeypatch):
     no_wheel(monkeypatch)
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "old", "1.8")))
-    with pytest.raises(java.NoJava) as error:
+    with pytest.raises(java.JavaNotFound) as error:
         java.java_home()
     assert "Java 17 or newer" in str(error.value)
     assert f"JAVA_HOME ({machine / 'old'}) is Java 8" in str(error.value)
@@ -67,7 +67,7 @@ def test_without_a_usable_java_one_line_says_which_ones_were_tried(machine, monk
 def test_a_java_home_that_holds_no_java_is_named(machine, monkeypatch):
     no_wheel(monkeypatch)
     monkeypatch.setenv("JAVA_HOME", str(machine / "nothing"))
-    with pytest.raises(java.NoJava, match=r"nothing\) does not run"):
+    with pytest.raises(java.JavaNotFound, match=r"nothing\) does not run"):
         java.java_home()
 
 

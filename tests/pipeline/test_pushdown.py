@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from segment_files import RECORDS, partition, places, written
 
 from conformance.pipeline.audit import segment_reader
-from conformance.pipeline.kafka_log_source import KafkaLog
+from conformance.pipeline.kafka_log_source import KafkaLogDataSource
 
 COMPARED = {
     EqualTo: operator.eq,
@@ -46,7 +46,7 @@ def time(stamp):
 
 def rows_read(path, rows, filters):
     """The rows that the data source hands to Spark, which filters them again."""
-    reader = KafkaLog({"path": str(path), "rows": rows}).reader(None)
+    reader = KafkaLogDataSource({"path": str(path), "rows": rows}).reader(None)
     assert list(reader.pushFilters(filters)) == filters, "Spark applies all filters again"
     return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 

@@ -39,7 +39,7 @@ from conformance.reports.html import render as page
 from conformance.reports.json_report import render as as_json
 from conformance.reports.markdown import render as markdown
 from conformance.reports.screen import texts
-from conformance.reports.target_differences import Differences, disagreements
+from conformance.reports.target_differences import TargetDifferencesView, disagreements
 from conformance.runner.results import Result, ShrunkFailure, TargetRun, tally
 
 OPEN = ExpectAnyOf((ExpectValue(0, 1), ExpectValue(1, 1), ExpectRejection()))
@@ -319,7 +319,7 @@ def test_one_target_and_quiet_show_no_section(hostile):
 
 def test_a_row_in_full_says_who_did_what(hostile):
     console = Console(file=io.StringIO(), width=80, color_system=None)
-    console.print(Differences(hostile.disagreements[-1:], every=False))
+    console.print(TargetDifferencesView(hostile.disagreements[-1:], every=False))
     lines = console.file.getvalue().splitlines()
     assert lines[1] == "The documents leave it open, and each is right: 1 case in 1 row"
     assert lines[2] == "    1 × varint.examples"

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, ExpectValue
-from conformance.files.atomic import Outputs
+from conformance.files.atomic import OutputFiles
 from conformance.judging.judge import judge
 from conformance.reports.badge import render as badge
 from conformance.reports.formats import FORMATS, Report, write_files
@@ -100,7 +100,7 @@ def test_an_annotation_contains_it(catalog):
 
 @pytest.mark.parametrize("before", [None, "the badge of yesterday"])
 def test_no_badge_is_written(before, catalog, tmp_path):
-    path, outputs = tmp_path / "badge.svg", Outputs()
+    path, outputs = tmp_path / "badge.svg", OutputFiles()
     if before is not None:
         path.write_text(before)
     write_files({"badge": path, "json": tmp_path / "r.json"}, report(63, catalog.requirements), outputs)
@@ -111,6 +111,6 @@ def test_no_badge_is_written(before, catalog, tmp_path):
 
 def test_a_target_that_has_all_its_results_has_a_badge(catalog, tmp_path):
     path, told = tmp_path / "badge.svg", report(63, catalog.requirements, planned=1)
-    write_files({"badge": path}, told, Outputs())
+    write_files({"badge": path}, told, OutputFiles())
     assert path.read_text() == "".join(badge(told))
     assert "conforms" in path.read_text()

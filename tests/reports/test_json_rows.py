@@ -12,7 +12,7 @@ from conformance.cli import main
 from conformance.judging.judge import judge
 from conformance.reports import json_report, junit
 from conformance.reports.formats import Report
-from conformance.reports.json_report import RowFile, render
+from conformance.reports.json_report import JsonRowFile, render
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.strategies.seeded.cases import generated_cases
@@ -47,7 +47,7 @@ def results(catalog):
 
 @pytest.fixture
 def file(tmp_path):
-    with closing(RowFile(tmp_path / "report.json")) as file:
+    with closing(JsonRowFile(tmp_path / "report.json")) as file:
         yield file
 
 

@@ -13,7 +13,7 @@ from conformance.cases.model import PASSED
 from conformance.cli import main
 from conformance.reports.formats import Report
 from conformance.reports.html import render
-from conformance.reports.matrix import State, matrix
+from conformance.reports.matrix import RequirementState, matrix
 from conformance.reports.target_differences import disagreements
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
@@ -101,15 +101,17 @@ def test_a_row_counts_the_same_cases_for_every_target(judged, catalog):
         for row in rows:
             assert sum(row.cells[0].states.values()) >= len(row.cases) > 0
             assert sum(row.cells[1].states.values()) <= len(row.cases)
-            assert row.cells[1].state is not State.SKIPPED or not row.cells[1].states[State.PASSES]
+            assert (
+                row.cells[1].state is not RequirementState.SKIPPED or not row.cells[1].states[RequirementState.PASSES]
+            )
 
 
 def test_a_cell_shows_the_worst_verdict(judged, catalog):
     sections = matrix([judged], catalog.requirements)
     cells = {row.requirement.id: row.cells[0] for rows in sections.values() for row in rows}
-    assert cells["varint.examples"].state in (State.CRASHES, State.FAILS)
+    assert cells["varint.examples"].state in (RequirementState.CRASHES, RequirementState.FAILS)
     assert cells["varint.examples"].shown == cells["varint.examples"].states[cells["varint.examples"].state]
-    assert cells["uint32.layout"].state is State.SKIPPED
+    assert cells["uint32.layout"].state is RequirementState.SKIPPED
 
 
 def test_the_page_shows_where_the_targets_differ(written):

@@ -36,7 +36,7 @@ from conformance.cases.model import (
     VerdictKind,
 )
 from conformance.codec.json_notation import UNSHOWN
-from conformance.files.atomic import Outputs
+from conformance.files.atomic import OutputFiles
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain, reproduce
 from conformance.reports.formats import FORMATS, Report, write_files
@@ -126,7 +126,7 @@ def test_why_a_target_could_not_start_is_one_line_however_long_its_command():
 def test_every_format_is_written_to_the_file_that_is_named_for_it(form, tmp_path):
     told = Report([run(*EVERY)], 7)
     files = {form.name: tmp_path / "report"}
-    write_files(files, told, Outputs())
+    write_files(files, told, OutputFiles())
     assert (tmp_path / "report").read_text(encoding="utf-8") == "".join(form.pieces(told)) != ""
 
 

@@ -33,7 +33,7 @@ from conformance.catalog.vector_files import read_vectors
 from conformance.catalog.vector_formatter import check
 from conformance.codec.json_notation import NotationError
 from conformance.definitions.loader import shipped_types
-from conformance.files.atomic import Outputs
+from conformance.files.atomic import OutputFiles
 from conformance.judging.judge import judge
 from conformance.reports.grouping import Example
 from conformance.reports.text import stands_for
@@ -46,8 +46,8 @@ from conformance.runner.save_vectors import as_vector, save_all
 from conformance.selftest.bad_targets import LIARS
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import generate
-from conformance.strategies.seeded.random_choices import Choices
-from conformance.strategies.seeded.shrinking import QUESTIONS, Budget, shrink_bytes, shrink_value
+from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded.shrinking import QUESTIONS, ShrinkBudget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 
 PLANTED = {
@@ -104,7 +104,7 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
     assert sizes
     assert min(sizes) <= 2 * PLANTED[name][1]
     assert all(found.result.failed for found in record.shrunk)
-    paths = save_all([record], tmp_path, Outputs())
+    paths = save_all([record], tmp_path, OutputFiles())
     assert len(paths) == len(record.shrunk)
     for path in paths:
         assert list(check(path)) == []
@@ -123,7 +123,7 @@ def failing(catalog):
 
 def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
     results, examiner = failing(catalog)
-    found = list(shrinking.shrink(results, examiner, catalog, Budget(0)))
+    found = list(shrinking.shrink(results, examiner, catalog, ShrinkBudget(0)))
     groups = list(shrinking.failures_by_kin(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
@@ -223,7 +223,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
     assert {case.op for case in cases} == {kind.lower()}
     sizes = [len(case.request["batches"] if case.data is None else case.data) for case in cases]
     assert min(sizes) <= 2 * smallest
-    for path in save_all([record], tmp_path, Outputs()):
+    for path in save_all([record], tmp_path, OutputFiles()):
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
@@ -240,7 +240,7 @@ def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
 
     assert shrink_bytes("INT8", b"\x01" + bytes(100), shows) == b"\x01"
     asked.clear()
-    shrink_bytes("INT8", b"\x01" + bytes(100), shows, Budget(questions=3))
+    shrink_bytes("INT8", b"\x01" + bytes(100), shows, ShrinkBudget(questions=3))
     assert len(asked) <= 3
 
 
@@ -298,7 +298,7 @@ def test_elements_behind_the_one_that_is_wrong_go_with_their_places_in_the_count
 
 def test_what_was_in_vain_is_not_asked_again_before_all_else_was_tried():
     value = {"kept": 98_765_432_101, **{f"other{number}": number for number in range(1, 40)}}
-    left = Budget()
+    left = ShrinkBudget()
     smallest = shrink_value(value, lambda value: value["kept"] == 98_765_432_101, left)
     assert smallest == {**dict.fromkeys(value, 0), "kept": 98_765_432_101}
     assert not left.is_spent
@@ -331,14 +331,14 @@ def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
 
 
 def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog, tmp_path):
-    batch = codec.decode("RECORD_BATCH", generate("RECORD_BATCH", Choices("compressed/0")).data).value
+    batch = codec.decode("RECORD_BATCH", generate("RECORD_BATCH", RandomChoices("compressed/0")).data).value
     shown = {**batch_to_encode(batch), "compression": "gzip"}
     shown["records"] = [{**shown["records"][0], "offset": shown["baseOffset"], "value": "00" * 2000}]
     case = encode_case("bytes/RECORD_BATCH/0", codec.wire("RECORD_BATCH"), shown, catalog)
     assert isinstance(case.expect, ExpectEquivalentBytes)
     result = Result("t", case, Rejected("other"), Verdict(VerdictKind.FAIL), "must")
     assert as_vector(ShrunkFailure(result, 1, case.id)) is None
-    assert save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, Outputs()) == []
+    assert save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, OutputFiles()) == []
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, k
     case = encode_case(f"bytes/{name}:encode/0", types.wire(name), {"ReplicaId": 0}, catalog)
     assert isinstance(case.expect, kind)
     result = Result("t", case, Accepted({"hex": "00"}), Verdict(VerdictKind.FAIL, "other bytes"), "must")
-    (path,) = save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, Outputs())
+    (path,) = save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, OutputFiles())
     (vector,) = read_vectors(path, types)
     asked = {made.op: made for made in make_cases(vector, catalog.requirements)}
     assert (asked["encode"].request, asked["encode"].expect) == (case.request, case.expect)
@@ -372,12 +372,12 @@ NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90
 
 @pytest.mark.parametrize("type", ["INT8", "ARRAY<COMPACT_ARRAY<INT8>>", "MESSAGE<FetchRequest,12>", NESTED])
 def test_the_name_of_a_saved_file_is_safe_whatever_the_type(type, tmp_path):
-    (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path, Outputs())
+    (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path, OutputFiles())
     assert re.fullmatch(r"[A-Za-z0-9-]{1,150}-decode-0123456789ab\.yaml", path.name)
 
 
 @pytest.mark.parametrize("target", ["command:a\n- id: x/y", "command:\udcff", "command:\x1b[31m é"])
 def test_the_name_of_a_target_stays_within_the_comment_of_a_saved_file(target, tmp_path):
-    (path,) = save_all([TargetRun(target, shrunk=[shrunk_failure("INT8", "0123456789ab")])], tmp_path, Outputs())
+    (path,) = save_all([TargetRun(target, shrunk=[shrunk_failure("INT8", "0123456789ab")])], tmp_path, OutputFiles())
     (vector,) = yaml.safe_load(path.read_text(encoding="ascii"))
     assert vector["id"] == "bytes/INT8/0123456789ab"

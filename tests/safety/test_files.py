@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.files.atomic import Outputs, check_folder, check_writable, replace_text, replacing
+from conformance.files.atomic import OutputFiles, check_folder, check_writable, replace_text, replacing
 
 
 def names(folder):
@@ -81,7 +81,7 @@ def test_a_file_that_someone_changed_meanwhile_is_left_and_told_of(tmp_path):
     folder.mkdir()
     watched.write_text("mine")
     (folder / "a.yaml").write_text("mine")
-    outputs = Outputs.watching([watched], folder)
+    outputs = OutputFiles.watching([watched], folder)
     watched.write_text("theirs")
     (folder / "a.yaml").write_text("theirs")
     (folder / "b.yaml").write_text("theirs")
@@ -93,14 +93,14 @@ def test_a_file_that_someone_changed_meanwhile_is_left_and_told_of(tmp_path):
 
 def test_a_file_that_only_we_wrote_is_written_again(tmp_path):
     (tmp_path / "a.yaml").write_text("before")
-    outputs = Outputs.watching([], tmp_path)
+    outputs = OutputFiles.watching([], tmp_path)
     assert outputs.write(tmp_path / "a.yaml", ["once"])
     assert outputs.write(tmp_path / "a.yaml", ["twice"])
     assert (tmp_path / "a.yaml").read_text() == "twice"
 
 
 def test_what_goes_wrong_with_one_file_stops_no_other(tmp_path):
-    outputs = Outputs()
+    outputs = OutputFiles()
 
     def pieces():
         yield "a piece"

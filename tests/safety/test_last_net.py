@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from conformance.cli import main
 from conformance.commands import show
-from conformance.errors import Defect, ExitStatus
+from conformance.errors import ExitStatus, SuiteBug
 from conformance.judging.judge import judge
 from conformance.runner import examiner
 
@@ -42,7 +42,7 @@ def test_the_traceback_is_printed_where_no_file_can_be_written(tmp_path, monkeyp
 
 def test_a_contradiction_of_the_suite_is_a_defect_too(tmp_path, monkeypatch):
     def contradict(*_):
-        raise Defect("two and two are five")
+        raise SuiteBug("two and two are five")
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(show, "read_catalog", contradict)

@@ -14,7 +14,7 @@ from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS
 from conformance.strategies.seeded.mutation_schedule import STACKED, damaged, due_at, in_order, places
 from conformance.strategies.seeded.mutations import MUTATIONS
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 from conformance.strategies.seeded.repair import lay_out
 
 KINDS = ("VARINT", "TAGGED_FIELDS", "ARRAY<STRING>", "RECORD", "MESSAGE_SET", "RECORD_BATCH", "LOG")
@@ -22,7 +22,7 @@ KINDS = ("VARINT", "TAGGED_FIELDS", "ARRAY<STRING>", "RECORD", "MESSAGE_SET", "R
 
 def made(kind, number, seed=0):
     """What a value becomes with the damage of a number: the value, the damaged bytes, and the mutation."""
-    choices = Choices(f"{kind}/{seed}/{number}")
+    choices = RandomChoices(f"{kind}/{seed}/{number}")
     data = generate(kind, choices).data
     return data, *damaged(codec.wire(kind), data, number, seed, choices)[:2]
 
@@ -113,7 +113,7 @@ def test_a_splice_goes_on_with_the_bytes_of_another_value(monkeypatch):
 )
 def test_what_whole_logs_are_asked_about_is_damaged_in_the_same_order_a_share_of_each_ten(name, often, of):
     question = {**QUESTIONS, **OF_BROKERS}[name]
-    drawn = [question.at(Choices(f"{name}/{index}"), 0, index)[1] for index in range(400)]
+    drawn = [question.at(RandomChoices(f"{name}/{index}"), 0, index)[1] for index in range(400)]
     assert {sum(map(bool, drawn[at : at + 10])) for at in range(0, 400, 10)} == {often}
     order = [row for _, row in in_order(codec.wire(of), question.order * 10**18)]
     done = [row for row in drawn if row]
@@ -135,7 +135,7 @@ def test_a_log_that_lacks_the_field_gives_way_to_one_that_has_it_read_whole(monk
     )
     gave_way = 0
     for number, index in enumerate(index for index in range(400) if index * 3 % 10 < 3):
-        request, _ = QUESTIONS["READ"].at(Choices(f"READ/{index}"), 0, index)
+        request, _ = QUESTIONS["READ"].at(RandomChoices(f"READ/{index}"), 0, index)
         drawn, result = made[number]
         assert bytes.fromhex(request["hex"]) == result.data != result.base
         if result.base is not drawn:

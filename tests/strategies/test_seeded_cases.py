@@ -29,7 +29,7 @@ from conformance.strategies.seeded.large_values import LARGE, SURROGATES, type_o
 from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS
 from conformance.strategies.seeded.messages import draw_message
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
-from conformance.strategies.seeded.random_choices import Choices
+from conformance.strategies.seeded.random_choices import RandomChoices
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer
 from conformance.targets.target import TargetSpec
@@ -142,7 +142,7 @@ def test_another_seed_makes_other_cases(catalog):
 @pytest.mark.once
 @pytest.mark.parametrize("name", LARGE)
 def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_within_a_bound(name):
-    sizes = [len(LARGE[name](Choices(f"{name}/{index}")).data) for index in range(150)]
+    sizes = [len(LARGE[name](RandomChoices(f"{name}/{index}")).data) for index in range(150)]
     assert max(sizes) > (1 << 15 if name != "LARGE_STRING" else 32767)
     assert max(sizes) < 5 << 20
     assert sum(sizes) / len(sizes) < 100_000
@@ -150,7 +150,7 @@ def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_withi
 
 @pytest.mark.once
 def test_large_counts_and_lengths_lie_on_both_sides_of_each_limit():
-    near = {len(LARGE["LARGE_BYTES"](Choices(f"near/{index}")).value) for index in range(3000)}
+    near = {len(LARGE["LARGE_BYTES"](RandomChoices(f"near/{index}")).value) for index in range(3000)}
     assert {limit + side for limit in (1 << 15, 1 << 16, 1 << 17) for side in (-1, 0, 1)} <= near
     assert max(near) in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1)
 
@@ -189,14 +189,14 @@ def test_rare_values_stand_at_every_tenth_index(catalog):
 @pytest.mark.parametrize("name", PLAIN)
 def test_an_undamaged_value_is_accepted_by_the_reference(name):
     for index in range(40):
-        read = codec.decode(name, generate(name, Choices(f"{name}/{index}")).data)
+        read = codec.decode(name, generate(name, RandomChoices(f"{name}/{index}")).data)
         assert read.ok, (index, read.violations)
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_reference(name):
     for index in range(40):
-        wrong = unencodable(name, Choices(f"{name}/{index}"))
+        wrong = unencodable(name, RandomChoices(f"{name}/{index}"))
         if wrong is ...:
             continue
         notation = codec.wire(name).notation
@@ -369,7 +369,7 @@ def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog
 def test_an_unsupported_version_is_answered_in_version_0_alone(version, error, catalog):
     message = catalog.types.messages["ApiVersionsResponse"]
     always = {"INT8": 1, "INT16": 35, "INT32": 35, "INT64": 35, "BOOLEAN": True}
-    drawn = draw_message(message, version, Choices("any"), lambda name, _: always.get(name, "x"))
+    drawn = draw_message(message, version, RandomChoices("any"), lambda name, _: always.get(name, "x"))
     assert drawn["ErrorCode"] == error
 
 
@@ -405,7 +405,7 @@ def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monk
     changed = 0
     monkeypatch.setattr("conformance.strategies.seeded.mutations.MUTATIONS", {row: MUTATIONS[row]})
     for index in range(40):
-        choices = Choices(f"{row}/{index}")
+        choices = RandomChoices(f"{row}/{index}")
         data = generate(kind, choices).data
         damaged, name = mutate(kind, data, choices)
         changed += name == row and damaged != data
@@ -416,7 +416,7 @@ def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monk
 def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_that_is_judged():
     rules = set()
     for index in range(600):
-        choices = Choices(f"sealed/{index}")
+        choices = RandomChoices(f"sealed/{index}")
         found = generate("RECORD_BATCH", choices)
         if found.data[22] & 7 and found.value["records"]:
             damaged, _ = mutate("RECORD_BATCH", found.data, choices)
@@ -444,7 +444,7 @@ def broken_inside():
     """What is broken or open within wrappers around which nothing is."""
     rules = set()
     for index in range(2500):
-        choices = Choices(f"inside/{index}")
+        choices = RandomChoices(f"inside/{index}")
         damaged, _ = mutate("MESSAGE_SET", generate("MESSAGE_SET", choices).data, choices)
         read = codec.decode("MESSAGE_SET", damaged)
         found = [*read.violations, *read.remarks]
@@ -457,7 +457,7 @@ def broken_inside():
 def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrappers():
     wrong = set()
     for index in range(3000):
-        choices = Choices(f"checksums/{index}")
+        choices = RandomChoices(f"checksums/{index}")
         damaged, row = mutate("MESSAGE_SET", generate("MESSAGE_SET", choices).data, choices)
         read = codec.decode("MESSAGE_SET", damaged)
         if row == "checksum-broken":
@@ -476,7 +476,7 @@ def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrap
 @pytest.mark.once
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
 def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind):
-    seeds = (Choices(f"hostile/{index}") for index in range(1500))
+    seeds = (RandomChoices(f"hostile/{index}") for index in range(1500))
     hostile = [mutate(kind, generate(kind, choices).data, choices)[0] for choices in seeds]
     tracemalloc.start()
     for data in hostile:
@@ -627,7 +627,7 @@ def test_a_seed_at_random_is_told(tmp_path):
 def test_a_primitive_of_a_new_notation_is_drawn_at_its_edges():
     roman = Notation("a Roman numeral", str, str)
     row = Wire("ROMAN", lambda _: "", lambda text: text.encode(), roman, 1, ("I", "IV", "MMM"))
-    assert {value(row, Choices(f"{seed}")) for seed in range(50)} == {"I", "IV", "MMM"}
+    assert {value(row, RandomChoices(f"{seed}")) for seed in range(50)} == {"I", "IV", "MMM"}
 
 
 def test_a_primitive_of_a_known_notation_is_drawn_between_its_edges():
@@ -635,7 +635,7 @@ def test_a_primitive_of_a_known_notation_is_drawn_between_its_edges():
         return number.to_bytes(3, "big")
 
     row = Wire("UINT24", lambda _: 0, encode, NUMBER, 3, (0, 1, (1 << 24) - 1))
-    found = {value(row, Choices(f"{seed}")) for seed in range(50)}
+    found = {value(row, RandomChoices(f"{seed}")) for seed in range(50)}
     assert found > {0, 1, (1 << 24) - 1}
     assert all(0 <= number < 1 << 24 for number in found)
 

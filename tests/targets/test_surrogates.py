@@ -13,7 +13,7 @@ from conformance.cases.model import Accepted, CaseOrigin, ExpectAnyOf, ExpectByt
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import FileError
-from conformance.files.atomic import Outputs
+from conformance.files.atomic import OutputFiles
 from conformance.files.bounded_json import is_text, read_json
 from conformance.files.yaml_loader import load
 from conformance.judging.judge import judge
@@ -124,7 +124,7 @@ def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
     case = ad_hoc_case("encode", wire, {"value": HALF}, catalog, kind=CaseOrigin.SHRUNK)
     result = Result("mine", case, Accepted({"hex": "0003eda080"}), Verdict(VerdictKind.FAIL, "wrong"), "must")
     run = TargetRun("mine", shrunk=[ShrunkFailure(result, 1, "gen/4/STRING/0/1")])
-    (path,) = save_all([run], tmp_path, Outputs())
+    (path,) = save_all([run], tmp_path, OutputFiles())
     assert "!json '\"a\\ud800b\"'" in path.read_text()
     again = read_catalog([path]).cases[case.id]
     assert (again.request, again.expect) == (case.request, case.expect)

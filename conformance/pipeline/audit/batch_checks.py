@@ -16,20 +16,28 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import MAGIC_AT, stored_magic, stored_offset, stored_size
-from conformance.pipeline.audit.batch_columns import Batch, BatchHeader, header_at
-from conformance.pipeline.audit.indexes import OFFSET_INDEX_RULE, Pointers, index_findings, pointers
-from conformance.pipeline.audit.part_state import MUST, NOTE, UNREAD, AuditFinding, Breach, PartState, ProducerBatch
+from conformance.pipeline.audit.batch_columns import BatchColumns, BatchHeader, header_at
+from conformance.pipeline.audit.indexes import OFFSET_INDEX_RULE, OffsetIndexPositions, index_findings, pointers
+from conformance.pipeline.audit.part_state import (
+    MUST,
+    NOTE,
+    UNREAD,
+    AuditFinding,
+    PartState,
+    ProducerBatch,
+    RuleViolation,
+)
 from conformance.pipeline.audit.partition_rules import PartRules
 from conformance.pipeline.audit.segment_reader import (
     LEAST_SIZE,
     LENGTH_RULE,
+    FileWindow,
     Region,
-    Window,
     has_sound_header,
     is_blank,
     regions,
 )
-from conformance.pipeline.audit.segments import Part
+from conformance.pipeline.audit.segments import SegmentPart
 from conformance.semantics.producer_state import next_sequence
 
 _MUST_IN_LOGS = {"batch.last-offset-delta"}
@@ -43,11 +51,11 @@ class PartAudit:
     findings are taken.
     """
 
-    def __init__(self, part: Part, levels: Mapping[str, str]) -> None:
+    def __init__(self, part: SegmentPart, levels: Mapping[str, str]) -> None:
         segment = part.segment
         self._part, self._segment, self._levels = part, segment, levels
         self.rules = PartRules(PartState(segment.path, segment.base_offset or 0, part.start, part.stop))
-        self._pointers = Pointers("", {})
+        self._pointers = OffsetIndexPositions("", {})
         """What the offset index says of places in this part, and no entry has confirmed yet."""
         self._pointed: list[int] = []
         """All these places, in order."""
@@ -61,7 +69,7 @@ class PartAudit:
             self._open_index()
             if self._part.start == 0:
                 yield from index_findings(self._segment)
-            window = Window(self._segment.path, self._segment.size)
+            window = FileWindow(self._segment.path, self._segment.size)
             try:
                 yield from self._regions(window)
             finally:
@@ -77,10 +85,12 @@ class PartAudit:
         index = pointers(self._segment)
         if index is not None:
             inside = range(self._part.start, self._part.stop)
-            self._pointers = Pointers(index.path, {at: entry for at, entry in index.places.items() if at in inside})
+            self._pointers = OffsetIndexPositions(
+                index.path, {at: entry for at, entry in index.places.items() if at in inside}
+            )
             self._pointed = sorted(self._pointers.places)
 
-    def _regions(self, window: Window) -> Iterator[AuditFinding]:
+    def _regions(self, window: FileWindow) -> Iterator[AuditFinding]:
         for region in regions(window, self._part.start, self._part.stop):
             self._take_shape(region)
             if region.batch is not None:
@@ -112,7 +122,7 @@ class PartAudit:
 
     # --- bytes that are not an entry ------------------------------------------------------------------
 
-    def _damage(self, window: Window, begin: int, end: int) -> Iterator[AuditFinding]:
+    def _damage(self, window: FileWindow, begin: int, end: int) -> Iterator[AuditFinding]:
         """Bytes from `begin` that are not an entry; the next entry begins at `end`."""
         self._forget_pointers(begin, end)
         at_end = end >= window.size
@@ -144,7 +154,7 @@ class PartAudit:
 
     # --- entries --------------------------------------------------------------------------------------
 
-    def _clean_batch(self, at: int, batch: Batch) -> Iterator[AuditFinding]:
+    def _clean_batch(self, at: int, batch: BatchColumns) -> Iterator[AuditFinding]:
         header, state = batch.header, self.rules.part
         if not state.keyless and not header.is_control and bool((batch.column("keyLength") < 0).any()):
             state.keyless = True
@@ -222,7 +232,7 @@ class PartAudit:
         if breach is not None:
             yield self._finding(at, first, *breach)
 
-    def _of_producer(self, at: int, header: BatchHeader, misplaced: Breach | None) -> Breach | None:
+    def _of_producer(self, at: int, header: BatchHeader, misplaced: RuleViolation | None) -> RuleViolation | None:
         batch = self._producer_batch(at, header)
         if misplaced is None:
             return self.rules.take(batch)

@@ -73,7 +73,7 @@ class BatchHeader(NamedTuple):
         return self.baseOffset + self.lastOffsetDelta
 
 
-class Batch(NamedTuple):
+class BatchColumns(NamedTuple):
     """A clean batch. `rows` has a column for each of COLUMNS; positions are bytes of `plain`."""
 
     header: BatchHeader
@@ -115,7 +115,7 @@ def header_at(data: bytes, at: int) -> BatchHeader:
     return BatchHeader(*_HEADER.unpack_from(data, at))
 
 
-def read_batch(data: bytes, at: int = 0) -> Batch | None:
+def read_batch(data: bytes, at: int = 0) -> BatchColumns | None:
     """The batch that begins at a position of `data`, which may go on after it; None where the batch is unusual."""
     if len(data) - at < HEADER_SIZE:
         return None
@@ -167,7 +167,7 @@ def _decompressed(payload: bytes, codec: int) -> bytes | None:
     return None if findings.remarks or findings.violations else plain
 
 
-def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
+def _with_rows(header: BatchHeader, plain: bytes) -> BatchColumns | None:
     """The batch with its records as rows; None where a record is wrong or bytes are left over."""
     count = header.recordCount
     most = AT_LEISURE.elements // RECORD_COST if header.compression else count
@@ -180,13 +180,13 @@ def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
     if sound != count or is_dense:
         return None
     if count == 0:
-        return Batch(header, plain, rows, 0, _MIN)
+        return BatchColumns(header, plain, rows, 0, _MIN)
     if header.lastOffsetDelta < rows[-1, 3] or (header.is_control and not _is_marker(plain, rows, headers)):
         return None
     least, largest = record_kernels.timestamps(rows, header.baseTimestamp)
     if least < -1 and not header.is_log_append_time:
         return None
-    return Batch(header, plain, rows, headers, largest)
+    return BatchColumns(header, plain, rows, headers, largest)
 
 
 def _is_marker(plain: bytes, rows: Rows, headers: int) -> bool:

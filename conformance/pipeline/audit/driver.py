@@ -14,19 +14,20 @@ from rich.console import Console
 
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import ExitStatus, FileError
-from conformance.files.atomic import Outputs, check_folder, check_writable
+from conformance.files.atomic import OutputFiles, check_folder, check_writable
 from conformance.pipeline.audit import local_runner
 from conformance.pipeline.audit.html_page import render
 from conformance.pipeline.audit.segments import Segment, find_segments
-from conformance.pipeline.audit.summary import Scanned, as_text, exit_status
-from conformance.pipeline.audit.table_steps import AuditRules, remove_tables
+from conformance.pipeline.audit.summary import ScanResult, as_text, exit_status
+from conformance.pipeline.audit.table_steps import AuditSettings, remove_tables
 from conformance.pipeline.options import ScanOptions, require
 
 
 def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitStatus:
     """Audit the segments under paths and report.
 
-    Raises FileError for paths and folders that cannot be used, MachineError (NoJava, NoSpark) or OSError.
+    Raises FileError for paths and folders that cannot be used, MachineError (JavaNotFound, SparkNotAvailable) or
+    OSError.
     """
     segments = find_segments(options.paths)
     size = sum(segment.size for segment in segments)
@@ -41,7 +42,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
     _check_outputs(options)
     requirements = read_catalog(()).requirements
     levels = {row.id: row.level for row in requirements.values()}
-    rules = AuditRules(levels, options.split_size, options.uncompacted)
+    rules = AuditSettings(levels, options.split_size, options.uncompacted)
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
         done = (_on_spark if use_spark else _here)(segments, rules, options)
@@ -49,7 +50,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
         if "://" not in options.out:
             remove_tables(Path(options.out))
         return ExitStatus.INTERRUPTED
-    outputs = Outputs()
+    outputs = OutputFiles()
     if options.summary_file is not None:
         outputs.write(options.summary_file, [json.dumps(done.report, indent=1) + "\n"])
     if options.page_file is not None:
@@ -65,13 +66,13 @@ def _is_for_spark(options: ScanOptions, size: int) -> bool:
     return options.spark.is_asked_for or "://" in options.out or size > local_runner.MOST_BYTES
 
 
-def _on_spark(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> Scanned:
+def _on_spark(segments: Sequence[Segment], rules: AuditSettings, options: ScanOptions) -> ScanResult:
     from conformance.pipeline.audit import spark_runner
 
     return spark_runner.scan(segments, rules, options.out, options.spark, with_logs=options.page_file is not None)
 
 
-def _here(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> Scanned:
+def _here(segments: Sequence[Segment], rules: AuditSettings, options: ScanOptions) -> ScanResult:
     return local_runner.scan(segments, rules, Path(options.out), with_logs=options.page_file is not None)
 
 

@@ -17,10 +17,10 @@ from conformance import __version__
 from conformance.cases.requirement import Requirement
 from conformance.codec.hex_dump import DumpLine, annotate
 from conformance.codec.record_batch import HEADER_SIZE, MAGIC_AT
-from conformance.pipeline.audit.part_state import LogShape, Shape, Sum
-from conformance.pipeline.audit.segment_reader import Window, entry_end
+from conformance.pipeline.audit.part_state import BatchStatistics, BatchTotals, LogStatistics
+from conformance.pipeline.audit.segment_reader import FileWindow, entry_end
 from conformance.pipeline.audit.segments import file_system_of
-from conformance.pipeline.audit.summary import FindingRow, Scanned
+from conformance.pipeline.audit.summary import FindingRow, ScanResult
 from conformance.reports.hex_view import printable
 
 _MOST_LOGS, _MOST_SEGMENTS = 40, 100
@@ -32,15 +32,15 @@ _EPOCH, _LAST = datetime(1970, 1, 1, tzinfo=UTC), 253_402_300_799_999
 """The last millisecond that has a date."""
 
 
-class Bar(Struct, frozen=True):
+class ChartBar(Struct, frozen=True):
     """A row of a table with a bar: what it is, its batches, and its share of the longest bar."""
 
     name: str
-    sum: Sum
+    sum: BatchTotals
     share: float
 
 
-class Place(Struct, frozen=True):
+class FindingView(Struct, frozen=True):
     """A finding with the bytes at its place."""
 
     anchor: str
@@ -49,31 +49,31 @@ class Place(Struct, frozen=True):
     lines: tuple[DumpLine, ...]
 
 
-class LogPage(Struct, frozen=True):
+class LogView(Struct, frozen=True):
     """What the page tells of one log."""
 
     anchor: str
-    log: LogShape
-    places: Sequence[Place]
+    log: LogStatistics
+    places: Sequence[FindingView]
 
     @property
     def segments(self) -> Sequence[object]:
         """Its segments, or the first of them."""
         return self.log.segments[:_MOST_SEGMENTS]
 
-    def places_of(self, path: str, size: int) -> Iterator[tuple[Place, float]]:
+    def places_of(self, path: str, size: int) -> Iterator[tuple[FindingView, float]]:
         """The findings in a segment, each with where in it, in percent."""
         for place in self.places:
             if place.row["path"] == path and size:
                 yield place, 100 * min(place.row["position"] / size, 1)
 
 
-def render(done: Scanned, requirements: Mapping[str, Requirement]) -> Iterator[str]:
+def render(done: ScanResult, requirements: Mapping[str, Requirement]) -> Iterator[str]:
     """The text of the page, in pieces."""
     folder = files("conformance.reports")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["printable"] = printable
-    whole = Shape()
+    whole = BatchStatistics()
     for log in done.logs:
         whole.add(log.shape)
     places = [_place(number, row, requirements) for number, row in enumerate(done.findings)]
@@ -95,22 +95,22 @@ def render(done: Scanned, requirements: Mapping[str, Requirement]) -> Iterator[s
     )
 
 
-def _shown_logs(done: Scanned, places: Sequence[Place]) -> list[LogPage]:
+def _shown_logs(done: ScanResult, places: Sequence[FindingView]) -> list[LogView]:
     """The logs with the most findings, and of those with as many the largest, by name."""
-    by_path: dict[str, list[Place]] = {}
+    by_path: dict[str, list[FindingView]] = {}
     for place in places:
         by_path.setdefault(place.row["path"], []).append(place)
     pages = [(log, [place for segment in log.segments for place in by_path.get(segment.path, [])]) for log in done.logs]
     pages.sort(key=lambda page: (-len(page[1]), -sum(segment.size for segment in page[0].segments)))
     shown = sorted(pages[:_MOST_LOGS], key=lambda page: page[0].directory)
-    return [LogPage(f"log-{number}", *page) for number, page in enumerate(shown)]
+    return [LogView(f"log-{number}", *page) for number, page in enumerate(shown)]
 
 
 # --- charts -------------------------------------------------------------------------------------------
 
 
-def _bar(name: str, part: Sum, parts: Mapping[int, Sum] | Mapping[str, Sum]) -> Bar:
-    return Bar(name, part, 100 * part.bytes / max(other.bytes for other in parts.values()))
+def _bar(name: str, part: BatchTotals, parts: Mapping[int, BatchTotals] | Mapping[str, BatchTotals]) -> ChartBar:
+    return ChartBar(name, part, 100 * part.bytes / max(other.bytes for other in parts.values()))
 
 
 def _period(number: int, width: int) -> str:
@@ -132,10 +132,10 @@ def _span(millis: int) -> str:
 # --- findings at their places -------------------------------------------------------------------------
 
 
-def _place(number: int, row: FindingRow, requirements: Mapping[str, Requirement]) -> Place:
+def _place(number: int, row: FindingRow, requirements: Mapping[str, Requirement]) -> FindingView:
     requirement = requirements.get(row["requirement"])
     lines = _lines(row["path"], row["position"]) if row["path"].endswith(".log") else ()
-    return Place(f"finding-{number}", row, requirement.statement if requirement else "", lines)
+    return FindingView(f"finding-{number}", row, requirement.statement if requirement else "", lines)
 
 
 def _lines(path: str, position: int) -> tuple[DumpLine, ...]:
@@ -155,7 +155,7 @@ def _bytes_at(path: str, position: int) -> bytes:
     """The bytes of the batch at a place; its header where it is large or not whole, nothing where it cannot be read."""
     try:
         system, inner = file_system_of(path)
-        window = Window(path, system.get_file_info(inner).size or 0)
+        window = FileWindow(path, system.get_file_info(inner).size or 0)
         try:
             end = entry_end(window, position)
             size = HEADER_SIZE if end is None or end - position > _LONGEST_SHOWN else end - position

@@ -25,7 +25,7 @@ Problems = Iterator[tuple[int, str]]
 """What is wrong, each with the number of the entry where it is."""
 
 
-class Index(Struct, frozen=True):
+class IndexKind(Struct, frozen=True):
     """A kind of index: how its files end, how an entry is laid out, and what holds between entries."""
 
     suffix: str
@@ -34,7 +34,7 @@ class Index(Struct, frozen=True):
     check: Callable[[Entries, Segment], Problems]
 
 
-class Pointers(Struct, frozen=True):
+class OffsetIndexPositions(Struct, frozen=True):
     """Where the offset index of a segment points."""
 
     path: str
@@ -88,9 +88,9 @@ def _rising(numbers: list[int], what: str, *, strictly: bool) -> Problems:
             yield index + 1, f"{what} {later}, expected {earlier + strictly} or more after {earlier}"
 
 
-OFFSETS = Index(".index", OFFSET_INDEX_RULE, np.dtype([("offset", ">i4"), ("position", ">i4")]), _check_offsets)
-TIMES = Index(".timeindex", "log.time-index", np.dtype([("timestamp", ">i8"), ("offset", ">i4")]), _check_times)
-TRANSACTIONS = Index(
+OFFSETS = IndexKind(".index", OFFSET_INDEX_RULE, np.dtype([("offset", ">i4"), ("position", ">i4")]), _check_offsets)
+TIMES = IndexKind(".timeindex", "log.time-index", np.dtype([("timestamp", ">i8"), ("offset", ">i4")]), _check_times)
+TRANSACTIONS = IndexKind(
     ".txnindex",
     "log.transaction-index",
     np.dtype([("version", ">i2"), ("producer", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")]),
@@ -99,7 +99,7 @@ TRANSACTIONS = Index(
 INDEXES = (OFFSETS, TIMES, TRANSACTIONS)
 
 
-def _read(segment: Segment, index: Index) -> tuple[str, bytes] | None:
+def _read(segment: Segment, index: IndexKind) -> tuple[str, bytes] | None:
     """The path and content of an index of a segment; None where there is none. Raises OSError."""
     if segment.base_offset is None:
         return None
@@ -126,7 +126,7 @@ def index_findings(segment: Segment) -> Iterator[AuditFinding]:
             yield AuditFinding(path, number * size, None, index.rule, MUST, hint)
 
 
-def pointers(segment: Segment) -> Pointers | None:
+def pointers(segment: Segment) -> OffsetIndexPositions | None:
     """Where the offset index of a segment points; None where there is none. Raises OSError."""
     file = _read(segment, OFFSETS)
     if file is None or segment.base_offset is None:
@@ -134,4 +134,6 @@ def pointers(segment: Segment) -> Pointers | None:
     path, raw = file
     entries, size = _entries(raw, OFFSETS.layout), OFFSETS.layout.itemsize
     rows = zip(entries["position"].tolist(), entries["offset"].tolist(), strict=True)
-    return Pointers(path, {at: (row * size, segment.base_offset + offset) for row, (at, offset) in enumerate(rows)})
+    return OffsetIndexPositions(
+        path, {at: (row * size, segment.base_offset + offset) for row, (at, offset) in enumerate(rows)}
+    )

@@ -19,7 +19,7 @@ from conformance.files.atomic import replacing
 from conformance.pipeline.audit import table_steps
 from conformance.pipeline.audit.part_state import NOTE
 from conformance.pipeline.audit.segments import Segment
-from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
+from conformance.pipeline.audit.summary import ON_PAGE, ScanResult, scanned
 from conformance.pipeline.audit.table_steps import (
     AUDITED,
     COUNTED,
@@ -45,7 +45,7 @@ _ROWS_AT_ONCE = 1 << 14
 """Findings put in order and written at a time."""
 
 
-class AuditTables(Struct, frozen=True):
+class LocalAuditTables(Struct, frozen=True):
     """What an audit found: the rows of the tables that Spark makes, with the same columns."""
 
     found: pa.Table
@@ -75,7 +75,9 @@ class AuditTables(Struct, frozen=True):
         return list(islice(shown, ON_PAGE))
 
 
-def scan(segments: Sequence[Segment], rules: table_steps.AuditRules, out: Path, *, with_logs: bool = False) -> Scanned:
+def scan(
+    segments: Sequence[Segment], rules: table_steps.AuditSettings, out: Path, *, with_logs: bool = False
+) -> ScanResult:
     """Audit segments and write the tables below `out`. Raises OSError or KeyboardInterrupt."""
     tables = audit(segments, rules)
     write(tables, out)
@@ -83,16 +85,16 @@ def scan(segments: Sequence[Segment], rules: table_steps.AuditRules, out: Path, 
     return scanned(tables.partitions.to_pylist(), tables.summary.to_pylist(), tables.first, logs)
 
 
-def audit(segments: Sequence[Segment], rules: table_steps.AuditRules) -> AuditTables:
+def audit(segments: Sequence[Segment], rules: table_steps.AuditSettings) -> LocalAuditTables:
     """Audit segments; the findings lie in a file that is gone with the process. Raises OSError."""
     states: list[pa.RecordBatch] = []
     found = _on_disk(_found(segments, rules, states))
     order = pc.sort_indices(found, [(name, "ascending") for name in ORDER])
-    return AuditTables(found, order, _partitions(states), _summary(found), pa.Table.from_batches(states, AUDITED))
+    return LocalAuditTables(found, order, _partitions(states), _summary(found), pa.Table.from_batches(states, AUDITED))
 
 
 def _found(
-    segments: Sequence[Segment], rules: table_steps.AuditRules, states: list[pa.RecordBatch]
+    segments: Sequence[Segment], rules: table_steps.AuditSettings, states: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The findings within parts, whose states are added to `states`, and then those between parts."""
     parts = table_steps.to_parts(iter(table_steps.from_segments(segments).to_batches()), rules.split_size)
@@ -140,7 +142,7 @@ def _summary(findings: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema([*(_FOUND.field(name) for name in SUMMED_BY), _HOW_MANY]))
 
 
-def write(tables: AuditTables, out: Path) -> None:
+def write(tables: LocalAuditTables, out: Path) -> None:
     """Write findings, partitions and summary as Parquet below a folder, where none of them is yet: all, or none.
 
     Raises OSError.

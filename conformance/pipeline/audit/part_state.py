@@ -28,7 +28,7 @@ class AuditFinding(NamedTuple):
     """What is wrong and what was expected, in one line."""
 
 
-class Breach(NamedTuple):
+class RuleViolation(NamedTuple):
     """A requirement that a batch breaks, and how; the place is known to the caller."""
 
     requirement: str
@@ -43,53 +43,53 @@ _SHORTEST = 1 << 14
 """Milliseconds of a period: 16 seconds, and then twice as many each time."""
 
 
-class Sum(msgspec.Struct, array_like=True):
+class BatchTotals(msgspec.Struct, array_like=True):
     """Of some batches."""
 
     batches: int = 0
     bytes: int = 0
     records: int = 0
 
-    def add(self, other: Sum) -> None:
+    def add(self, other: BatchTotals) -> None:
         """Take other batches in."""
         self.batches += other.batches
         self.bytes += other.bytes
         self.records += other.records
 
 
-def _add(ours: dict[K, Sum], theirs: Mapping[K, Sum]) -> None:
+def _add(ours: dict[K, BatchTotals], theirs: Mapping[K, BatchTotals]) -> None:
     for key, batches in theirs.items():
-        ours.setdefault(key, Sum()).add(batches)
+        ours.setdefault(key, BatchTotals()).add(batches)
 
 
-class Shape(msgspec.Struct):
+class BatchStatistics(msgspec.Struct):
     """The batches of a part, or of several, by what a chart shows of them."""
 
     width: int = _SHORTEST
     """Milliseconds of a period."""
-    periods: dict[int, Sum] = {}
+    periods: dict[int, BatchTotals] = {}
     """By the largest timestamp, in periods since 1970; batches without one are left out."""
-    sizes: dict[int, Sum] = {}
+    sizes: dict[int, BatchTotals] = {}
     """By size: the power of two that is not below it."""
-    kinds: dict[str, Sum] = {}
+    kinds: dict[str, BatchTotals] = {}
     """By codec, and by what else the attributes say."""
 
     def take(self, size: int, records: int, time: int, kind: str) -> None:
         """Take in a batch of so many bytes. `time`: its largest timestamp, in milliseconds; -1: none."""
-        batch = Sum(1, size, max(records, 0))
-        self.sizes.setdefault(1 << (size - 1).bit_length(), Sum()).add(batch)
-        self.kinds.setdefault(kind, Sum()).add(batch)
+        batch = BatchTotals(1, size, max(records, 0))
+        self.sizes.setdefault(1 << (size - 1).bit_length(), BatchTotals()).add(batch)
+        self.kinds.setdefault(kind, BatchTotals()).add(batch)
         if time >= 0:
-            self.periods.setdefault(time // self.width, Sum()).add(batch)
+            self.periods.setdefault(time // self.width, BatchTotals()).add(batch)
             self._shorten()
 
-    def add(self, other: Shape) -> None:
+    def add(self, other: BatchStatistics) -> None:
         """Take in the batches of another part."""
         _add(self.sizes, other.sizes)
         _add(self.kinds, other.kinds)
         self._widen(other.width)
         for number, batches in other.periods.items():
-            self.periods.setdefault(number * other.width // self.width, Sum()).add(batches)
+            self.periods.setdefault(number * other.width // self.width, BatchTotals()).add(batches)
         self._shorten()
 
     def _shorten(self) -> None:
@@ -99,13 +99,13 @@ class Shape(msgspec.Struct):
     def _widen(self, width: int) -> None:
         if width <= self.width:
             return
-        periods: dict[int, Sum] = {}
+        periods: dict[int, BatchTotals] = {}
         for number, batches in self.periods.items():
-            periods.setdefault(number * self.width // width, Sum()).add(batches)
+            periods.setdefault(number * self.width // width, BatchTotals()).add(batches)
         self.width, self.periods = width, periods
 
 
-class SegmentShape(msgspec.Struct):
+class SegmentStatistics(msgspec.Struct):
     """What was read of a segment."""
 
     path: str
@@ -117,14 +117,14 @@ class SegmentShape(msgspec.Struct):
     last_offset: int | None = None
 
 
-class LogShape(msgspec.Struct):
+class LogStatistics(msgspec.Struct):
     """What was read of the segments of one directory."""
 
     directory: str
     topic: str | None = None
     partition: int | None = None
-    shape: Shape = msgspec.field(default_factory=Shape)
-    segments: list[SegmentShape] = []
+    shape: BatchStatistics = msgspec.field(default_factory=BatchStatistics)
+    segments: list[SegmentStatistics] = []
 
 
 NO_OFFSET = -(1 << 63)
@@ -194,4 +194,4 @@ class PartState(msgspec.Struct):
     """Batches that cannot be judged without the parts before this one."""
     producers: dict[int, ProducerState] = {}
     gaps: list[SequenceGap] = []
-    shape: Shape = msgspec.field(default_factory=Shape)
+    shape: BatchStatistics = msgspec.field(default_factory=BatchStatistics)

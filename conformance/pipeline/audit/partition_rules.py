@@ -21,10 +21,10 @@ from conformance.pipeline.audit.part_state import (
     MUST,
     NO_OFFSET,
     AuditFinding,
-    Breach,
     PartState,
     ProducerBatch,
     ProducerState,
+    RuleViolation,
     SequenceGap,
 )
 from conformance.semantics.producer_state import next_sequence
@@ -74,21 +74,21 @@ def _remembered(batch: ProducerBatch, state: ProducerState | None) -> ProducerSt
     return ProducerState(batch.epoch, _ANY, False, batch.missing, batch.damage, batch.time)  # noqa: FBT003 - `open`
 
 
-def _breach(batch: ProducerBatch, state: ProducerState) -> Breach | None:
+def _breach(batch: ProducerBatch, state: ProducerState) -> RuleViolation | None:
     """What a batch breaks, gaps excepted."""
     producer = batch.producer
     if batch.epoch < state.epoch:
         hint = f"epoch {batch.epoch} of producer {producer}, expected {state.epoch}, its last one, or a later one"
-        return Breach("producer-epoch.fences", hint)
+        return RuleViolation("producer-epoch.fences", hint)
     if batch.marker:
         return None
     if state.open and not batch.transactional and batch.damage == state.damage:
         hint = f"a batch outside a transaction, expected one in the open transaction of producer {producer}"
-        return Breach("attributes.transactional-bit", hint)
+        return RuleViolation("attributes.transactional-bit", hint)
     distance = _distance(batch, state)
     if distance is not None and distance >= _BACKWARDS:
         hint = f"sequences {batch.first} to {batch.last} of producer {producer}, expected {_expected(batch, state)}"
-        return Breach("sequence.duplicate-deduplicated", hint)
+        return RuleViolation("sequence.duplicate-deduplicated", hint)
     return None
 
 
@@ -132,7 +132,7 @@ class PartRules:
         """Take a place that cannot be read: what depended on it is not known."""
         self.part.damage += 1
 
-    def take_offsets(self, position: int, first: int, last: int) -> Breach | None:
+    def take_offsets(self, position: int, first: int, last: int) -> RuleViolation | None:
         """Take the offsets of the entry at a position; what is returned says that the entry is out of place."""
         part = self.part
         if part.last_offset == NO_OFFSET:
@@ -149,7 +149,7 @@ class PartRules:
         """Take a batch of a producer whose offsets are out of place."""
         self._producers[batch.producer] = _after_breach(batch, self._producers.get(batch.producer))
 
-    def take(self, batch: ProducerBatch) -> Breach | None:
+    def take(self, batch: ProducerBatch) -> RuleViolation | None:
         """Take a batch of a producer, or a marker, after its offsets; what it breaks, if anything."""
         if batch.position == self.part.first_position:
             # Only the part before this one tells whether the batch is in its place.
@@ -165,13 +165,13 @@ class PartRules:
         self._producers[batch.producer] = _after_breach(batch, state)
         return breach
 
-    def _take_gap(self, batch: ProducerBatch, state: ProducerState) -> Breach | None:
+    def _take_gap(self, batch: ProducerBatch, state: ProducerState) -> RuleViolation | None:
         gap = _gap(batch, state)
         if gap is None:
             return None
         hint, is_certain = gap
         if is_certain:
-            return Breach(_GAP, hint)
+            return RuleViolation(_GAP, hint)
         self.part.gaps.append(SequenceGap(batch.position, batch.base_offset, hint))
         return None
 
@@ -181,9 +181,9 @@ class PartRules:
         return self.part
 
 
-def _not_rising(first: int, before: int) -> Breach:
+def _not_rising(first: int, before: int) -> RuleViolation:
     hint = f"first offset {first}, expected {before + 1} or more: {before} is the last offset of the batch before"
-    return Breach("log.offsets-rise", hint)
+    return RuleViolation("log.offsets-rise", hint)
 
 
 # --- the parts of a partition -------------------------------------------------------------------------
@@ -197,17 +197,17 @@ def check_partition(parts: Iterable[PartState], *, uncompacted: bool = False) ->
     ordered = sorted(parts, key=lambda part: (part.segment, part.start))
     # Compaction begins at the head of a log: if it never saw a segment, it never saw a later one either.
     untouched = min((part.segment for part in ordered if part.keyless or uncompacted), default=_NEVER)
-    partition = _Partition(untouched, certain=bool(ordered) and untouched <= ordered[0].segment)
+    partition = _PartitionCheck(untouched, certain=bool(ordered) and untouched <= ordered[0].segment)
     for part in ordered:
         for position, base_offset, breach in partition.add(part):
             yield AuditFinding(part.path, position, base_offset, breach.requirement, MUST, breach.detail)
 
 
-_Placed = tuple[int, int, Breach]
+_Placed = tuple[int, int, RuleViolation]
 """Position, base offset, and what the batch there breaks."""
 
 
-class _Partition:
+class _PartitionCheck:
     """A partition as far as its parts were added."""
 
     def __init__(self, untouched: int, *, certain: bool) -> None:
@@ -231,7 +231,7 @@ class _Partition:
             self.last = part.last_offset
         yield from self._postponed(part, misplaced=misplaced)
         if self.untouched <= part.segment:
-            yield from ((gap.position, gap.base_offset, Breach(_GAP, gap.detail)) for gap in part.gaps)
+            yield from ((gap.position, gap.base_offset, RuleViolation(_GAP, gap.detail)) for gap in part.gaps)
         self.missing += part.missing
         self.damage += part.damage
 
@@ -254,7 +254,7 @@ class _Partition:
             if producer in out_of_order:
                 self.producers[producer].last = _ANY
 
-    def _judge(self, batch: ProducerBatch) -> Breach | None:
+    def _judge(self, batch: ProducerBatch) -> RuleViolation | None:
         """What a postponed batch breaks; keeps the state after it."""
         state = _remembered(batch, self.producers.get(batch.producer))
         breach = None if state is None else _breach(batch, state)
@@ -263,7 +263,7 @@ class _Partition:
             return breach
         self.producers[batch.producer] = _after(batch, state)
         gap = None if state is None else _gap(batch, state)
-        return Breach(_GAP, gap[0]) if gap is not None and (self.certain or gap[1]) else None
+        return RuleViolation(_GAP, gap[0]) if gap is not None and (self.certain or gap[1]) else None
 
     def _carried_over(self, state: ProducerState, before: ProducerState | None) -> ProducerState:
         """The state in which a part leaves a producer, counted from the start of the partition.

@@ -52,7 +52,7 @@ def _jit(function: _Kernel) -> _Kernel:
     return function
 
 
-class _Progress(Struct):
+class _CompileState(Struct):
     """How far this process is on the way to machine code."""
 
     left: int = _WORTH_COMPILING
@@ -60,7 +60,7 @@ class _Progress(Struct):
     compiled: bool = False
 
 
-_progress = _Progress()
+_progress = _CompileState()
 
 
 def expect(count: int) -> None:

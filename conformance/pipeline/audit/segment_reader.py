@@ -14,8 +14,8 @@ from conformance.codec.cursor import AT_LEISURE
 from conformance.codec.legacy_message import LAYOUTS, SMALLEST
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, stored_magic, stored_size
-from conformance.pipeline.audit.batch_columns import Batch, BatchHeader, header_at, read_batch
-from conformance.pipeline.audit.segments import Part, Segment, file_system_of
+from conformance.pipeline.audit.batch_columns import BatchColumns, BatchHeader, header_at, read_batch
+from conformance.pipeline.audit.segments import Segment, SegmentPart, file_system_of
 
 WINDOW = 8 << 20
 """Bytes read at a time."""
@@ -30,7 +30,7 @@ LEAST_SIZE = {**SMALLEST, 2: record_batch.SMALLEST}
 """The least value of an entry's size field by its magic; the field does not count the OVERHEAD before it."""
 
 
-class Window:
+class FileWindow:
     """A file of which a part is held in memory; positions are those of the file."""
 
     __slots__ = ("_file", "at", "data", "search_budget", "size")
@@ -63,7 +63,7 @@ class Window:
         self._file.close()
 
 
-def entry_end(window: Window, at: int) -> int | None:
+def entry_end(window: FileWindow, at: int) -> int | None:
     """Where the entry at a position ends, by its size.
 
     None where size or magic are not those of an entry, or the file ends before it.
@@ -76,7 +76,7 @@ def entry_end(window: Window, at: int) -> int | None:
     return stop if size >= LEAST_SIZE.get(head[MAGIC_AT], 1 << 31) and stop <= window.size else None
 
 
-def is_blank(window: Window, at: int) -> bool:
+def is_blank(window: FileWindow, at: int) -> bool:
     """Whether only zeros are left from a position on: space that a broker set aside."""
     look = _FIRST_LOOK
     while at < window.size:
@@ -88,7 +88,7 @@ def is_blank(window: Window, at: int) -> bool:
     return True
 
 
-def next_sound_entry(window: Window, at: int, stop: int) -> int:
+def next_sound_entry(window: FileWindow, at: int, stop: int) -> int:
     """The first position from `at` on where an entry with a right checksum begins; `stop` where there is none.
 
     Bytes that look like the beginnings of many large entries exhaust the search budget; then it is `stop`, too.
@@ -136,15 +136,15 @@ def has_right_checksum(entry: bytes) -> bool:
     return CRC32.compute(entry[crc.stop :]) == LAYOUTS[0].peek("crc", entry)
 
 
-def parts_of(segment: Segment, size: int) -> Iterator[Part]:
+def parts_of(segment: Segment, size: int) -> Iterator[SegmentPart]:
     """A segment cut where entries begin, into parts of about `size` bytes; a small segment is one part and is not read.
 
     Raises OSError where the file cannot be read.
     """
     if segment.size <= size:
-        yield Part(segment, 0, segment.size)
+        yield SegmentPart(segment, 0, segment.size)
         return
-    window = Window(segment.path, segment.size)
+    window = FileWindow(segment.path, segment.size)
     at = start = 0
     while at < segment.size:
         stop = entry_end(window, at)
@@ -152,11 +152,11 @@ def parts_of(segment: Segment, size: int) -> Iterator[Part]:
             at = next_sound_entry(window, at + 1, segment.size)
             continue
         if at - start >= size:
-            yield Part(segment, start, at)
+            yield SegmentPart(segment, start, at)
             start = at
         at = stop
     window.close()
-    yield Part(segment, start, segment.size)
+    yield SegmentPart(segment, start, segment.size)
 
 
 LENGTH_RULE = "batch.length-wrong-rejected"
@@ -168,7 +168,7 @@ class Region(NamedTuple):
     at: int
     end: int
     """Where the next region begins."""
-    batch: Batch | None = None
+    batch: BatchColumns | None = None
     entry: codec.LogEntry | None = None
     data: bytes = b""
 
@@ -179,7 +179,7 @@ class Region(NamedTuple):
 
 
 def regions(
-    window: Window, start: int, stop: int, is_wanted: Callable[[BatchHeader], bool] | None = None
+    window: FileWindow, start: int, stop: int, is_wanted: Callable[[BatchHeader], bool] | None = None
 ) -> Iterator[Region]:
     """The regions from `start`, where an entry or damage begins, to `stop`.
 
@@ -196,7 +196,7 @@ def regions(
         at = region.end
 
 
-def _passed_over(window: Window, at: int, is_wanted: Callable[[BatchHeader], bool]) -> int | None:
+def _passed_over(window: FileWindow, at: int, is_wanted: Callable[[BatchHeader], bool]) -> int | None:
     """Where the batch at a position ends, if it is not wanted."""
     end = entry_end(window, at)
     if end is None:
@@ -207,7 +207,7 @@ def _passed_over(window: Window, at: int, is_wanted: Callable[[BatchHeader], boo
     return end
 
 
-def _region(window: Window, at: int, stop: int) -> Region:
+def _region(window: FileWindow, at: int, stop: int) -> Region:
     end = entry_end(window, at)
     if end is None:
         return Region(at, next_sound_entry(window, at + 1, stop))

@@ -28,7 +28,7 @@ _REMOVED = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)\Z")
 _LARGEST_OFFSET, _LARGEST_PARTITION = (1 << 63) - 1, (1 << 31) - 1
 
 
-class NoSegments(FileError):
+class NoSegmentsError(FileError):
     """A path under which there is no segment to audit."""
 
 
@@ -50,7 +50,7 @@ class Segment(Struct, frozen=True):
     """Why it cannot be read; empty where nothing is known to hinder it."""
 
 
-class Part(Struct, frozen=True):
+class SegmentPart(Struct, frozen=True):
     """The entries of a segment that begin at byte `start` or later and before byte `stop`."""
 
     segment: Segment
@@ -69,13 +69,13 @@ def file_system_of(path: str) -> tuple[fs.FileSystem, str]:
 def find_segments(paths: Sequence[str]) -> list[Segment]:
     """The segments under paths, each a file or a folder, by folder and base offset; none twice.
 
-    Raises NoSegments where a path does not exist or holds none.
+    Raises NoSegmentsError where a path does not exist or holds none.
     """
     by_path: dict[str, Segment] = {}
     for path in paths:
         segments = _segments_under(path)
         if not segments:
-            raise NoSegments(path, "there is no segment (a file named with 20 digits and .log)")
+            raise NoSegmentsError(path, "there is no segment (a file named with 20 digits and .log)")
         by_path |= {segment.path: segment for segment in segments}
     ordered = sorted(by_path.values(), key=lambda segment: (segment.directory, segment.base_offset or 0, segment.path))
     following = [*ordered[1:], None]
@@ -91,14 +91,14 @@ def _segments_under(path: str) -> list[Segment]:
         system, inner = file_system_of(path)
         info = system.get_file_info(inner)
         if info.type is fs.FileType.NotFound:
-            raise NoSegments(path, "no such file or folder")
+            raise NoSegmentsError(path, "no such file or folder")
         if info.type is fs.FileType.File:
             return [_segment(inner, info.size or 0, "", _around(path, inner))]
         if "://" not in path:
             return list(_segments_in(inner))
         below = system.get_file_info(fs.FileSelector(inner, recursive=True))
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise NoSegments(path, " ".join(str(error).split())) from None
+        raise NoSegmentsError(path, " ".join(str(error).split())) from None
     around = _around(path, inner)
     kinds = ((file, "" if file.is_file else _OF_FOLDER) for file in below if _is_live(file.path))
     return [_segment(file.path, file.size or 0, problem, around) for file, problem in kinds]

@@ -18,7 +18,7 @@ from conformance.errors import ConformanceError, FileError, MachineError
 from conformance.pipeline.audit import table_steps
 from conformance.pipeline.audit.part_state import NOTE
 from conformance.pipeline.audit.segments import Segment
-from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
+from conformance.pipeline.audit.summary import ON_PAGE, ScanResult, scanned
 from conformance.pipeline.audit.table_steps import AUDITED, COUNTED, FINDINGS, ORDER, PARTS, SUMMED_BY, TABLES, TOTALS
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.spark_session import apart, has_ended, session
@@ -34,7 +34,7 @@ _DDL: dict[pa.DataType, str] = {
 _MOST_TASKS = 10_000
 
 
-class AuditTables(Struct, frozen=True):
+class SparkAuditTables(Struct, frozen=True):
     """What an audit found. The frames live as long as their session."""
 
     findings: DataFrame
@@ -60,15 +60,15 @@ class AuditTables(Struct, frozen=True):
 
 def scan(
     segments: Sequence[Segment],
-    rules: table_steps.AuditRules,
+    rules: table_steps.AuditSettings,
     out: str,
     options: SparkOptions,
     *,
     with_logs: bool = False,
-) -> Scanned:
+) -> ScanResult:
     """Audit segments and write the tables below `out`.
 
-    Raises FileError, MachineError (NoJava, NoSpark), OSError or KeyboardInterrupt.
+    Raises FileError, MachineError (JavaNotFound, SparkNotAvailable), OSError or KeyboardInterrupt.
     """
     with session(options, "conformance scan") as spark:
         try:
@@ -78,8 +78,8 @@ def scan(
 
 
 def _scan(
-    spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditRules, out: str, *, with_logs: bool
-) -> Scanned:
+    spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditSettings, out: str, *, with_logs: bool
+) -> ScanResult:
     tables = audit(spark, segments, rules)
     write(tables, out)
     logs = table_steps.logs_of(row["log"] for row in tables.logs.collect()) if with_logs else []
@@ -90,7 +90,7 @@ def _rows(frame: DataFrame) -> list[dict[str, object]]:
     return [row.asDict() for row in frame.collect()]
 
 
-def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditRules) -> AuditTables:
+def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditSettings) -> SparkAuditTables:
     """Audit segments; findings stay on the executors that made them until they are written."""
     cores = spark.sparkContext.defaultParallelism
     table = table_steps.from_segments(segments)
@@ -106,7 +106,7 @@ def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.A
     between = states.groupBy("directory").applyInArrow(table_steps.partition_checker(rules.uncompacted), _ddl(AUDITED))
     findings = audited.filter(sf.col("part_state").isNull()).union(between)
     findings = findings.select(*FINDINGS).orderBy(*ORDER).persist(StorageLevel.DISK_ONLY)
-    return AuditTables(findings, _partitions(states), _summary(findings), states)
+    return SparkAuditTables(findings, _partitions(states), _summary(findings), states)
 
 
 def _ddl(schema: pa.Schema) -> str:
@@ -127,7 +127,7 @@ def _summary(findings: DataFrame) -> DataFrame:
 # --- files --------------------------------------------------------------------------------------------
 
 
-def write(tables: AuditTables, out: str) -> None:
+def write(tables: SparkAuditTables, out: str) -> None:
     """Write findings, partitions and summary as Parquet below a folder or URI, where none of them is yet."""
     base = out if "://" in out else Path(out).resolve().as_uri()
     for name in TABLES:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from conformance import __version__
 from conformance.errors import ExitStatus
-from conformance.pipeline.audit.part_state import NOTE, UNREAD, LogShape
+from conformance.pipeline.audit.part_state import NOTE, UNREAD, LogStatistics
 from conformance.reports.hex_view import printable
 
 SHOWN = 20
@@ -85,21 +85,21 @@ ON_PAGE = 200
 """Findings on the page."""
 
 
-class Scanned(Struct, frozen=True):
+class ScanResult(Struct, frozen=True):
     """What comes of a scan beside its tables."""
 
     report: ScanReport
     findings: Sequence[FindingRow]
     """The first that are not notes, ON_PAGE at most."""
-    logs: Sequence[LogShape]
+    logs: Sequence[LogStatistics]
     """What was read, where a page asks for it."""
 
 
-def scanned(partitions: _Rows, summary: _Rows, first: _Rows, logs: Sequence[LogShape]) -> Scanned:
+def scanned(partitions: _Rows, summary: _Rows, first: _Rows, logs: Sequence[LogStatistics]) -> ScanResult:
     """The rows of tables, and what was read. `first`: ON_PAGE findings at most."""
     rows = {"partitions": partitions, "summary": summary, "first": first[:SHOWN]}
     report = msgspec.convert({"suite": SUITE, **rows}, ScanReport)
-    return Scanned(report, msgspec.convert(first, list[FindingRow]), logs)
+    return ScanResult(report, msgspec.convert(first, list[FindingRow]), logs)
 
 
 def exit_status(report: ScanReport, fail_on: str) -> ExitStatus:

@@ -19,10 +19,10 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from conformance.pipeline.audit.batch_checks import PartAudit
-from conformance.pipeline.audit.part_state import NO_OFFSET, AuditFinding, LogShape, PartState, SegmentShape
+from conformance.pipeline.audit.part_state import NO_OFFSET, AuditFinding, LogStatistics, PartState, SegmentStatistics
 from conformance.pipeline.audit.partition_rules import check_partition
 from conformance.pipeline.audit.segment_reader import parts_of
-from conformance.pipeline.audit.segments import Part, Segment
+from conformance.pipeline.audit.segments import Segment, SegmentPart
 
 SPLIT_SIZE = 256 << 20
 """Bytes of a part, where a segment is larger."""
@@ -66,7 +66,7 @@ _FINDINGS_AT_ONCE = 4096
 """Findings handed on at a time."""
 
 
-class AuditRules(Struct, frozen=True):
+class AuditSettings(Struct, frozen=True):
     """What an audit has to know beside the segments."""
 
     levels: Mapping[str, str]
@@ -94,7 +94,7 @@ def to_parts(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.Record
             try:
                 parts = list(parts_of(segment, size))
             except OSError:
-                parts = [Part(segment, 0, segment.size)]
+                parts = [SegmentPart(segment, 0, segment.size)]
             yield pa.RecordBatch.from_pylist([{**row, "start": one.start, "stop": one.stop} for one in parts], PARTS)
 
 
@@ -102,7 +102,7 @@ def to_findings(batches: Iterator[pa.RecordBatch], levels: Mapping[str, str]) ->
     """Parts to findings, and after those of a part its state."""
     for batch in batches:
         for row in batch.to_pylist():
-            audit = PartAudit(Part(_segment_of(row), row["start"], row["stop"]), levels)
+            audit = PartAudit(SegmentPart(_segment_of(row), row["start"], row["stop"]), levels)
             yield from _finding_rows(audit.findings(), row)
             state = msgspec.msgpack.encode(audit.rules.finish())
             yield pa.RecordBatch.from_pylist([{**_place(row), "part_state": state}], AUDITED)
@@ -149,12 +149,12 @@ def to_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def to_log(table: pa.Table) -> pa.Table:
     """The states of the parts of one directory, a row each, to what was read of it."""
     rows = table.to_pylist()
-    log = LogShape(rows[0]["directory"], rows[0]["topic"], rows[0]["partition"])
-    segments: dict[str, SegmentShape] = {}
+    log = LogStatistics(rows[0]["directory"], rows[0]["topic"], rows[0]["partition"])
+    segments: dict[str, SegmentStatistics] = {}
     states = sorted((_state_of(row["part_state"]) for row in rows), key=lambda state: (state.segment, state.start))
     for state in states:
         log.shape.add(state.shape)
-        segment = segments.setdefault(state.path, SegmentShape(state.path))
+        segment = segments.setdefault(state.path, SegmentStatistics(state.path))
         segment.size = max(segment.size, state.stop)
         segment.batches += state.batches
         segment.records += state.records
@@ -165,9 +165,9 @@ def to_log(table: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([{"log": msgspec.msgpack.encode(log)}], LOGS)
 
 
-def logs_of(encoded: Iterable[bytes]) -> list[LogShape]:
+def logs_of(encoded: Iterable[bytes]) -> list[LogStatistics]:
     """What was read of each directory, by its name."""
-    logs = [msgspec.msgpack.decode(one, type=LogShape) for one in encoded]
+    logs = [msgspec.msgpack.decode(one, type=LogStatistics) for one in encoded]
     return sorted(logs, key=lambda log: log.directory)
 
 

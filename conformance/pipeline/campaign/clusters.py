@@ -15,7 +15,7 @@ from conformance.runner.known_failures import KnownFailure
 from conformance.runner.results import ResultCounts
 
 
-class Signature(NamedTuple):
+class ClusterKey(NamedTuple):
     """What failures of one cluster have in common."""
 
     level: str
@@ -29,7 +29,7 @@ class Signature(NamedTuple):
     disputed: bool
 
 
-class Smallest(NamedTuple):
+class SmallestCase(NamedTuple):
     """The smallest case of a cluster; of several with the same size the first one."""
 
     size: int
@@ -38,11 +38,11 @@ class Smallest(NamedTuple):
     id: str
 
 
-class Cluster(Struct):
+class FailureCluster(Struct):
     """Failures of one target that have the same signature."""
 
-    signature: Signature
-    smallest: Smallest
+    signature: ClusterKey
+    smallest: SmallestCase
     count: int = 0
 
     def row(self, target: str) -> dict[str, object]:
@@ -50,37 +50,37 @@ class Cluster(Struct):
         return {"target": target, **self.signature._asdict(), "count": self.count, "smallest": self.smallest.id}
 
 
-class Clusters(Struct, frozen=True):
+class FailureClusters(Struct, frozen=True):
     """All failures of a campaign that are not known."""
 
-    by_target: dict[str, list[Cluster]] = field(default_factory=dict)
+    by_target: dict[str, list[FailureCluster]] = field(default_factory=dict)
     """The most serious level first, within a level the largest cluster."""
     known: dict[str, Counter[tuple[str, VerdictKind]]] = field(default_factory=dict)
     """How many failures of a target are known, by level and verdict."""
 
-    def of(self, target: str) -> list[Cluster]:
+    def of(self, target: str) -> list[FailureCluster]:
         """The clusters of a target."""
         return self.by_target.get(target, [])
 
 
-COLUMNS = ["target", "slice", "id", "size", "cause", *Signature._fields]
+COLUMNS = ["target", "slice", "id", "size", "cause", *ClusterKey._fields]
 """The columns of failures that clusters are made from."""
 
 
-def clusters(failures: Iterable[Row], known: Sequence[KnownFailure], names: Mapping[str, str]) -> Clusters:
+def clusters(failures: Iterable[Row], known: Sequence[KnownFailure], names: Mapping[str, str]) -> FailureClusters:
     """The clusters of failures; those that are known are only counted. `names`: what each target calls itself."""
-    by_target: dict[str, dict[Signature, Cluster]] = {}
+    by_target: dict[str, dict[ClusterKey, FailureCluster]] = {}
     excused: dict[str, Counter[tuple[str, VerdictKind]]] = {}
     for row in failures:
         if _is_known(row, known, names[row["target"]]):
             excused.setdefault(row["target"], Counter())[row["level"], VerdictKind(row["verdict"])] += 1
             continue
-        signature, case = _signature(row), Smallest(row["size"], row["slice"], row["id"])
-        cluster = by_target.setdefault(row["target"], {}).setdefault(signature, Cluster(signature, case))
+        signature, case = _signature(row), SmallestCase(row["size"], row["slice"], row["id"])
+        cluster = by_target.setdefault(row["target"], {}).setdefault(signature, FailureCluster(signature, case))
         cluster.count += 1
         cluster.smallest = min(cluster.smallest, case)
     ordered = {target: sorted(same.values(), key=_seriousness) for target, same in by_target.items()}
-    return Clusters(ordered, excused)
+    return FailureClusters(ordered, excused)
 
 
 def _is_known(row: Row, known: Sequence[KnownFailure], name: str) -> bool:
@@ -88,13 +88,13 @@ def _is_known(row: Row, known: Sequence[KnownFailure], name: str) -> bool:
     return any(entry.excuses_failure(name, *told) for entry in known)
 
 
-def _signature(row: Row) -> Signature:
+def _signature(row: Row) -> ClusterKey:
     place = "@" if row["field"].startswith("@") else re.sub(r"\[\d+\]", "[]", row["field"])
     asked = (row["level"], row["requirement"], row["type"], row["op"])
-    return Signature(*asked, place, row["mutation"], row["verdict"], row["disputed"])
+    return ClusterKey(*asked, place, row["mutation"], row["verdict"], row["disputed"])
 
 
-def _seriousness(cluster: Cluster) -> tuple[int, int, Signature]:
+def _seriousness(cluster: FailureCluster) -> tuple[int, int, ClusterKey]:
     return LEVELS.index(cluster.signature.level), -cluster.count, cluster.signature
 
 

@@ -16,11 +16,11 @@ from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, ExitStatus, UsageError
-from conformance.files.atomic import Outputs, check_writable
+from conformance.files.atomic import OutputFiles, check_writable
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.spark_job import JobFailed, Task, judge_slices
-from conformance.pipeline.campaign.store import Store
-from conformance.pipeline.campaign.summary import Summary
+from conformance.pipeline.campaign.spark_job import JobFailed, SliceTask, judge_slices
+from conformance.pipeline.campaign.store import CampaignFolder
+from conformance.pipeline.campaign.summary import CampaignSummary
 from conformance.pipeline.options import CampaignOptions
 from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
@@ -33,21 +33,23 @@ from conformance.targets.probes import probe_case
 def run_campaign(options: CampaignOptions, console: Console, errors: Console) -> ExitStatus:
     """Judge all slices, or those that are left, and report.
 
-    Raises UsageError, FileError, UnknownTarget, NoJava, NoSpark or OSError before anything is judged.
+    Raises UsageError, FileError, UnknownTarget, JavaNotFound, SparkNotAvailable or OSError before anything is judged.
     """
     files = options.files or {}
     catalog = read_catalog(messages=options.messages)
     campaign = _campaign(options, catalog)
     check_writable(files.values())
-    outputs = Outputs()
-    store = Store(options.out.absolute())  # executors have a working folder of their own
+    outputs = OutputFiles()
+    store = CampaignFolder(options.out.absolute())  # executors have a working folder of their own
     with store.opened(campaign):
-        work = Task(campaign, store, catalog.requirements, {})
+        work = SliceTask(campaign, store, catalog.requirements, {})
         runs = [TargetRun(target) for target in campaign.targets]
         for run in runs:
             _meet(run, work, catalog)
         is_startable = not any(run.problem for run in runs)
-        is_whole = not is_startable or _fill(runs, Summary(work, catalog, options.policy, outputs), options, errors)
+        is_whole = not is_startable or _fill(
+            runs, CampaignSummary(work, catalog, options.policy, outputs), options, errors
+        )
     write_files(files, Report(runs, campaign.seed, requirements=catalog.requirements), outputs)
     for run in runs:
         _print(run, console, catalog, quiet=options.quiet)
@@ -60,7 +62,7 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
     return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs)
 
 
-def _fill(runs: list[TargetRun], summary: Summary, options: CampaignOptions, errors: Console) -> bool:
+def _fill(runs: list[TargetRun], summary: CampaignSummary, options: CampaignOptions, errors: Console) -> bool:
     """Judge what is not done, and give the runs what the tables show; False where it was interrupted."""
     try:
         is_judged = summary.work.store.complete or judge_slices(summary.work, options.spark, errors)
@@ -107,7 +109,7 @@ def _corpus(folders: Sequence[Path], catalog: Catalog) -> tuple[Case, ...]:
     return tuple(case for identity, case in cases.items() if identity not in catalog.cases)
 
 
-def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
+def _meet(run: TargetRun, work: SliceTask, catalog: Catalog) -> None:
     """Ask a target to describe itself and probe its claims, once and here: so they are the same on every executor.
 
     Raises UnknownTarget.

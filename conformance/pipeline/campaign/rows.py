@@ -21,7 +21,7 @@ from conformance.runner.results import Result, cause_in, kept_again
 from conformance.strategies.seeded.cases import case_of
 
 
-class Keys(NamedTuple):
+class CountKey(NamedTuple):
     """What results are counted by."""
 
     target: str
@@ -46,7 +46,7 @@ class SliceRows:
     def __init__(self, number: int) -> None:
         """Empty, for the slice of this number."""
         self._number = number
-        self._counts: Counter[tuple[Keys, bool]] = Counter()
+        self._counts: Counter[tuple[CountKey, bool]] = Counter()
         self.failures: list[Row] = []
 
     def add(self, result: Result) -> None:
@@ -64,13 +64,13 @@ class SliceRows:
         ]
 
 
-def _keys(result: Result) -> Keys:
+def _keys(result: Result) -> CountKey:
     case = result.case
     asked = (result.target, case.type, case.op, result.requirement, result.level)
-    return Keys(*asked, result.disputed, case.mutation, str(result.verdict.kind))
+    return CountKey(*asked, result.disputed, case.mutation, str(result.verdict.kind))
 
 
-def _failure_row(number: int, keys: Keys, result: Result) -> Row:
+def _failure_row(number: int, keys: CountKey, result: Result) -> Row:
     case, verdict = result.case, result.verdict
     return {
         "slice": number,
@@ -96,7 +96,7 @@ def _json(value: object) -> str:
 # --- back from rows -----------------------------------------------------------------------------------
 
 
-class Rebuilder(Struct, frozen=True):
+class ResultRebuilder(Struct, frozen=True):
     """Rebuilds results from rows of failures."""
 
     campaign: Campaign

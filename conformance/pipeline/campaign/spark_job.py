@@ -22,7 +22,7 @@ from conformance.definitions.loader import types_with
 from conformance.errors import MachineError
 from conformance.pipeline.campaign.rows import SliceRows
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import commit
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.spark_session import apart, has_ended, session
@@ -38,11 +38,11 @@ Disproved: TypeAlias = dict[str, set[Claim]]
 
 
 @dataclass(frozen=True)
-class Task:
+class SliceTask:
     """The work on some slices: each target is started once and asked the cases of all of them."""
 
     campaign: Campaign
-    store: Store
+    store: CampaignFolder
     requirements: dict[str, Requirement]
     disproved: Disproved
 
@@ -94,10 +94,10 @@ class JobFailed(MachineError):
     """Spark gave up; the message says why in one line. The slices that are done are kept."""
 
 
-def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
+def judge_slices(work: SliceTask, options: SparkOptions, errors: Console) -> bool:
     """Judge the slices that are not done; progress goes to `errors`. Returns False where it was interrupted.
 
-    Raises JobFailed, NoJava, NoSpark or OSError.
+    Raises JobFailed, JavaNotFound, SparkNotAvailable or OSError.
     """
     if damaged := work.store.remove_damaged():
         names = ", ".join(map(str, damaged[:10])) + (", …" if len(damaged) > 10 else "")
@@ -116,14 +116,14 @@ def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
     return True
 
 
-def spread(spark: SparkSession, work: Task, pending: list[int]) -> None:
+def spread(spark: SparkSession, work: SliceTask, pending: list[int]) -> None:
     """Have slices judged on the executors, several to a task. Raises what Spark makes of a task that fails."""
     context = spark.sparkContext
     share = max(1, min(_MOST_SLICES, len(pending) // (4 * context.defaultParallelism)))
     context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
 
 
-def _watch(job: threading.Thread, work: Task, errors: Console) -> None:
+def _watch(job: threading.Thread, work: SliceTask, errors: Console) -> None:
     """Show the progress of a job until it ends: a bar on a terminal, else a line each minute."""
     total, began, minutes_shown = work.campaign.slices, time.monotonic(), 0
     with progress_bar(errors) as progress:

@@ -21,7 +21,7 @@ from conformance.pipeline.campaign.tables import is_sound, merge_slices
 _SLICE_FILE = re.compile(r"(\d{8})\.parquet\Z")
 
 
-class Store(Struct, frozen=True):
+class CampaignFolder(Struct, frozen=True):
     """The folder that holds the results of a campaign; on a cluster driver and executors share it."""
 
     folder: Path
@@ -133,9 +133,9 @@ class Store(Struct, frozen=True):
         shutil.rmtree(self.slices)
 
     @contextmanager
-    def so_far(self) -> Iterator[Store]:
+    def so_far(self) -> Iterator[CampaignFolder]:
         """The tables of the slices that are done, in a folder that is removed at the end. Raises OSError."""
-        part = Store(self.folder / "so-far")
+        part = CampaignFolder(self.folder / "so-far")
         part.folder.mkdir(exist_ok=True)
         try:
             merge_slices(map(self.path_of, sorted(self.done())), part.counts, part.failures)

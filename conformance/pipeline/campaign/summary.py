@@ -18,11 +18,11 @@ from rich.progress import Progress
 from conformance.cases.model import VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
-from conformance.files.atomic import Outputs
-from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
-from conformance.pipeline.campaign.rows import Rebuilder
-from conformance.pipeline.campaign.spark_job import Task
-from conformance.pipeline.campaign.store import Store
+from conformance.files.atomic import OutputFiles
+from conformance.pipeline.campaign.clusters import COLUMNS, FailureCluster, FailureClusters, clusters, tallies
+from conformance.pipeline.campaign.rows import ResultRebuilder
+from conformance.pipeline.campaign.spark_job import SliceTask
+from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.console import progress_bar
 from conformance.runner.examiner import TargetRunner
@@ -69,13 +69,13 @@ def merged(failures: Sequence[ShrunkFailure]) -> list[ShrunkFailure]:
     return list(kept.values())
 
 
-class Summary(Struct, frozen=True):
+class CampaignSummary(Struct, frozen=True):
     """Fills the runs of a campaign, a run for each target."""
 
-    work: Task
+    work: SliceTask
     catalog: Catalog
     policy: FailurePolicy
-    outputs: Outputs
+    outputs: OutputFiles
 
     def of_unfinished(self, runs: Sequence[TargetRun]) -> None:
         """Give the runs what the slices that are done show; nothing is shrunk. Raises OSError."""
@@ -104,12 +104,12 @@ class Summary(Struct, frozen=True):
             save_all(runs, store.vectors, self.outputs)
         return True
 
-    def _fill(self, store: Store, runs: Sequence[TargetRun]) -> Clusters:
+    def _fill(self, store: CampaignFolder, runs: Sequence[TargetRun]) -> FailureClusters:
         """Give each run its numbers and the smallest failure of each cluster; returns the clusters."""
         called = {run.name: run.called for run in runs}
         failures = clusters(rows_of(store.failures, COLUMNS), self.policy.known, called)
         numbers = tallies(rows_of(store.counts))
-        rebuilder = Rebuilder(self.work.campaign, self.catalog, self.policy)
+        rebuilder = ResultRebuilder(self.work.campaign, self.catalog, self.policy)
         for run in runs:
             run.counted = _with_claims(numbers.get(run.name, ResultCounts()), run.results)
             run.answered |= any(
@@ -121,7 +121,7 @@ class Summary(Struct, frozen=True):
             run.results += [_with_door(result, run.description) for result in results]
         return failures
 
-    def _shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
+    def _shrink(self, run: TargetRun, several: Sequence[FailureCluster], progress: Progress) -> None:
         """Give a run the smallest failure of each cluster, shrunk; those it has when it is interrupted."""
         counts = {cluster.smallest.id: cluster.count for cluster in several}
         shrinkable = [(one, counts[one.label.id]) for one in run.results if one.failed and one.label.is_shrinkable]

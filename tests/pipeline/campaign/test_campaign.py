@@ -26,10 +26,10 @@ from conformance.errors import FileError
 from conformance.pipeline.campaign import slices, spark_job
 from conformance.pipeline.campaign import tables as making
 from conformance.pipeline.campaign.clusters import clusters, tallies
-from conformance.pipeline.campaign.rows import Rebuilder
+from conformance.pipeline.campaign.rows import ResultRebuilder
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.spark_job import Task, _reason
-from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.spark_job import SliceTask, _reason
+from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.summary import merged, shrunk
 from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.pipeline.options import SparkOptions
@@ -71,8 +71,8 @@ def small(monkeypatch):
 
 def judged(folder, campaign, catalog, numbers=None):
     """The folder of a campaign whose slices were judged here, in this order."""
-    store = Store(folder)
-    task = Task(campaign, store, catalog.requirements, {})
+    store = CampaignFolder(folder)
+    task = SliceTask(campaign, store, catalog.requirements, {})
     with store.opened(campaign):
         assert sorted(task(range(campaign.slices) if numbers is None else numbers)) == sorted(
             range(campaign.slices) if numbers is None else numbers
@@ -113,7 +113,7 @@ def test_the_tables_hold_what_an_examiner_says_of_the_same_cases(tmp_path, catal
     campaign = Campaign((OFF_BY_ONE, "reference"), INTEGERS, 300)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    examiner = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    examiner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     cases = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
     results = list(examiner.results(cases))
     examiner.target.close()
@@ -187,7 +187,7 @@ def test_the_tables_have_the_columns_that_the_docs_name():
 def smallest(store, campaign, catalog, target):
     """The smallest failure of each cluster of a target, rebuilt from its row."""
     ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), (), {target: target}).of(target)]
-    return Rebuilder(campaign, catalog, FailurePolicy()).results(failures_of(store.failures, target, ids))
+    return ResultRebuilder(campaign, catalog, FailurePolicy()).results(failures_of(store.failures, target, ids))
 
 
 def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict(tmp_path, catalog):
@@ -245,7 +245,7 @@ def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalo
         campaign = Campaign((target,), ("VARINT", "INT8"), 80, terms=ResourceLimits(timeout=0.5))
         store = judged(tmp_path / str(len(target)), campaign, catalog)
         store.finish()
-        examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
+        examiner = SliceTask(campaign, store, catalog.requirements, {}).examiner(target, catalog)
         wanted = {one.case.id: one for one in examiner.results(list(campaign.cases_of(0, catalog)))}
         examiner.target.close()
         rebuilt = smallest(store, campaign, catalog, target)
@@ -264,7 +264,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
     store.finish()
     results = smallest(store, campaign, catalog, OFF_BY_ONE)
     pairs = [(result, 1) for result in results]
-    liar = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    liar = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     honest = TargetRunner(TargetSpec(OFF_BY_ONE), catalog.requirements, FailurePolicy())
     try:
         small = merged(list(shrunk(pairs, liar, catalog)))
@@ -292,11 +292,11 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
 )
 def test_another_campaign_is_not_continued(tmp_path, other, said):
     given = {"targets": ("t",), "names": INTEGERS, "cases": 100}
-    with Store(tmp_path).opened(Campaign(**given)):
+    with CampaignFolder(tmp_path).opened(Campaign(**given)):
         pass
     with (
         pytest.raises(FileError, match="another campaign was begun here") as error,
-        Store(tmp_path).opened(Campaign(**{**given, **other})),
+        CampaignFolder(tmp_path).opened(Campaign(**{**given, **other})),
     ):
         pass
     assert said in str(error.value)
@@ -306,7 +306,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with (
         pytest.raises(FileError, match="something else than a campaign"),
-        Store(tmp_path).opened(Campaign(("t",), INTEGERS, 1)),
+        CampaignFolder(tmp_path).opened(Campaign(("t",), INTEGERS, 1)),
     ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
@@ -316,7 +316,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
 def test_a_manifest_that_no_campaign_wrote_is_one_error(tmp_path, text):
     (tmp_path / "campaign.json").write_text(text)
     with pytest.raises(FileError, match="not the JSON that a campaign writes"):
-        Store(tmp_path).opened(Campaign(("t",), INTEGERS, 1)).__enter__()
+        CampaignFolder(tmp_path).opened(Campaign(("t",), INTEGERS, 1)).__enter__()
     assert (tmp_path / "campaign.json").read_text() == text
 
 
@@ -329,18 +329,18 @@ def test_a_manifest_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "write_text", full)
     campaign = Campaign(("t",), INTEGERS, 1)
     with pytest.raises(OSError, match="No space"):
-        Store(tmp_path).opened(campaign).__enter__()
+        CampaignFolder(tmp_path).opened(campaign).__enter__()
     monkeypatch.undo()
-    with Store(tmp_path).opened(campaign):
+    with CampaignFolder(tmp_path).opened(campaign):
         assert json.loads((tmp_path / "campaign.json").read_text())["cases"] == 1
 
 
 def test_a_second_process_is_refused_while_a_campaign_runs(tmp_path):
     campaign = Campaign(("t",), INTEGERS, 1)
     with (
-        Store(tmp_path).opened(campaign),
+        CampaignFolder(tmp_path).opened(campaign),
         pytest.raises(FileError, match="runs here already"),
-        Store(tmp_path).opened(campaign),
+        CampaignFolder(tmp_path).opened(campaign),
     ):
         pass
 
@@ -405,7 +405,7 @@ def three_slices(tmp_path_factory, catalog):
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_the_damaged_file_of_a_slice_is_removed_so_that_it_is_judged_again(three_slices, tmp_path, catalog, name):
-    whole, store = (Store(shutil.copytree(three_slices, tmp_path / copy)) for copy in ("whole", "out"))
+    whole, store = (CampaignFolder(shutil.copytree(three_slices, tmp_path / copy)) for copy in ("whole", "out"))
     (store.slices / "notes.parquet").touch()
     DAMAGES[name](store.path_of(1))
     assert store.remove_damaged() == [1]
@@ -459,7 +459,7 @@ def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_en
 
     monkeypatch.setattr(spark_job, "session", opened)
     monkeypatch.setattr(spark_job, "spread", fail)
-    work = Task(Campaign(("reference",), INTEGERS, 100), Store(tmp_path), catalog.requirements, {})
+    work = SliceTask(Campaign(("reference",), INTEGERS, 100), CampaignFolder(tmp_path), catalog.requirements, {})
     with work.store.opened(work.campaign), pytest.raises(spark_job.JobFailed, match=r"^ValueError: no such row"):
         spark_job.judge_slices(work, SparkOptions(), Console())
 
@@ -516,7 +516,7 @@ def test_a_target_that_does_not_start_is_status_3_and_says_why_before_spark_is_s
 def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(tmp_path, catalog):
     target = f"command:{sys.executable} -m conformance.selftest.bad_targets empty-claims"
     campaign = Campaign((target,), ("INT8",), 100)
-    work = Task(campaign, Store(tmp_path), catalog.requirements, {})
+    work = SliceTask(campaign, CampaignFolder(tmp_path), catalog.requirements, {})
     from conformance.pipeline.campaign.driver import _meet
     from conformance.runner.results import TargetRun
 

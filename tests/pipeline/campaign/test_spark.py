@@ -23,7 +23,7 @@ from traces import is_at_work
 from traps import Traps, without_safe_path
 
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.strategies.seeded.cases import types_for
 
@@ -80,7 +80,7 @@ def complaints(done):
 
 
 def tables(folder):
-    store = Store(folder)
+    store = CampaignFolder(folder)
     assert store.complete
     return [sorted(json.dumps(row, sort_keys=True) for row in rows_of(path)) for path in (store.counts, store.failures)]
 
@@ -98,13 +98,13 @@ def test_without_a_java_on_the_path_a_campaign_uses_the_java_of_the_wheel_and_le
 def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(quiet, tmp_path):
     folder, done = quiet
     report = json.loads((folder / "report.json").read_text())
-    assert report["summary"][LIAR]["fail"] == len(list(rows_of(Store(folder / "out").failures))) > 0
+    assert report["summary"][LIAR]["fail"] == len(list(rows_of(CampaignFolder(folder / "out").failures))) > 0
     assert {row["type"] for row in report["shrunk"]} == {"VARINT", "VARLONG"}
     assert sum(row["count"] for row in report["shrunk"]) == report["summary"][LIAR]["fail"]
     for shrunk in report["shrunk"]:
         # Of failures with one cause the smallest is shown in full, the others by the case they were found as.
         assert shrunk["id"] in done.stdout or shrunk["of"] in done.stdout
-    rows = list(rows_of(Store(folder / "out").clusters))
+    rows = list(rows_of(CampaignFolder(folder / "out").clusters))
     assert sum(row["count"] for row in rows) == report["summary"][LIAR]["fail"]
     assert {row["smallest"] for row in rows} == {row["id"] for row in report["results"]}
     vectors = ["--vectors", folder / "out" / "vectors", "--select", "bytes/*", "--json", tmp_path / "again.json"]
@@ -121,7 +121,7 @@ def test_a_run_says_of_each_case_what_a_campaign_says_whatever_its_jobs_and_its_
     names = types_for(["type:VAR*", "type:RECORD"])
     campaign = Campaign((LIAR,), tuple(names), CASES, seed=3)
     asked = {case.id for number in range(campaign.slices) for case in campaign.cases_of(number, catalog)}
-    told = {row["id"]: told_of(row) for row in rows_of(Store(folder / "out").failures)}
+    told = {row["id"]: told_of(row) for row in rows_of(CampaignFolder(folder / "out").failures)}
     report = tmp_path / "run.json"
     select = [option for name in names for option in ("--select", f"gen/*/{name}/*")]
     many = ["--generated", str(-(-CASES // len(names))), "--seed", "3", "--jobs", "1"]
@@ -146,7 +146,7 @@ def told_of(row):
 
 def test_a_failing_case_can_be_run_again_by_its_id(quiet, tmp_path):
     folder, _ = quiet
-    row = next(row for row in rows_of(Store(folder / "out").failures) if row["level"] == "must")
+    row = next(row for row in rows_of(CampaignFolder(folder / "out").failures) if row["level"] == "must")
     assert conformance("run", LIAR, "--select", row["id"], "--quiet", cwd=tmp_path).returncode == 1
 
 
@@ -154,8 +154,8 @@ def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_th
     out = tmp_path / "out"
     killed_at_any_moment(out, traces)
     java_dies(out, traces)
-    kept = min(Store(out).done())
-    path = Store(out).path_of(kept)
+    kept = min(CampaignFolder(out).done())
+    path = CampaignFolder(out).path_of(kept)
     path.write_bytes(path.read_bytes()[:100])
     again = subprocess.run(
         command(out, "local[1]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
@@ -163,7 +163,7 @@ def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_th
     assert again.returncode == 1, again.stderr
     assert complaints(again) == f"damaged and judged again: slice {kept}\n"
     assert tables(out) == tables(quiet[0] / "out")
-    assert not Store(out).slices.exists()
+    assert not CampaignFolder(out).slices.exists()
 
 
 def killed_at_any_moment(out, traces):
@@ -171,7 +171,7 @@ def killed_at_any_moment(out, traces):
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    slices = Store(out).slices
+    slices = CampaignFolder(out).slices
     until = time.monotonic() + 120
     while not (slices.is_dir() and list(slices.glob("0*.parquet"))):
         assert time.monotonic() < until
@@ -180,9 +180,9 @@ def killed_at_any_moment(out, traces):
     time.sleep(random.uniform(0, 1.5))
     begun.send_signal(signal.SIGKILL)
     begun.communicate()
-    done = Store(out).done()
+    done = CampaignFolder(out).done()
     assert 0 < len(done) < CASES // 1000
-    assert not Store(out).complete
+    assert not CampaignFolder(out).complete
     while traces.left():
         assert time.monotonic() < until, "what the killed driver had started goes on"
 
@@ -261,7 +261,7 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
         stderr=subprocess.PIPE,
     )
     until = time.monotonic() + 120
-    while not list(Store(out).slices.glob("0*.parquet")):
+    while not list(CampaignFolder(out).slices.glob("0*.parquet")):
         assert time.monotonic() < until
         assert begun.poll() is None, begun.stderr.read()
         time.sleep(0.02)
@@ -269,9 +269,9 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
     said = begun.communicate(timeout=120)
     assert begun.returncode == 130, said
     assert said[1] == b""
-    done = len(Store(out).done())
+    done = len(CampaignFolder(out).done())
     assert 0 < done < CASES // 1000
-    assert not Store(out).complete
+    assert not CampaignFolder(out).complete
     told = json.loads(report.read_text())
     assert told["summary"][LIAR]["fail"] > 0
     results = sum(told["summary"][LIAR].values()) - told["summary"][LIAR]["disputed"]
