@@ -24,8 +24,9 @@ from pyspark.sql import SparkSession
 
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
+from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.campaign.slices import SLICE, Campaign
-from conformance.pipeline.campaign.spark_job import SliceTask, spread
+from conformance.pipeline.campaign.spark_job import spread
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.pipeline.options import SparkOptions

@@ -74,7 +74,7 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge, weightier
 
 FOLDER = "judging"
-EXEMPT = ("judging/failure_causes.py", "judging/target_comparison.py", "judging/raw_requests.py")
+EXEMPT = ("judging/failure_causes.py", "judging/target_comparison.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 JOBS = 2
 _SECONDS = 60
@@ -93,6 +93,7 @@ _WORDS = frozenset(
     (
         *("_apart", "_named", "named", "text", "triple", "_short", "_first_difference", "_SAID", "RECORDS"),
         *("way_of", "_about_null", "_about_number", "_WIDTHS", "_OTHER", "_NAMED", "fits", "flaws_of", "errors_in"),
+        *("codes_of", "_of_frames", "_LONGEST"),
     )
 )
 """Functions and constants that make words, or that serve what groups and words verdicts."""
@@ -106,7 +107,7 @@ class _Judging(Sites, ast.NodeVisitor):
     def __init__(self, file: str, source: bytes) -> None:
         by_path = file == "judging/judge.py"
         self.aside = frozenset(("detail", "flaky", "strict", *["path"] * (not by_path)))
-        of_scenarios = file.startswith("judging/scenario")  # there a failure has no path
+        of_scenarios = file.startswith("judging/broker_scenario")  # there a failure has no path
         self._text = {**_TEXT, **({"Verdict": (1,)} if by_path else {"failed": (0,)} if of_scenarios else {})}
         self._worded: set[str] = set()
         super().__init__(file, source)

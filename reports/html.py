@@ -129,7 +129,7 @@ def render(report: Report) -> Iterator[str]:
         named=_SHOWN,
         levels=LEVELS,
         states=list(RequirementState),
-        RequirementState=RequirementState,
+        State=RequirementState,
         style=(folder / "page.css").read_text("utf-8"),
         script=script,
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -19,10 +19,11 @@ from conformance.commands.ad_hoc_case import AdHocCase, own_case
 from conformance.errors import ExitStatus, UsageError, UserError, overall
 from conformance.files.atomic import OutputFiles, check_folder, check_writable
 from conformance.process.launcher import clean
-from conformance.reports.console import open_console, progress_bar
+from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.hex_view import printable
+from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, texts
 from conformance.runner.executor import judge_and_shrink
 from conformance.runner.generated_cases import DeferredCases

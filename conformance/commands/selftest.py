@@ -16,7 +16,8 @@ from conformance.catalog.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text
-from conformance.reports.console import open_console, progress_bar
+from conformance.reports.console import open_console
+from conformance.reports.progress import progress_bar
 from conformance.selftest import DEFECTS
 from conformance.selftest.runner import FaultTrial, trials
 

@@ -79,7 +79,7 @@ DAMAGES = [
 def test_words_and_paths_are_left_alone_and_what_decides_is_not(sweeping, monkeypatch, tmp_path):
     (tmp_path / "judging").mkdir()
     (tmp_path / "judging" / "it.py").write_text(SNIPPET)
-    (tmp_path / "judging" / "causes.py").write_text(SNIPPET)
+    (tmp_path / "judging" / "failure_causes.py").write_text(SNIPPET)
     monkeypatch.setattr(sweeping, "PACKAGE", tmp_path)
     found = sweeping.judge_mutants()
     assert [(one.text, one.damage) for one in found] == DAMAGES
@@ -93,8 +93,8 @@ def test_the_undamaged_copy_is_neither_killed_nor_told_apart(sweeping, court):
 
 def test_deadly_mutants_are_killed(court, mutants):
     deadly = [
-        the(mutants, "courses.py", "at_first > HOLLOW:", "> -> >="),
-        the(mutants, "scenarios.py", "if offset < log.end:", "< -> <="),
+        the(mutants, "consumer_behavior.py", "at_first > HOLLOW:", "> -> >="),
+        the(mutants, "broker_scenario.py", "if offset < log.end:", "< -> <="),
     ]
     assert all(fate.killed for fate in fates(court, deadly))
 

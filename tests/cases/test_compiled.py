@@ -9,6 +9,7 @@ import pytest
 
 from conformance import codec
 from conformance.catalog import catalog_builder
+from conformance.catalog.catalog import CaseStore
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import FileError
 from conformance.files import cache as kept_files
@@ -54,7 +55,7 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
     own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageType)]
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
-    catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, catalog_builder.Cases(own), ()))
+    catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, CaseStore(own), ()))
     kept = catalog_builder.stored().cases
     for case in own:
         again = kept[case.id]

@@ -196,7 +196,7 @@ def test_another_process_makes_the_same_cases(names, patterns, catalog, monkeypa
 
 
 def maker():
-    (found,) = (one for one in psutil.Process().children() if "generating" in " ".join(one.cmdline()))
+    (found,) = (one for one in psutil.Process().children() if "generated_cases" in " ".join(one.cmdline()))
     return found
 
 

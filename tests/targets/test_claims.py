@@ -8,6 +8,7 @@ from msgspec import structs
 
 from conformance.cases.model import Unsupported
 from conformance.cases.packed_cases import LazyCases, SerializedCases
+from conformance.codec.message_spec import VersionRange
 from conformance.targets import protocol, reference
 from conformance.targets.claims import ClaimedTarget
 
@@ -56,5 +57,5 @@ def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases)
 
 
 def test_a_target_with_messages_of_its_own_gets_the_request_as_it_is(cases):
-    has_it = {"MetadataRequest": protocol.Versions(0, 13), "MetadataResponse": protocol.Versions(0, 13)}
+    has_it = {"MetadataRequest": VersionRange(0, 13), "MetadataResponse": VersionRange(0, 13)}
     assert put(SerializedCases(cases[:4]), has_it) == put(cases[:4], has_it) == [case.request for case in cases[:4]]

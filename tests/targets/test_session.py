@@ -582,9 +582,9 @@ def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces
     program = f"""
 import os
 from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE
-from conformance.process.launcher import Launch
-from conformance.targets.session import Session
-session = Session(Launch("t", {command!r}))
+from conformance.process.launcher import LaunchSpec
+from conformance.targets.session import TargetSession
+session = TargetSession(LaunchSpec("t", {command!r}))
 session.describe()
 session._process.send(b'{{"op": "decode", "hex": "00"}}\\n')
 raise SystemExit("forgot to close it")

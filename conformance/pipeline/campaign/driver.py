@@ -17,8 +17,9 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, ExitStatus, UsageError
 from conformance.files.atomic import OutputFiles, check_writable
+from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.spark_job import JobFailed, SliceTask, judge_slices
+from conformance.pipeline.campaign.spark_job import JobFailed, judge_slices
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.summary import CampaignSummary
 from conformance.pipeline.options import CampaignOptions

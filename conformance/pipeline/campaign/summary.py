@@ -21,10 +21,10 @@ from conformance.errors import CannotStart
 from conformance.files.atomic import OutputFiles
 from conformance.pipeline.campaign.clusters import COLUMNS, FailureCluster, FailureClusters, clusters, tallies
 from conformance.pipeline.campaign.rows import ResultRebuilder
-from conformance.pipeline.campaign.spark_job import SliceTask
+from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
-from conformance.reports.console import progress_bar
+from conformance.reports.progress import progress_bar
 from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ResultCounts, ShrunkFailure, TargetRun

@@ -27,8 +27,9 @@ from conformance.pipeline.campaign import slices, spark_job
 from conformance.pipeline.campaign import tables as making
 from conformance.pipeline.campaign.clusters import clusters, tallies
 from conformance.pipeline.campaign.rows import ResultRebuilder
+from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.spark_job import SliceTask, _reason
+from conformance.pipeline.campaign.spark_job import _reason
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.summary import merged, shrunk
 from conformance.pipeline.campaign.tables import failures_of, rows_of

@@ -236,8 +236,9 @@ def test_nothing_is_left_when_the_suite_is_interrupted_or_killed(fake, folders, 
     manifest = fake("serve(port)")
     suite = (
         "import sys, time, tempfile\nfrom pathlib import Path\n"
-        "from conformance.live_brokers.bundled_broker import Running, read_broker\n"
-        "with Running(read_broker(Path(sys.argv[1]))) as broker:\n    print(broker.pids, flush=True); time.sleep(100)"
+        "from conformance.live_brokers.bundled_broker import BundledBroker, read_broker\n"
+        "with BundledBroker(read_broker(Path(sys.argv[1]))) as broker:\n"
+        "    print(broker.pids, flush=True); time.sleep(100)"
     )
     command = [sys.executable, "-c", suite, str(manifest.home / BROKER)]
     env = {**traces.env, "TMPDIR": str(tmp_path)}

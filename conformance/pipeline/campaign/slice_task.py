@@ -1,0 +1,76 @@
+"""The task of one Spark executor: it judges some slices of a campaign. Needs pyarrow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from conformance.cases.requirement import Requirement
+from conformance.catalog.catalog import CaseStore, Catalog
+from conformance.definitions.loader import types_with
+from conformance.pipeline.campaign.rows import SliceRows
+from conformance.pipeline.campaign.slices import Campaign
+from conformance.pipeline.campaign.store import CampaignFolder
+from conformance.pipeline.campaign.tables import commit
+from conformance.process.launcher import SAFE_PATH
+from conformance.runner.examiner import TargetRunner
+from conformance.runner.policy import FailurePolicy
+from conformance.targets.probes import Claim
+from conformance.targets.resolve import target_spec
+
+Disproved: TypeAlias = dict[str, set[Claim]]
+"""For each target the claims that were disproved."""
+
+
+@dataclass(frozen=True)
+class SliceTask:
+    """The work on some slices: each target is started once and asked the cases of all of them."""
+
+    campaign: Campaign
+    store: CampaignFolder
+    requirements: dict[str, Requirement]
+    disproved: Disproved
+
+    def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
+        """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
+        # Spark's daemon sends SIGHUP to its workers when their executor dies: targets must not outlive them.
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(1))
+        # Spark's workers need it, but a target that is a script imports the modules in its folder.
+        for name, value in SAFE_PATH.items():
+            if os.environ.get(name) == value:
+                del os.environ[name]
+        catalog = Catalog(self.requirements, CaseStore(), types_with(self.campaign.messages))
+        with ExitStack() as stack:
+            examiners = []
+            for target in self.campaign.targets:
+                examiner = self.examiner(target, catalog)
+                stack.callback(examiner.target.close)
+                examiners.append(examiner)
+            for number in numbers:
+                path = self.store.path_of(number)
+                # An earlier attempt at this task may have committed it before its executor was lost.
+                if not path.exists():
+                    commit(self._judged(number, examiners, catalog), path)
+                yield number
+
+    def examiner(self, target: str, catalog: Catalog) -> TargetRunner:
+        """The examiner of a target. Raises UnknownTarget."""
+        spec = target_spec(target, self.campaign.python, self.campaign.terms)
+        examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+        examiner.target.disproved.update(self.disproved.get(target, ()))
+        return examiner
+
+    def _judged(self, number: int, examiners: Sequence[TargetRunner], catalog: Catalog) -> SliceRows:
+        rows = SliceRows(number)
+        cases = self.campaign.cases_of(number, catalog)
+        for examiner in examiners:
+            # The results of a slice must not depend on the slices that were judged before it.
+            examiner.target.forget_faults()
+            for result in examiner.results(cases):
+                rows.add(result)
+        return rows
