@@ -21,7 +21,8 @@ from conformance.codec.json_notation import NUMBER, Notation
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import UNKNOWN
-from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire
+from conformance.codec.primitives import ARRAYS, PRIMITIVES
+from conformance.codec.wire_type import WireType
 from conformance.definitions.loader import parse_definition
 from conformance.semantics.consumer_view import AbortedTransaction, view
 from conformance.strategies import (
@@ -786,9 +787,9 @@ def test_the_package_imports_no_hypothesis_before_a_strategy_is_used():
 
 
 def test_a_primitive_that_has_a_row_and_no_strategy_of_its_own_is_drawn_too():
-    number = Wire("UINT24", lambda _: 0, lambda value: value.to_bytes(3, "big"), NUMBER, 3, (0, 1, (1 << 24) - 1))
+    number = WireType("UINT24", lambda _: 0, lambda value: value.to_bytes(3, "big"), NUMBER, 3, (0, 1, (1 << 24) - 1))
     assert smallest(from_type(number), lambda value: value > 1000) == 1001
     roman = Notation("a Roman numeral", str, str)
-    numeral = Wire("ROMAN", lambda _: "", lambda text: text.encode(), roman, 1, ("I", "IV", "MMM"))
+    numeral = WireType("ROMAN", lambda _: "", lambda text: text.encode(), roman, 1, ("I", "IV", "MMM"))
     assert smallest(from_type(numeral), lambda value: value != "I") == "IV"
     assert smallest(encoded(numeral)) == ("I", b"I")
