@@ -26,26 +26,26 @@ What is damaged, and how (a mutant each):
 
 What is left alone, because it is not part of the wire format, or an answer of a target cannot show it:
 
-- what makes quick readers and writers of the tables (`quick*.py`, `source.py`, `shape`, the letters of `struct`): a
+- what makes quick readers and writers of the tables (`compiled/`, `dispatch.py`, `shape`, the letters of `struct`): a
   damage in one of the two ways would be mended by the other. tests/codec/test_quick.py holds them against each other
   on damaged inputs;
-- `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
+- `hex_dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of
+  findings;
 - remarks (`cursor.remark`, `remarks`, `rests_on`), whether a refusal is open (`open=`, `negative_open=`), and a refusal
   that always is, with the conditions, functions and constants that do nothing but make or choose them: the protocol has
   no word for them, the suite alone goes by them;
-- what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`), and what writes a LOG or a message set
-  of both magics: no target is asked for those;
+- what writes bytes for the generator (`stored_frames.py`, `sealed`, `compacted`), and what writes a LOG or a message
+  set of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of
   another kind (`isinstance`), a batch of which a field is missing or without records, an unknown type, magic, codec
   or version, a definition unlike one before, steps of a scenario that do not fit together. Requests are whole and in
-  the notation
-  (docs/adapters.md#the-protocol-version-1), so no case asks;
+  the notation (docs/adapters.md#the-protocol-version-1), so no case asks;
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
   the content size in lz4, the leader's epoch in a batch that is converted; and what a broker is free in: which ids and
   times it gives, the text of a refusal, the value of a marker;
-- the judge's half of the notation (`same`, `mismatches`, `observed`, `known_tags.py`, `further` names …), of logs
+- the judge's half of the notation (`same`, `mismatches`, `observed`, `compare.py`, `further` names …), of logs
   (`hidden`, `legacy`, `before_damage`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`,
   `has_written` …), and the edges of types: the codec that judges is not the damaged one, and a target runs none of it.
   So is what the suite's own broker serves clients by (`abort_markers`);
@@ -104,11 +104,10 @@ from conformance.targets.target import TargetSpec
 PACKAGE = Path(conformance.__file__).parent
 FOLDERS = ("codec", "semantics")
 EXEMPT_FILES = (
-    *("codec/hex_dump.py", "codec/compare.py", "codec/stored_frames.py", "semantics/partition_log.py"),
+    *("codec/hex_dump.py", "codec/compare.py", "codec/stored_frames.py"),
     *(
         "codec/compiled/source_builder.py",
         "codec/dispatch.py",
-        "codec/compiled/readers.py",
         "codec/compiled/readers.py",
         "codec/compiled/writers.py",
     ),
@@ -182,7 +181,7 @@ _FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt", "rest_on")
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
 _NAMED = {
-    **dict.fromkeys(("integer", "fixed", "zigzag", "sized", "array", "Wire", "Layout", "Field", "Bits"), 0),
+    **dict.fromkeys(("integer", "fixed", "zigzag", "sized", "array", "WireType", "Layout", "Field", "BitField"), 0),
     **dict.fromkeys(("Checksum", "Codec", "Notation"), 0),
     "take": 2,
 }
@@ -197,51 +196,61 @@ _ASIDE = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
     "open negative_open is_inner magics others shape expression writing",
-    "mtime store_size hash compare origin digest entity source refused",
+    "mtime store_size hash compare origin digest source refused",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
-    "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation Stream._violation hint",
+    "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation BoundedStream._violation hint",
     "rule_of _RULES MESSAGE_RULES Layout.rules_by_name _is_append_time _around _unordered",
     "CODEC_AT count_at after_key _high_bits codec/record_batch.py:_at",
     "codec/layout.py:_traced_fields codec/layout.py:_checked codec/layout.py:_split_bits",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
     "rescued _rescue self.fed _doubt_part _beyond _MUCH _traced_numbers _LETTERS",
     "semantics/consumer_view.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
-    "Usual Number.code _may_overflow self.explaining self.hurried inner.hurried",
+    "ExpectedRange NumberShape.code _may_overflow self.explaining self.hurried inner.hurried",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
     # the judge's half
-    "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields",
-    "compare Comparison parse_known codec/compare.py:_MOST judged semantics/producer_state.py:_answers",
+    "_refuse _same_float _same_text _REPLACED unshown_paths _collect_unshown unknown_fields",
+    "compare ValueComparison parse_known codec/compare.py:_MOST judged semantics/producer_state.py:_answers",
     "semantics/producer_state.py:_told_apart codecs_and_magics _OF_ENTRIES",
-    "ListOf.nullable Fields.nullable Fields.with_parts",
-    *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
-    *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
-    "CONVERTED ANSWERS ANY View.partial semantics/consumer_view.py:partial semantics/consumer_view.py:_BATCHES",
+    "ListOf.nullable ObjectOf.nullable ObjectOf.with_parts",
+    *(
+        f"{kind}.{part}"
+        for kind in ("Notation", "NamedNumber", "ListOf", "ObjectOf")
+        for part in ("same", "mismatches")
+    ),
+    *(f"{kind}.observed" for kind in ("Notation", "NamedNumber", "ListOf", "ObjectOf")),
+    "CONVERTED ANSWERS ANY ConsumerView.partial semantics/consumer_view.py:partial semantics/consumer_view.py:_BATCHES",
     "is_wrapper",
     "semantics/consumer_view.py:position semantics/consumer_view.py:before_damage _NO_SIZE",
-    "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
-    "_Transactions.passes_over _need_not_be_met _header _is_passed_over _whole_records",
-    "outcomes _outcome _label parsed_told FILLER Producer.in_transaction Producer.has_written self.has_written",
+    "self.hidden.update self.legacy.update seen.remarks _ConsumerViewBuilder.remark_the_first_entry",
+    "seen.remark_the_first_entry",
+    "_AbortedTransactionFilter.passes_over _need_not_be_met _is_passed_over _whole_records",
+    "outcomes _outcome _label parsed_told FILLER ProducerIdentity.in_transaction",
+    "ProducerIdentity.has_written self.has_written",
     # what serves clients at work
     "abort_markers",
     # complaints about a scenario, and names of types
     "semantics/broker_steps.py:_problem _problem_of_batch _DAY Step Told Number _Index _State",
     # what puts scenarios to brokers, and what tells definitions apart
-    "listed_in Write.wants_answer Message.is_shipped",
+    "listed_in Produce.wants_answer MessageSpec.is_shipped",
     # the generator's, the linter's, and what no target is asked for
-    "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_BATCH _whole encode_entry",
+    "compacted _emptied _lasting sealed sealed_message Layout.put Layout.sealed BitField.mask",
+    "PACKED_BATCH _whole encode_entry",
     "codec/log.py:_encode codec/message_set.py:_encode",
-    "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
+    "LAST VersionRange.__iter__ VersionRange.__bool__ VersionRange.__str__ VersionRange.within",
+    "VersionRange.shared header_version",
     # bounds, and free choices
     "Limits Cursor.count cursor.count inner.count Cursor.count_in cursor.count_in RECORD_COST AT_LEISURE",
-    "Stream.make_room self.room self.findings.plain _STEP _DENSEST_STREAM codec/compression_formats.py:step _FOLLOWED",
+    "BoundedStream.make_room self.room self.findings.plain _STEP _DENSEST_STREAM",
+    "codec/compression_formats.py:step _FOLLOWED",
     "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH _MARKER_VALUE _FIRST_IDENTITY _NOW _FENCED EARLIER",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
+LEFT_ALONE = sorted(_ASIDE | _UNSEEN)
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
 _CANNOT_BE_ASKED = frozenset(
     (
@@ -463,7 +472,7 @@ class Sites(ast.NodeVisitor):
             return
         self.visit(node.func)
         for index, argument in enumerate(node.args):
-            named, edges = _NAMED.get(name) == index, index == 5 and name == "Wire"
+            named, edges = _NAMED.get(name) == index, index == 5 and name == "WireType"
             if not (named or edges):
                 self.visit(argument)
         for keyword in node.keywords:

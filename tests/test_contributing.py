@@ -199,7 +199,7 @@ def a_codec(copy):
         "conformance/codec/compression_formats.py",
         '''
 
-def open_zlib(stream: Stream) -> None:
+def open_zlib(stream: BoundedStream) -> None:
     """One zlib stream."""
     inflater = zlib.decompressobj()
     with stream.refusing(zlib.error, lambda message: ("codec.zlib", False)):
@@ -225,7 +225,7 @@ def a_mutation(copy):
     copy.insert(
         "strategies/seeded/mutations.py",
         "MUTATIONS: dict",
-        '''def _zeroed(_: Subject, span: Span, _choices: Choices) -> Damage:
+        '''def _zeroed(_: MutationSubject, span: Span, _choices: RandomChoices) -> ByteEdit:
     """A number becomes zero."""
     return _replace(span, bytes(span.stop - span.start))
 
@@ -233,7 +233,7 @@ def a_mutation(copy):
 ''',
     )
     copy.insert(
-        "strategies/seeded/mutations.py", '    "recoded"', '    "zeroed": Mutation(Subject.numbers, _zeroed),\n'
+        "strategies/seeded/mutations.py", '    "recoded"', '    "zeroed": Mutation(MutationSubject.numbers, _zeroed),\n'
     )
 
 
@@ -311,9 +311,9 @@ def decode(type, data, **parameters):
 def a_liar(copy):
     copy.insert(
         "conformance/selftest/bad_targets.py",
-        '    Liar("varint-off-by-one"',
-        """    Liar("varint-off-by-two", "adds two to every varint",
-         values(lambda value: int(value) + 2, *lies.VARINTS), fails("varint.zigzag-table")),
+        '    BadTarget("varint-off-by-one"',
+        """    BadTarget("varint-off-by-two", "adds two to every varint",
+         values(lambda value: int(value) + 2, *mutators.VARINTS), fails("varint.zigzag-table")),
 """,
     )
     copy.words = {"LIAR": "varint-off-by-two"}
@@ -334,6 +334,6 @@ def a_rule(copy):
     )
     copy.insert(
         "conformance/definitions/lint_rules.py",
-        '    Rule("definitions.api-key-16-bit"',
-        '    Rule("definitions.field-attributes", _without_fields),\n',
+        '    LintRule("definitions.api-key-16-bit"',
+        '    LintRule("definitions.field-attributes", _without_fields),\n',
     )
