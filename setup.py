@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 
 _COMPILE = """
 from conformance.catalog import catalog_builder
-catalog_builder.ship(catalog_builder.made())
+catalog_builder.write_to_wheel(catalog_builder.build())
 from conformance.runner import generated_cases
 generated_cases.ship()
 """

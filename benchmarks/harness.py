@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packed_cases import SerializedCase, SerializedCases, answer_due
+from conformance.cases.packed_cases import SerializedCase, SerializedCases, expected_answer
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
@@ -76,7 +76,7 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
 def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -> LaunchSpec:
     """A target that looks up the answer which is due."""
     program, answers = folder / "right.py", folder / "answers"
-    due = {case.written[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
+    due = {case.request_json[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
     answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in due.items()))
     claimed = ",".join(f'"{kind}"' for kind in types)
     program.write_text(RIGHT.replace("ANSWERS", str(answers)).replace("TYPES", claimed))
@@ -85,7 +85,7 @@ def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -
 
 def answer_of(case: SerializedCase) -> object:
     """The answer that is due, or a refusal."""
-    return answer_due(case.unpacked()) or {"ok": False, "error": case.refusal or "malformed"}
+    return expected_answer(case.deserialize()) or {"ok": False, "error": case.expected_rejection or "malformed"}
 
 
 Work = Callable[[], Iterator[object]]
@@ -122,7 +122,7 @@ def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -
 
 def echo(launch: LaunchSpec, cases: Sequence[SerializedCase]) -> Iterator[object]:
     """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
-    requests = (protocol.with_id(at, protocol.body(case.written)) for at, case in enumerate(cases))
+    requests = (protocol.with_id(at, protocol.body(case.request_json)) for at, case in enumerate(cases))
     decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
     with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
@@ -148,8 +148,8 @@ def main() -> None:
     catalog = read_catalog()
     decodes = [case for case in catalog.cases.labels.values() if case.op == "decode" and case.size <= 256]
     packed = SerializedCases()
-    packed.packed += (decodes * (CASES // len(decodes) + 1))[:CASES]
-    cases = packed.packed
+    packed.serialized += (decodes * (CASES // len(decodes) + 1))[:CASES]
+    cases = packed.serialized
     types = sorted({case.type for case in decodes})
     print(f"{len(cases):,} decode cases, {sum(case.size for case in cases) // len(cases)} bytes on average\n")
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +175,7 @@ def main() -> None:
     rates(
         "of which: writing requests alone",
         cases,
-        lambda: (protocol.with_id(1, protocol.body(case.written)) for case in cases),
+        lambda: (protocol.with_id(1, protocol.body(case.request_json)) for case in cases),
     )
     line = b'{"id":1,"ok":false,"error":"malformed"}'
     rates("of which: reading answers alone", cases, lambda: (protocol.outcome(protocol.fields(line, 1)) for _ in cases))

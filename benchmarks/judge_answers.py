@@ -36,7 +36,7 @@ from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.definitions.request_frames import START, api_of, frame_wire, message_of, wire_in
 from conformance.judging.raw_requests import MOST_GROWN
 from conformance.selftest import DEFECTS
-from conformance.selftest.requirement_faults import heard
+from conformance.selftest.requirement_faults import outcome_of
 from conformance.semantics.producer_state import ANSWERS
 from conformance.targets.reference import answer as honest
 
@@ -73,7 +73,7 @@ def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
 def _plain(case: Case, right: Answer) -> Iterator[Pair]:
     """What the reference answers, and what any target may."""
     for who, outcome in {
-        "the reference": heard(right),
+        "the reference": outcome_of(right),
         "a refusal": Rejected("other"),
         "a corruption": Rejected("corrupt"),
         "an answer without a value": Accepted({}),
@@ -90,7 +90,7 @@ def _broken(case: Case, right: Answer) -> Iterator[Pair]:
         "a crash": NoAnswer("crash", "it died"),
         "a crash of itself": NoAnswer("crash", "it died", unprovoked=True),
         "no line of the protocol": NoAnswer("protocol", "it printed"),
-        "much memory": NoAnswer("memory", "it took much", answered=heard(right)),  # type: ignore[arg-type]
+        "much memory": NoAnswer("memory", "it took much", answered=outcome_of(right)),  # type: ignore[arg-type]
         "a slow refusal": NoAnswer("slow", "it took long", answered=Rejected("other")),
         "nothing that it can": Unsupported("no"),
     }.items():
@@ -221,10 +221,10 @@ def _rewritten(data: bytes, dice: Random) -> bytes:
 def _bent(name: str, cases: Sequence[Case], shared: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
     """The answers of a seeded defect that differ: to cases of the requirements that it names, then to those of all."""
     defect = DEFECTS[name]
-    own = [case for case in cases if case.requirement in defect.first]
+    own = [case for case in cases if case.requirement in defect.try_first]
     for case in chain(own, shared):
         answer = right[case.id]
         with suppress(Exception):  # a few defects are not made for each case
-            answer = defect.bend(case.request, answer)
+            answer = defect.mutate(case.request, answer)
         if answer is not right[case.id] and answer != right[case.id]:
-            yield name, case, heard(answer)
+            yield name, case, outcome_of(answer)

@@ -71,7 +71,7 @@ from conformance.cases.model import (
     Verdict,
 )
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.judging.judge import judge, weightier
+from conformance.judging.judge import judge, more_serious
 
 FOLDER = "judging"
 EXEMPT = ("judging/failure_causes.py", "judging/target_comparison.py")
@@ -86,13 +86,16 @@ Judge = Callable[[Case, Outcome], Verdict]
 # --- what is damaged ----------------------------------------------------------------------------------
 
 _TEXT: Mapping[str, tuple[int, ...]] = {
-    **{"Verdict": (1, 2), "failed": (0, 1), "at": (0,), "batches_in": (1,), "_stays": (1,), "_as_sent": (3,)},
+    **{"Verdict": (1, 2), "failed": (0, 1), "at_request": (0,), "batches_in": (1,)},
+    **{"_no_progress": (1,), "_as_sent": (3,)},
 }
 """By what is called, the arguments that are words or a path."""
 _WORDS = frozenset(
     (
-        *("_apart", "_named", "named", "text", "triple", "_short", "_first_difference", "_SAID", "RECORDS"),
-        *("way_of", "_about_null", "_about_number", "_WIDTHS", "_OTHER", "_NAMED", "fits", "flaws_of", "errors_in"),
+        *("_apart", "_named", "request_name", "text", "producer_text", "_short", "_first_difference"),
+        *("_SAID", "RECORDS"),
+        *("difference_kind", "_about_null", "_about_number", "_WIDTHS", "_OTHER", "_NAMED"),
+        *("matches", "failed_checks", "errors_in"),
         *("codes_of", "_of_frames", "_LONGEST"),
     )
 )
@@ -193,7 +196,7 @@ def damaged(mutant: Mutant, folder: Path) -> Judge:
     sys.modules[package] = importlib.util.module_from_spec(spec)
     module = importlib.import_module(f"{package}.judge")
     assert module.judge is not judge, "the damaged copy is not what is imported"
-    return lambda case, outcome: module.judge(case, module.weightier(case, outcome))
+    return lambda case, outcome: module.judge(case, module.more_serious(case, outcome))
 
 
 class Court:
@@ -210,7 +213,7 @@ class Court:
         try:
             for index, (_, case, outcome) in enumerate(pairs):
                 run.clear()
-                self._usual.append(judge(case, weightier(case, outcome)))
+                self._usual.append(judge(case, more_serious(case, outcome)))
                 for code in run:
                     self._reached.setdefault((code.co_filename, code.co_firstlineno), []).append(index)
         finally:

@@ -94,7 +94,7 @@ def _compared(title: str, places: Sequence[Place], catalog: Catalog) -> None:
     for _ in range(ROUNDS):
         for enabled in (True, False):
             for first in range(0, len(places), SLICE):
-                with patch.object(dispatch, "ENABLED", enabled):
+                with patch.object(dispatch, "COMPILED", enabled):
                     count, cost = cost_of(places[first : first + SLICE], catalog, target)
                 before = best.get((enabled, first), (count, cost))[1]
                 best[enabled, first] = count, Cost(*map(min, cost, before))
@@ -123,7 +123,7 @@ def ours(data: bytes) -> int:
 
 def interpreted(data: bytes) -> int:
     """The same by the interpreter of the tables."""
-    with patch.object(dispatch, "ENABLED", new=False):
+    with patch.object(dispatch, "COMPILED", new=False):
         return ours(data)
 
 

@@ -22,7 +22,7 @@ What is damaged, and how (a mutant each):
   encoding or error handler;
 - operators: `+` and `-`, `*` and `//`, `<<` and `>>`, `&` and `|` change places, `%` becomes `//`, `^` becomes `|`;
   `and` and `or` change places; a `-` or a `not` before a value goes;
-- `raise`, and the calls that raise for the codec (`fail`, `blame`), become `pass`.
+- `raise`, and the calls that raise for the codec (`fail`, `violation`), become `pass`.
 
 What is left alone, because it is not part of the wire format, or an answer of a target cannot show it:
 
@@ -34,8 +34,8 @@ What is left alone, because it is not part of the wire format, or an answer of a
 - remarks (`cursor.remark`, `remarks`, `rests_on`), whether a refusal is open (`open=`, `negative_open=`), and a refusal
   that always is, with the conditions, functions and constants that do nothing but make or choose them: the protocol has
   no word for them, the suite alone goes by them;
-- what writes bytes for the generator (`stored_frames.py`, `sealed`, `compacted`), and what writes a LOG or a message
-  set of both magics: no target is asked for those;
+- what writes bytes for the generator (`stored_frames.py`, `with_checksums`, `compact_batch`), and what writes a LOG or
+  a message set of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of
   another kind (`isinstance`), a batch of which a field is missing or without records, an unknown type, magic, codec
   or version, a definition unlike one before, steps of a scenario that do not fit together. Requests are whole and in
@@ -98,7 +98,7 @@ from conformance.process.launcher import LaunchSpec
 from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
-from conformance.targets.limits import PATIENCE, ResourceLimits
+from conformance.targets.limits import FAULT_LIMITS, ResourceLimits
 from conformance.targets.target import TargetSpec
 
 PACKAGE = Path(conformance.__file__).parent
@@ -175,8 +175,8 @@ _TWINS = {
 _TURNED = str.maketrans("<>", "><")
 """The byte order that a format of `struct` begins with."""
 
-_RAISERS = ("fail", "blame")
-_FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt", "rest_on")
+_RAISERS = ("fail", "violation")
+_FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt", "requires")
 """Calls whose arguments are places, hints and ids."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
@@ -214,8 +214,8 @@ _UNSEEN = _names(
     "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
     # the judge's half
     "_refuse _same_float _same_text _REPLACED unshown_paths _collect_unshown unknown_fields",
-    "compare ValueComparison parse_known codec/compare.py:_MOST judged semantics/producer_state.py:_answers",
-    "semantics/producer_state.py:_told_apart codecs_and_magics _OF_ENTRIES",
+    "compare ValueComparison parse_known codec/compare.py:_MOST allowed_results semantics/producer_state.py:_answers",
+    "semantics/producer_state.py:_merge_states codecs_and_magics _OF_ENTRIES",
     "ListOf.nullable ObjectOf.nullable ObjectOf.with_parts",
     *(
         f"{kind}.{part}"
@@ -223,13 +223,14 @@ _UNSEEN = _names(
         for part in ("same", "mismatches")
     ),
     *(f"{kind}.observed" for kind in ("Notation", "NamedNumber", "ListOf", "ObjectOf")),
-    "CONVERTED ANSWERS ANY ConsumerView.partial semantics/consumer_view.py:partial semantics/consumer_view.py:_BATCHES",
+    "CONVERTED ANSWERS ANY_RESULT ConsumerView.partial semantics/consumer_view.py:partial",
+    "semantics/consumer_view.py:_BATCHES",
     "is_wrapper",
     "semantics/consumer_view.py:position semantics/consumer_view.py:before_damage _NO_SIZE",
     "self.hidden.update self.legacy.update seen.remarks _ConsumerViewBuilder.remark_the_first_entry",
     "seen.remark_the_first_entry",
-    "_AbortedTransactionFilter.passes_over _need_not_be_met _is_passed_over _whole_records",
-    "outcomes _outcome _label parsed_told FILLER ProducerIdentity.in_transaction",
+    "_AbortedTransactionFilter.is_aborted_header _may_be_skipped _is_passed_over _whole_records",
+    "outcomes _outcome _label parsed_told FILLER_VALUE ProducerIdentity.in_transaction",
     "ProducerIdentity.has_written self.has_written",
     # what serves clients at work
     "abort_markers",
@@ -238,16 +239,17 @@ _UNSEEN = _names(
     # what puts scenarios to brokers, and what tells definitions apart
     "listed_in Produce.wants_answer MessageSpec.is_shipped",
     # the generator's, the linter's, and what no target is asked for
-    "compacted _emptied _lasting sealed sealed_message Layout.put Layout.sealed BitField.mask",
+    "compact_batch _emptied _lasting with_checksums message_with_checksums Layout.with_field",
+    "Layout.with_checksums BitField.mask",
     "PACKED_BATCH _whole encode_entry",
     "codec/log.py:_encode codec/message_set.py:_encode",
     "LAST VersionRange.__iter__ VersionRange.__bool__ VersionRange.__str__ VersionRange.within",
     "VersionRange.shared header_version",
     # bounds, and free choices
-    "Limits Cursor.count cursor.count inner.count Cursor.count_in cursor.count_in RECORD_COST AT_LEISURE",
+    "Limits Cursor.count cursor.count inner.count Cursor.count_in cursor.count_in RECORD_COST OFFLINE_LIMITS",
     "BoundedStream.make_room self.room self.findings.plain _STEP _DENSEST_STREAM",
     "codec/compression_formats.py:step _FOLLOWED",
-    "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH _MARKER_VALUE _FIRST_IDENTITY _NOW _FENCED EARLIER",
+    "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH _MARKER_VALUE _FIRST_IDENTITY _NOW _FENCED BASE_TIME_MS",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
 LEFT_ALONE = sorted(_ASIDE | _UNSEEN)
@@ -565,7 +567,7 @@ def _makes_remark(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _REMARKING.search(ast.unparse(node.func)) is not None
 
 
-_REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests?_on\b")
+_REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests_on\b|\brequires$")
 
 
 def _asks_for_kind(test: ast.expr) -> bool:
@@ -632,7 +634,7 @@ Sight = tuple[object, ...]
 """What a report says of a case."""
 
 
-_SERVE = "from conformance.codec import dispatch; dispatch.ENABLED = False; from conformance.cli import main; main()"
+_SERVE = "from conformance.codec import dispatch; dispatch.COMPILED = False; from conformance.cli import main; main()"
 """Serves what the interpreter reads and writes, damaged as it may be."""
 
 
@@ -745,7 +747,7 @@ def in_killing_order(cases: Iterable[Case]) -> list[Case]:
 @contextlib.contextmanager
 def impatience() -> Iterator[None]:
     """One fault is enough: the rest is not asked of a target that is to die anyway. Slowness alone kills nobody."""
-    with patch.dict(PATIENCE, {**dict.fromkeys(PATIENCE, 1), "slow": 0}):
+    with patch.dict(FAULT_LIMITS, {**dict.fromkeys(FAULT_LIMITS, 1), "slow": 0}):
         yield
 
 

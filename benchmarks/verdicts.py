@@ -15,11 +15,11 @@ from pathlib import Path
 from judge_answers import pairs_of
 from msgspec.structs import asdict
 
-from conformance.cases.attribution import charged
+from conformance.cases.attribution import attribute
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
-from conformance.runner.results import cause_in
+from conformance.runner.results import failure_cause
 from conformance.selftest import DEFECTS
 from conformance.selftest.runner import trials
 
@@ -27,10 +27,10 @@ from conformance.selftest.runner import trials
 def verdict_lines(catalog: Catalog, tried: int) -> Iterator[str]:
     """Yield one line per answer: its source, the case, and the verdict with its attribution."""
     for source, case, outcome in pairs_of(catalog, tried):
-        verdict, row, level, disputed = charged(case, judge(case, outcome), catalog.requirements)
+        verdict, row, level, disputed = attribute(case, judge(case, outcome), catalog.requirements)
         fields = [(name, str(value)) for name, value in asdict(verdict).items()]
         requirement = row.id if row else ""
-        cause = cause_in(case, outcome, verdict)
+        cause = failure_cause(case, outcome, verdict)
         yield f"{case.id} | {source} | {fields} {requirement} {level} {sorted(map(str, disputed))} {cause.text}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jinja2 import Environment
 
 from conformance.reports.formats import Report
-from conformance.reports.matrix import met, verdict_on
+from conformance.reports.matrix import requirements_met, verdict_text
 
 _LABEL = "Kafka wire format"
 _COLORS = {"conforms": "#1a7f37", "does not conform": "#b42318", "not judged": "#6e7781"}
@@ -27,11 +27,11 @@ aria-label="{{ label }}: {{ said }}"><title>{{ label }}: {{ said }}</title>
 
 def render(report: Report) -> Iterator[str]:
     """The text of the file: the verdict on all targets, and the share of the musts where not all are met."""
-    verdicts = [verdict_on(run) for run in report.runs]
+    verdicts = [verdict_text(run) for run in report.runs]
     verdict = max(verdicts, key=list(_COLORS).index) if verdicts else "not judged"
     said = verdict
     if verdict == "does not conform":
-        musts = [met(run, report.requirements).get("must", (0, 0)) for run in report.runs]
+        musts = [requirements_met(run, report.requirements).get("must", (0, 0)) for run in report.runs]
         said = f"{sum(ours for ours, _ in musts)} of {sum(judged for _, judged in musts)} musts"
     widths = {"left": len(_LABEL) * _PER_LETTER + _MARGIN, "right": len(said) * _PER_LETTER + _MARGIN}
     template = Environment(autoescape=True).from_string(_SVG)

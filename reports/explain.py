@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.client_scenarios import due
+from conformance.cases.client_scenarios import check_expectation
 from conformance.cases.model import (
     Accepted,
     Case,
@@ -44,8 +44,8 @@ from conformance.codec.hex_dump import DumpLine, annotate, place_of
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.definitions.request_frames import frame_at, frame_wire
 from conformance.runner.results import Result, StoredAnswer
-from conformance.semantics.consumer_view import VIEW
-from conformance.semantics.format_conversion import CONVERTED, flattened
+from conformance.semantics.consumer_view import VIEW_NOTATION
+from conformance.semantics.format_conversion import CONVERTED, records_of
 
 
 def expected_json(case: Case) -> dict[str, object]:
@@ -77,7 +77,7 @@ def expectation_json(case: Case, expect: Expectation) -> dict[str, object]:
 def _log_expectation(expect: WholeLog) -> dict[str, object]:
     match expect:
         case ExpectConsumerView(view, _, is_open):
-            shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
+            shown = {"value": VIEW_NOTATION.render({"records": view.records, "nextOffset": view.next_offset})}
             shown |= {} if view.damage is None else {"then": "an error"}
             return {"either": ["reject", shown]} if is_open else shown
         case ExpectConvertedRecords(records):
@@ -116,7 +116,7 @@ def command(label: Case | SerializedCase, targets: Sequence[str], origin: str = 
     if label.kind in (CaseOrigin.VECTOR, CaseOrigin.GENERATED):
         further = ["--vectors", label.origin] if label.origin else []
         return shlex.join([*words, *further, "--select", label.id])
-    return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.unpacked(), origin)])
+    return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.deserialize(), origin)])
 
 
 def _by(python: str) -> list[str]:
@@ -165,7 +165,7 @@ def explain(result: Result, origin: str = "") -> FailureExplanation:
 
 
 def _case_of(result: Result) -> Case:
-    return result.label if isinstance(result.label, Case) else result.label.unpacked()
+    return result.label if isinstance(result.label, Case) else result.label.deserialize()
 
 
 def around(case: Case, path: str) -> tuple[list[DumpLine], int]:
@@ -253,7 +253,7 @@ _SENT = 128
 
 def _sent_text(expect: ExpectClientRequests) -> str:
     """What a client is expected to send."""
-    if told := due(expect.check):
+    if told := check_expectation(expect.check):
         return told
     asked = f" ({expect.isolation})" if expect.check == "isolated" else ""
     return f"every {expect.of or 'request'}{' request' if expect.of else ''} is {expect.check}{asked}"
@@ -320,7 +320,7 @@ def _unpacked(packed: StoredAnswer) -> dict[str, object]:
 
 def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, object]:
     """The answer with its value as we write it ("1000", not 1000); as it came, where it is not a value of the type."""
-    notation = VIEW if case.op == "read" else case.wire.notation
+    notation = VIEW_NOTATION if case.op == "read" else case.wire.notation
     try:
         return {**answer, "value": notation.render(notation.parse(answer["value"]))}
     except (KeyError, NotationError):
@@ -350,7 +350,7 @@ def _converted_text(digits: object, path: str) -> str:
         return _json(digits)
     if not read.ok:
         return _json(digits)
-    return _narrowed({"value": CONVERTED.render(flattened(read.value["batches"]))}, path)
+    return _narrowed({"value": CONVERTED.render(records_of(read.value["batches"]))}, path)
 
 
 def _hex_near(data: bytes, path: str) -> str:

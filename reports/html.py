@@ -21,7 +21,14 @@ from conformance.reports.explain import FailureExplanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import printable
-from conformance.reports.matrix import RequirementState, codes_apart, matrix, met, state_of, verdict_on
+from conformance.reports.matrix import (
+    RequirementState,
+    error_code_differences,
+    matrix,
+    requirements_met,
+    state_of,
+    verdict_text,
+)
 from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.runner.results import TargetRun
 
@@ -83,7 +90,7 @@ class TargetView(Struct, frozen=True):
     number: int
     run: TargetRun
     failures: tuple[FailureView, ...]
-    met: Mapping[str, tuple[int, int]]
+    requirements_met: Mapping[str, tuple[int, int]]
     """By level: how many requirements it meets in all its cases, of how many that were judged."""
     verdict: str
 
@@ -123,7 +130,7 @@ def render(report: Report) -> Iterator[str]:
         causes=[page.causes for page in pages],
         sections=sections,
         requirements=report.requirements,
-        codes_apart=codes_apart(report.runs)[:_MOST_DISAGREEMENTS],
+        codes_apart=error_code_differences(report.runs)[:_MOST_DISAGREEMENTS],
         disagreements=apart[:_MOST_DISAGREEMENTS],
         disagreements_left=len(apart) - len(apart[:_MOST_DISAGREEMENTS]),
         named=_SHOWN,
@@ -141,4 +148,4 @@ def _target(number: int, run: TargetRun, requirements: Mapping[str, Requirement]
         FailureView(f"t{number}-{index}", group, example, explain(example.result, example.origin))
         for index, (group, example) in enumerate((g, e) for g in grouped(run) for e in g.examples)
     )
-    return TargetView(number, run, failures, met(run, requirements), verdict_on(run))
+    return TargetView(number, run, failures, requirements_met(run, requirements), verdict_text(run))

@@ -24,7 +24,7 @@ from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
 from conformance.reports.target_differences import TargetDifference
-from conformance.runner.results import MOST, Result, ResultCounts, ShrunkFailure, TargetRun, shortened
+from conformance.runner.results import MAX_ANSWER_BYTES, Result, ResultCounts, ShrunkFailure, TargetRun, shortened
 
 
 def render(report: Report) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _result(result: Result) -> shape.Result:
 def _in_full(row: shape.Result, result: Result) -> shape.Result:
     """With what is told of a failure; length and digest of what is long."""
     case = result.case
-    digits = None if case.data is None else shortened(case.data.hex(), 2 * MOST + 2)
+    digits = None if case.data is None else shortened(case.data.hex(), 2 * MAX_ANSWER_BYTES + 2)
     return msgspec.structs.replace(
         row,
         reproduce=reproduce(result),
@@ -232,7 +232,7 @@ def _disagreement(one: TargetDifference) -> shape.Disagreement:
         upstream="differs" if one.is_disputed else None,
         causes=list(one.causes),
         stands=[
-            shape.Stand(targets=list(stand.targets), act=stand.act, right=stand.is_right, said=stand.said)
+            shape.Stand(targets=list(stand.targets), act=stand.behavior, right=stand.is_right, said=stand.example_text)
             for stand in one.stands
         ],
         vectors=one.vectors,

@@ -10,7 +10,7 @@ from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import printable
-from conformance.reports.matrix import met, verdict_on
+from conformance.reports.matrix import requirements_met, verdict_text
 from conformance.reports.target_differences import TargetDifference
 from conformance.reports.text import title
 from conformance.runner.results import TargetRun
@@ -40,9 +40,9 @@ def render(report: Report) -> Iterator[str]:
     yield "## Apache Kafka wire format\n\n"
     yield f"| target | verdict | {' | '.join(LEVELS)} |\n|---|---|{'---|' * len(LEVELS)}\n"
     for run in report.runs:
-        counts = met(run, report.requirements)
+        counts = requirements_met(run, report.requirements)
         shares = (f"{counts[level][0]}/{counts[level][1]}" if level in counts else "" for level in LEVELS)
-        yield f"| {plain(title(run))} | {verdict_on(run)} | {' | '.join(shares)} |\n"
+        yield f"| {plain(title(run))} | {verdict_text(run)} | {' | '.join(shares)} |\n"
     yield "\nRequirements met in all their cases, of those judged.\n"
     for name, reason in report.stale:
         yield f"\nStale known failure {plain(name)}: {plain(reason)}\n"
@@ -88,7 +88,9 @@ def _differences(rows: Sequence[TargetDifference]) -> Iterator[str]:
     yield "\n### Where the targets differ\n\n"
     yield "| level | cases | cause, or requirement | who does what | smallest example |\n|---|---|---|---|---|\n"
     for row in rows[:_LISTED]:
-        stands = (f"{', '.join(stand.targets)} {'✓' if stand.is_right else '✗'} {stand.act}" for stand in row.stands)
+        stands = (
+            f"{', '.join(stand.targets)} {'✓' if stand.is_right else '✗'} {stand.behavior}" for stand in row.stands
+        )
         cells = (row.kind, str(row.count), ", ".join(row.causes) or row.requirements[0], "; ".join(stands), row.example)
         yield f"| {' | '.join(map(plain, cells))} |\n"
     if len(rows) > _LISTED:

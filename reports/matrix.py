@@ -113,7 +113,7 @@ class ErrorCodeDifference(Struct, frozen=True):
     cases: tuple[str, ...]
 
 
-def codes_apart(runs: Sequence[TargetRun]) -> list[ErrorCodeDifference]:
+def error_code_differences(runs: Sequence[TargetRun]) -> list[ErrorCodeDifference]:
     """Where brokers refuse the same with other error codes, in vectors. The most cases come first."""
     groups: dict[tuple[str, ...], dict[str, None]] = {}
     for case, results in _by_case(runs):
@@ -142,7 +142,7 @@ def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | Non
     yield from found.items()
 
 
-def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:
+def requirements_met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:
     """By level: how many requirements a target meets in all its cases, of how many that were judged."""
     all_met: dict[str, bool] = {}
     for result in run.results:
@@ -157,7 +157,7 @@ def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tu
     return {level: (ours[level], judged[level]) for level in LEVELS if judged[level]}
 
 
-def verdict_on(run: TargetRun) -> str:
+def verdict_text(run: TargetRun) -> str:
     """Return the verdict on a target in a few words."""
     if run.interrupted:
         return run.problem

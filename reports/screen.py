@@ -21,9 +21,17 @@ from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.hex_view import dump, printable
-from conformance.reports.matrix import ErrorCodeDifference, codes_apart, met, verdict_on
+from conformance.reports.matrix import ErrorCodeDifference, error_code_differences, requirements_met, verdict_text
 from conformance.reports.target_differences import TargetDifferencesView
-from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
+from conformance.reports.text import (
+    NO_ANSWER_TEXT,
+    STYLES,
+    number_of_cases,
+    skips,
+    target_report,
+    target_summary,
+    title,
+)
 from conformance.runner.results import TargetRun
 from conformance.runner.shrinking import FailureKey
 
@@ -49,7 +57,7 @@ class TargetScreen(Struct, frozen=True):
         left = LINES - 2 - _height(console, options, head)
         shown = 0
         for group, example in causes[:_IN_FULL]:
-            full = list(_in_full(group, example, self.requirements))
+            full = list(_full_cause(group, example, self.requirements))
             height = _height(console, options, full)
             if shown and height > left - min(_AT_LEAST, len(causes) - shown - 1):
                 break
@@ -58,7 +66,7 @@ class TargetScreen(Struct, frozen=True):
             shown += 1
         others = causes[shown:]
         for group, example in others[:left]:
-            yield _in_a_line(group, example)
+            yield _cause_line(group, example)
         if causes:
             yield Text(_how_to_see_more(len(others[left:])), style="dim", no_wrap=True, overflow="ellipsis")
         yield Text("")
@@ -70,7 +78,7 @@ def texts(report: Report, verbosity: int, *, quiet: bool) -> Iterator[Renderable
         yield target_summary(run) if quiet else target_text(run, report.requirements, verbosity)
     if not quiet and report.disagreements:
         yield TargetDifferencesView(report.disagreements, every=verbosity > 0)
-    if verbosity and not quiet and (apart := codes_apart(report.runs)):
+    if verbosity and not quiet and (apart := error_code_differences(report.runs)):
         yield codes_side_by_side(report.runs, apart)
 
 
@@ -97,7 +105,7 @@ def codes_side_by_side(runs: Sequence[TargetRun], apart: Sequence[ErrorCodeDiffe
     return Group(table, Text(f"{left} more: --json FILE lists all\n" if left > 0 else "", style="dim"))
 
 
-def kin_in_full(run: TargetRun) -> frozenset[FailureKey]:
+def keys_shown_in_full(run: TargetRun) -> frozenset[FailureKey]:
     """What those failures have in common that one screen shows with an example in full, at most."""
     return frozenset(
         FailureKey(group.cause, group.section is Section.DISPUTED)
@@ -114,16 +122,16 @@ def _causes(run: TargetRun) -> list[tuple[FailureGroup, Example]]:
 
 def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterator[RenderableType]:
     """The verdict, the requirements that are met of those judged by level, and the numbers of cases."""
-    counts = met(run, requirements)
+    counts = requirements_met(run, requirements)
     shares = ", ".join(f"{level} {ours}/{judged}" for level, (ours, judged) in counts.items())
-    verdict, numbers = verdict_on(run), run.numbers
+    verdict, numbers = verdict_text(run), run.numbers
     unexcused = numbers.unexcused()
     yield Text.assemble(
         (verdict, "bold green" if verdict == "conforms" else "bold red"),
         f": meets requirements {shares}" * bool(shares),
     )
     if not run.answered and run.judged:
-        yield Text(MUTE, style="bold red")
+        yield Text(NO_ANSWER_TEXT, style="bold red")
     if run.problem not in ("", verdict):
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
@@ -133,7 +141,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     yield from (_FirstLines(line, 2) for line in skips(numbers.skipped))
 
 
-def _in_full(
+def _full_cause(
     group: FailureGroup, example: Example, requirements: Mapping[str, Requirement]
 ) -> Iterator[RenderableType]:
     """A cause and its smallest example: what it breaks, where, what is due, the bytes, and the command."""
@@ -148,14 +156,14 @@ def _in_full(
     yield _line("  ", (says, "italic"))
     flaky, via = "  [flaky]" * example.flaky, f"  via {printable(shown.via)}" if shown.via else ""
     yield _line("  ", (result.label.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
-    yield _FirstLines(_sides(printable(shown.expected), printable(shown.actual)), 2)
+    yield _FirstLines(_expected_actual(printable(shown.expected), printable(shown.actual)), 2)
     near = slice(max(0, shown.place - 1), max(0, shown.place) + 2)
     yield _FirstLines(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
     # The whole command, whatever the width: people copy it.
     yield Text("  " + printable(shown.reproduce), style="green", no_wrap=True, overflow="ignore")
 
 
-def _sides(expected: str, actual: str) -> RenderableType:
+def _expected_actual(expected: str, actual: str) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim")
     table.add_column(overflow="fold", ratio=1)
@@ -166,7 +174,7 @@ def _sides(expected: str, actual: str) -> RenderableType:
     return table
 
 
-def _in_a_line(group: FailureGroup, example: Example) -> Text:
+def _cause_line(group: FailureGroup, example: Example) -> Text:
     """A cause with its level, the number of its cases, and the id of its smallest example."""
     level = group.level or example.result.level
     disputed = "disputed " * (group.section is Section.DISPUTED)

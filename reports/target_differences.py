@@ -21,7 +21,7 @@ from conformance.judging.failure_causes import FailureCause
 from conformance.judging.target_comparison import (
     Behavior,
     ObservedBehavior,
-    alike,
+    group_equal,
     part_apart,
     reading_of,
     stopped_with,
@@ -29,7 +29,7 @@ from conformance.judging.target_comparison import (
 from conformance.reports.explain import actual_text, command, expected_text
 from conformance.reports.hex_view import printable
 from conformance.reports.text import STYLES
-from conformance.runner.results import NOTHING, Result, ShrunkFailure, StoredAnswer, TargetRun
+from conformance.runner.results import NO_ANSWER, Result, ShrunkFailure, StoredAnswer, TargetRun
 
 Split = tuple[ObservedBehavior | None, ...]
 """The reading of each target; None for one that did not judge the case."""
@@ -40,15 +40,15 @@ class BehaviorGroup(Struct, frozen=True):
 
     targets: tuple[str, ...]
     """As the command line names them."""
-    act: Behavior
+    behavior: Behavior
     is_right: bool
-    said: str
+    example_text: str
     """What they did in the example, in a line; a target's words may be in it."""
 
     @property
     def text(self) -> str:
         """All of it but the targets."""
-        return f"{self.act}: {self.said}" if self.said else str(self.act)
+        return f"{self.behavior}: {self.example_text}" if self.example_text else str(self.behavior)
 
 
 class TargetDifference(Struct, frozen=True):
@@ -100,7 +100,7 @@ def disagreements(runs: Sequence[TargetRun]) -> tuple[TargetDifference, ...]:
     splits: dict[str, Split] = {}
     for results in _differing(runs):
         split = _split(results)
-        numbers = alike(split)
+        numbers = group_equal(split)
         if len({*numbers} - {None}) > 1:
             groups.setdefault(_key(results, split, numbers), []).append(results)
             splits[_case_of(results).id] = split
@@ -136,7 +136,7 @@ def _is_judged(result: Result) -> bool:
 
 def _case_of(results: Sequence[Result | None]) -> Case:
     label = next(one.label for one in results if one is not None)
-    return label if isinstance(label, Case) else label.unpacked()
+    return label if isinstance(label, Case) else label.deserialize()
 
 
 def _split(results: Sequence[Result | None]) -> Split:
@@ -148,7 +148,7 @@ def _whole(outcome: Outcome | StoredAnswer) -> Outcome:
     """An outcome; of an answer that was cut nothing, as two that are long need not differ."""
     if not isinstance(outcome, StoredAnswer):
         return outcome
-    return NOTHING if outcome.is_cut else Accepted(msgspec.json.decode(outcome.json))
+    return NO_ANSWER if outcome.is_cut else Accepted(msgspec.json.decode(outcome.json))
 
 
 def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | None, ...]) -> tuple[object, ...]:
@@ -159,10 +159,10 @@ def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | No
     """
     causes = tuple(one.cause if one is not None and one.failed else None for one in results)
     if not any(causes):
-        acts = tuple(None if one is None else one.act for one in split)
+        acts = tuple(None if one is None else one.behavior for one in split)
         return next(one.label.requirement for one in results if one is not None), numbers, acts
-    wrong = tuple(None if one is None or one.is_right else one.act for one in split)
-    right = frozenset(one.act for one in split if one is not None and one.is_right)
+    wrong = tuple(None if one is None or one.is_right else one.behavior for one in split)
+    right = frozenset(one.behavior for one in split if one is not None and one.is_right)
     disputed = tuple(one is not None and one.disputed for one in results)
     return causes, wrong, right, disputed
 
@@ -191,7 +191,7 @@ def _disagreement(
         not failed,
         bool(failed) and all(one.disputed for one in failed),
         tuple(dict.fromkeys(one.cause.text for one in failed)),
-        tuple((one.act, one.is_right) if one else (None, False) for one in split),
+        tuple((one.behavior, one.is_right) if one else (None, False) for one in split),
         tuple(_stands(runs, case, example, split)),
         len(labels) - generated,
         generated,
@@ -230,7 +230,7 @@ def _stands(
 ) -> Iterator[BehaviorGroup]:
     """Who made what of the example: those that are right first, then in the order of the targets."""
     members: dict[int, list[int]] = {}
-    for at, number in enumerate(alike(split)):
+    for at, number in enumerate(group_equal(split)):
         if number is not None:
             members.setdefault(number, []).append(at)
     path = _path(case, results)
@@ -238,7 +238,7 @@ def _stands(
         result, reading = results[group[0]], _at(split, group[0])
         assert result is not None
         said = _said(case, result, reading, path)
-        yield BehaviorGroup(tuple(runs[at].name for at in group), reading.act, reading.is_right, said)
+        yield BehaviorGroup(tuple(runs[at].name for at in group), reading.behavior, reading.is_right, said)
 
 
 def _at(split: Split, at: int) -> ObservedBehavior:
@@ -253,7 +253,7 @@ def _path(case: Case, results: Sequence[Result | None]) -> str:
     if failed or case.op not in ("decode", "read"):
         return failed
     outcomes = [_whole(one.outcome) for one in results if one is not None]
-    return part_apart(case, [one.answer for one in outcomes if isinstance(one, Accepted) and one is not NOTHING])
+    return part_apart(case, [one.answer for one in outcomes if isinstance(one, Accepted) and one is not NO_ANSWER])
 
 
 _BEFORE = re.compile(r"^(accepted: |accepted, |wrote |served |refused \(|crash: |timeout: |memory: |slow: )")
@@ -262,9 +262,9 @@ _BEFORE = re.compile(r"^(accepted: |accepted, |wrote |served |refused \(|crash: 
 def _said(case: Case, result: Result, reading: ObservedBehavior, path: str) -> str:
     """What a target did in a line, narrowed to a field."""
     if result.verdict.kind is VerdictKind.PASS:
-        return "" if reading.act is Behavior.REFUSES else expected_text(case, path)
+        return "" if reading.behavior is Behavior.REFUSES else expected_text(case, path)
     whole = _whole(result.outcome)
-    if reading.act is Behavior.REFUSES and isinstance(whole, Accepted):
+    if reading.behavior is Behavior.REFUSES and isinstance(whole, Accepted):
         return str(stopped_with(whole.answer))
     told = actual_text(result, result.verdict.path or path)
     return _BEFORE.sub("", told).removesuffix(")" * told.startswith("refused ("))

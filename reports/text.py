@@ -21,7 +21,7 @@ from conformance.runner.results import Result, StoredAnswer, TargetRun
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
-MUTE = "It does not conform: it answered none of its requests."
+NO_ANSWER_TEXT = "It does not conform: it answered none of its requests."
 """What is said of a target that was judged and never answered."""
 
 
@@ -175,7 +175,7 @@ def target_summary(run: TargetRun) -> RenderableType:
         hidden = f"{numbers.unobserved} cases passed by the fields that the target shows; it does not show all of them"
         parts.append(Text(hidden, style="dim"))
     if run.judged and not run.answered:
-        parts.append(Text(MUTE, style="bold red"))
+        parts.append(Text(NO_ANSWER_TEXT, style="bold red"))
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         parts.append(Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore"))

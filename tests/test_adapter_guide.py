@@ -15,7 +15,7 @@ from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import ENTRY, MESSAGE
 from conformance.codec.record import HEADER, HEADER_LAYOUT, RECORD, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, RECORD_BATCH
-from conformance.semantics.consumer_view import SEEN, VIEW
+from conformance.semantics.consumer_view import RECORD_NOTATION, VIEW_NOTATION
 from conformance.targets import reference
 
 ROOT = Path(__file__).parent.parent
@@ -108,8 +108,8 @@ STRUCTURES = {
     "an entry of magic 0 or 1 in a LOG": (LAYOUTS[1], ENTRY),
     "LOG": (None, codec.wire("LOG").notation),
     "CONTROL_RECORD": (None, codec.wire("CONTROL_RECORD").notation),
-    "the value of `read`": (None, VIEW),
-    "a record of `read`": (None, SEEN),
+    "the value of `read`": (None, VIEW_NOTATION),
+    "a record of `read`": (None, RECORD_NOTATION),
 }
 
 

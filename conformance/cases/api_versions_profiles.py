@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-Offer = Mapping[str, tuple[int, int]]
+ApiVersions = Mapping[str, tuple[int, int]]
 
-BARE: Offer = {
+MINIMAL: ApiVersions = {
     "ApiVersions": (0, 0),
     "Metadata": (0, 1),  # older clients ask in version 0 before they ask for the versions
     "ListOffsets": (1, 1),
@@ -15,7 +15,7 @@ BARE: Offer = {
 }
 """The least that consumers work with."""
 
-LOW: Offer = {
+NON_FLEXIBLE: ApiVersions = {
     "ApiVersions": (0, 2),
     "Metadata": (0, 8),
     "ListOffsets": (1, 5),
@@ -31,7 +31,7 @@ LOW: Offer = {
 }
 """The versions before the flexible ones, and groups."""
 
-FULL: Offer = {
+ALL: ApiVersions = {
     "ApiVersions": (0, 5),
     "Metadata": (0, 13),
     "ListOffsets": (1, 11),
@@ -47,7 +47,7 @@ FULL: Offer = {
 }
 """Everything up to the newest definitions that the suite ships."""
 
-OLD: Offer = {
+KAFKA_0_10_2: ApiVersions = {
     "ApiVersions": (0, 0),
     "Metadata": (0, 2),
     "ListOffsets": (0, 1),
@@ -63,23 +63,23 @@ OLD: Offer = {
 }
 """What Apache Kafka 0.10.2 offered to a consumer: for clients that read no record batches."""
 
-_TRANSACTIONS: Offer = {"InitProducerId": (0, 4), "AddPartitionsToTxn": (0, 3), "EndTxn": (0, 4)}
+_TRANSACTIONS: ApiVersions = {"InitProducerId": (0, 4), "AddPartitionsToTxn": (0, 3), "EndTxn": (0, 4)}
 
 
-def to_producers(offer: Offer) -> Offer:
+def with_producer_apis(offer: ApiVersions) -> ApiVersions:
     """What is offered to a client that writes, or joins a group: the least is too little for zstd and for either."""
-    return {**(LOW if offer is BARE else offer), **_TRANSACTIONS}
+    return {**(NON_FLEXIBLE if offer is MINIMAL else offer), **_TRANSACTIONS}
 
 
-TAKEN_FROM: Mapping[str, int] = {"Produce": 3}
+MIN_ACCEPTED_VERSION: Mapping[str, int] = {"Produce": 3}
 """The first version that is taken of a request where older ones are offered too. Apache Kafka 4 offers Produce from 0
 on, as librdkafka before 2.14 compresses nothing otherwise (KAFKA-18659). It closes the connection when one before 3
 comes."""
 
-OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL, "old": OLD}
+VERSION_PROFILES: Mapping[str, ApiVersions] = {"bare": MINIMAL, "low": NON_FLEXIBLE, "full": ALL, "old": KAFKA_0_10_2}
 """By the name that a driver.yaml or `serve-broker --offer` gives; but for the last, each holds all those before it."""
 
 
-def from_on(offers: str) -> Sequence[str]:
+def profiles_from(offers: str) -> Sequence[str]:
     """The name of an offer, and those to try after it: the ones that hold more, and what old clients know."""
-    return [*OFFERS][[*OFFERS].index(offers) :]
+    return [*VERSION_PROFILES][[*VERSION_PROFILES].index(offers) :]

@@ -22,8 +22,8 @@ from conformance.cases.reference_answers import error_class
 from conformance.codec import json_notation as n
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.record_batch import stored_magic
-from conformance.semantics.format_conversion import convert, flattened
-from conformance.semantics.partition_log import APPENDED, SETTINGS, appended, appended_bytes
+from conformance.semantics.format_conversion import convert, records_of
+from conformance.semantics.partition_log import APPENDED, SETTINGS, appended_bytes, stored_batch
 
 BATCHES = 2
 """The magic of record batches."""
@@ -44,7 +44,7 @@ OTHERS = 2
 """The partitions of a request that get what stands beside the case: one before it, and one behind it."""
 
 
-def carried(version: int) -> int:
+def max_magic_of_fetch(version: int) -> int:
     """The highest magic that a version of Fetch carries."""
     return max((magic for magic, first in _FIRST_WITH.items() if version >= first), default=0)
 
@@ -107,7 +107,7 @@ def _of_messages(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request
     is_late = chosen.get("produceVersion", 0) > MESSAGES_LAST
     try:
         expect = convert_question(data, BATCHES, 0).expect
-        magic = carried(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
+        magic = max_magic_of_fetch(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
         if magic < BATCHES:
             down = convert(convert(data, BATCHES, 0), magic)
             expect = convert_question(down, BATCHES).expect
@@ -128,9 +128,9 @@ def _of_several(entries: Sequence[codec.LogEntry]) -> Expectation:
     for batch in (entry.value for entry in entries):
         if batch["magic"] != BATCHES or not isinstance(_of_batch(batch, {}), ExpectAppend):
             return ExpectAnyOf()
-        batches.append(appended(batch, end, {}))
+        batches.append(stored_batch(batch, end, {}))
         end += batch["recordCount"]
-    return ExpectAppend(flattened(batches), ("compression", "entry"), open=True)
+    return ExpectAppend(records_of(batches), ("compression", "entry"), open=True)
 
 
 def _of_batch(batch: Value, chosen: Request) -> Expectation:
@@ -140,8 +140,8 @@ def _of_batch(batch: Value, chosen: Request) -> Expectation:
     """
     if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
         return ExpectAnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
-    records = flattened([appended(batch, 0, chosen)])
-    magic = carried(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
+    records = records_of([stored_batch(batch, 0, chosen)])
+    magic = max_magic_of_fetch(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
     if magic < BATCHES:
         try:
             expect = convert_question(appended_bytes(batch, 0, chosen), magic).expect
@@ -184,7 +184,7 @@ def answer(_: codec.WireType, parts: Request) -> Answer:
     if read.consumed < len(data) and stored_magic(data) not in LAYOUTS:
         return {"ok": False, "error": "malformed", "message": "bytes behind the batch"}
     served = appended_bytes(read.value, 1, parts)
-    magic = carried(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
+    magic = max_magic_of_fetch(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
     served = served if magic == BATCHES else convert(served, magic)
     time = 0 if parts.get("timestampType") == "LogAppendTime" else -1
     value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_refused_beside(parts)})

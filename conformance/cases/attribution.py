@@ -64,19 +64,19 @@ def layout_rule(wire: codec.WireType) -> str:
     return _LAYOUT_RULES.get(wire.name.partition("<")[0], "general.exact-encoding")
 
 
-def binds_writers(row: Requirement) -> bool:
+def applies_to_writers(row: Requirement) -> bool:
     """Whether a row says what a writer does, or only what a reader or a broker does."""
     return not _BINDS_WRITERS.isdisjoint(row.tests)
 
 
-def of_writer(rule: str, wire: codec.WireType, requirements: Mapping[str, Requirement]) -> Requirement:
+def writer_requirement(rule: str, wire: codec.WireType, requirements: Mapping[str, Requirement]) -> Requirement:
     """The row that a writer of a type breaks with `rule`.
 
     Where that binds readers only, it is the row which it names for writers, or the layout of the type, at a level no
     higher than its own.
     """
     row = requirements[rule]
-    if binds_writers(row):
+    if applies_to_writers(row):
         return row
     nearest = requirements[row.writer or layout_rule(wire)]
     level = max(row.level, nearest.level, key=LEVELS.index)
@@ -89,7 +89,7 @@ _VALIDATED = "broker.validates-records"
 _LARGEST, _LARGEST_BY_BROKER = "batch.max-timestamp", "broker.writes-max-timestamp"
 
 
-def of_broker(case: Case, requirements: Mapping[str, Requirement]) -> Case:
+def broker_requirement(case: Case, requirements: Mapping[str, Requirement]) -> Case:
     """The case of an append, charged to what binds a broker: where it has to refuse, or to write a field itself.
 
     The documents state that of a wrong checksum alone; that other bytes are refused is what Apache Kafka does.
@@ -118,7 +118,7 @@ def basis_of(row: Requirement, case: Case | SerializedCase) -> str:
     return "implied" if is_only_implied else row.basis
 
 
-def charged(
+def attribute(
     case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
 ) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
     """The verdict, the row of the requirement that it is about, its level, and the verdicts that are disputed.
@@ -129,6 +129,6 @@ def charged(
         return verdict, requirements.get(case.requirement), verdict.level or case.level, case.disputed
     row = requirements[verdict.requirement]
     if case.op in (*WRITING_OPS, "convert"):
-        row = of_writer(verdict.requirement, case.wire, requirements)
+        row = writer_requirement(verdict.requirement, case.wire, requirements)
     charged = verdict if verdict.requirement == row.id else structs.replace(verdict, requirement=row.id)
     return charged, row, verdict.level or row.level, row.disputed(case.op)

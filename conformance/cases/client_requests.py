@@ -8,27 +8,27 @@ from itertools import accumulate, repeat
 
 from conformance import codec
 from conformance.cases.client_scenarios import (
-    ANOTHER,
     AT_ONCE,
-    COMMITS_REFUSED,
+    CONSUMED_OFFSET,
     EMPTY,
-    ENDS,
-    GATHERED,
+    EMPTY_FETCHES,
+    FATAL_ERROR_BATCH,
     GIVEN_UP,
-    HOLLOW,
     IN_VAIN,
     LATEST,
-    LEFT,
-    MARKED,
+    MAX_VERSION_WITHOUT_TV2,
     MESSAGES_IN,
-    METRIC,
-    OF_CLIENTS,
+    OFFSET_AFTER_MARKER,
     ONWARD,
-    OTHER_TOPIC,
-    PLACE,
+    OTHER_MEMBER_ID,
+    OTHER_TOPIC_SUFFIX,
     PRODUCING,
-    REFUSED,
+    REJECTED_COMMITS,
+    REQUESTED_METRIC,
+    SHARED_GENERATIONS,
+    TRANSACTION_RESULTS,
     TRANSACTIONAL,
+    TRIMMED_LOG_OFFSETS,
 )
 from conformance.cases.model import Answer, ExpectClientRequests, Request, RequestWithExpectation, Value
 from conformance.codec.message_set import encode_set
@@ -45,7 +45,7 @@ _LONG = 600
 """Bytes of the value of such a record: two of them are more than a batch may have."""
 
 
-def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
+def batches_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
     compression = conversation.removeprefix("messages-")
     if compression != conversation:
@@ -59,8 +59,8 @@ def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, .
     if conversation in EMPTY:
         return ({**batches[0], "records": ()},)
     if conversation in GIVEN_UP:
-        refused, behind = batches[REFUSED : REFUSED + 2]
-        return (*batches[:REFUSED], refused, {**behind, "baseSequence": refused["baseSequence"]})
+        refused, behind = batches[FATAL_ERROR_BATCH : FATAL_ERROR_BATCH + 2]
+        return (*batches[:FATAL_ERROR_BATCH], refused, {**behind, "baseSequence": refused["baseSequence"]})
     if conversation not in AT_ONCE:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -92,20 +92,20 @@ def send_question(parts: Request) -> RequestWithExpectation:
     return RequestWithExpectation(parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")))
 
 
-def sent(_: codec.WireType, parts: Request) -> Answer:
+def reference_requests(_: codec.WireType, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
     if parts["check"] == "tells":
         return {"ok": False, "error": "other", "message": "it was refused"}
     is_older = parts["conversation"] in TRANSACTIONAL and not _is_of_the_newer_kind(parts)
-    highest = OF_CLIENTS if is_older else {}
-    rows = [_sent(name, body, highest) for name, body in _wanted(parts)]
+    highest = MAX_VERSION_WITHOUT_TV2 if is_older else {}
+    rows = [_sent(name, body, highest) for name, body in _request_bodies(parts)]
     return {"ok": True, "value": SENT.render(rows)}
 
 
-def _wanted(parts: Request) -> Iterator[tuple[str, Value]]:
+def _request_bodies(parts: Request) -> Iterator[tuple[str, Value]]:
     """The requests that are sent, by their names, and their bodies."""
     if parts["check"] == "in-turn":
-        for body, end in zip(_bodies("Produce", parts), ENDS, strict=True):
+        for body, end in zip(_bodies("Produce", parts), TRANSACTION_RESULTS, strict=True):
             yield from () if _is_of_the_newer_kind(parts) else (("AddPartitionsToTxn", {}),)
             yield from (("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
         return
@@ -124,15 +124,15 @@ def _bodies(name: str, parts: Request) -> list[Value]:
             onward |= {"RackId": "rack"}
         if parts["check"] in _OFFSETS:
             return [_fetch_of(offset) for offset in _OFFSETS[parts["check"]]]
-        before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
+        before: list[Value] = [{}] * (EMPTY_FETCHES + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name == "ListOffsets" and parts["check"] == "isolated":
         level = {"ReplicaId": -1, "IsolationLevel": ISOLATIONS.index(parts["isolation"])}
         return [{**level, "Topics": ({"Partitions": ({"Timestamp": LATEST},)},)}]
     if name == "OffsetFetch" and parts["check"] == "isolated":
         return [{"RequireStable": parts["isolation"] == ISOLATIONS[-1]}]
-    if (name, parts["check"]) in _STANDS:
-        return _STANDS[name, parts["check"]]
+    if (name, parts["check"]) in _VALID_BODIES:
+        return _VALID_BODIES[name, parts["check"]]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
@@ -145,7 +145,7 @@ def _is_of_the_newer_kind(parts: Request) -> bool:
 
 def _sets(parts: Request) -> list[bytes]:
     """What Produce brings, one after the other."""
-    batches = [batch for batch in written_for(parts["conversation"]) if batch["records"]]
+    batches = [batch for batch in batches_for(parts["conversation"]) if batch["records"]]
     if _is_of_the_newer_kind(parts):
         began = [{"producerEpoch": PRODUCER[1] + at, "baseSequence": 0} for at in range(len(batches))]
         batches = [{**batch, **anew} for batch, anew in zip(batches, began, strict=True)]
@@ -156,10 +156,10 @@ def _sets(parts: Request) -> list[bytes]:
 
 
 _OFFSETS = {
-    "keeps": (PLACE + 1, PLACE, PLACE),
-    "keeps-behind": (MARKED + 1, MARKED, MARKED),
-    "goes-back": (0, PLACE, 0),
-    "resumes": (LEFT.start,),
+    "keeps": (CONSUMED_OFFSET + 1, CONSUMED_OFFSET, CONSUMED_OFFSET),
+    "keeps-behind": (OFFSET_AFTER_MARKER + 1, OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER),
+    "goes-back": (0, CONSUMED_OFFSET, 0),
+    "resumes": (TRIMMED_LOG_OFFSETS.start,),
 }
 """By a check, the offsets of the fetches that stand it: the last one comes first."""
 
@@ -171,32 +171,35 @@ def _fetch_of(offset: int) -> Value:
 _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
 """Partition 0 of a topic, for a member of a group, and user data."""
 
-_SUBSCRIBED = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
+_SUBSCRIPTION = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
 """What a member of a group subscribes to: a topic, without user data, of which it has no partition yet."""
 
-_STANDS: Mapping[tuple[str, str], list[Value]] = {
+_VALID_BODIES: Mapping[tuple[str, str], list[Value]] = {
     ("OffsetCommit", "commits"): [
         {"Topics": ({"Partitions": ({"CommittedOffset": offset, "CommittedLeaderEpoch": epoch},)},)}
         for offset, epoch in ((0, -1), (2, 0), (1, -1))
     ],
-    ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
+    ("OffsetCommit", "commits-again"): [{}] * (REJECTED_COMMITS + 1),
     ("JoinGroup", "well-formed"): [
-        {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIBED},)},
+        {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIPTION},)},
     ],
     ("SyncGroup", "well-formed"): [{"ProtocolType": "consumer", "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("SyncGroup", "shares"): [
         {
-            **{"GroupId": "t", "GenerationId": GATHERED, "MemberId": "m"},
+            **{"GroupId": "t", "GenerationId": SHARED_GENERATIONS, "MemberId": "m"},
             "Assignments": ({"MemberId": "m", "Assignment": _ASSIGNED},),
         }
     ],
-    ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
+    ("PushTelemetry", "measures"): [{"Metrics": REQUESTED_METRIC.encode()}],
     ("SyncGroup", "shares-apart"): [
         {
             **{"GroupId": "t", "GenerationId": 1, "MemberId": "m"},
             "Assignments": (
                 {"MemberId": "m", "Assignment": _ASSIGNED},
-                {"MemberId": ANOTHER, "Assignment": _ASSIGNED.replace(b"\0\1t", b"\0\7t" + OTHER_TOPIC.encode())},
+                {
+                    "MemberId": OTHER_MEMBER_ID,
+                    "Assignment": _ASSIGNED.replace(b"\0\1t", b"\0\7t" + OTHER_TOPIC_SUFFIX.encode()),
+                },
             ),
         }
     ],

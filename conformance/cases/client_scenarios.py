@@ -138,36 +138,36 @@ order; that a transaction has `ended`, and `ended-again` where that was refused,
 several come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it
 `tells` the application what is refused for good, and `measures` what the broker wants to be told."""
 
-HOLLOW = 2
+EMPTY_FETCHES = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
 
 LATEST = -1
 """The timestamp with which ListOffsets asks for the last offset."""
 
-PLACE = 1
+CONSUMED_OFFSET = 1
 """The offset that a client has come to when another node comes to lead, which says whether the place is valid."""
 
-MARKED = 2
+OFFSET_AFTER_MARKER = 2
 """The same, behind a marker that was written in a newer epoch than the record before it."""
 
-LEFT = range(10, 12)
+TRIMMED_LOG_OFFSETS = range(10, 12)
 """The offsets of what is left of a log, where the client had come to PLACE when what stood before went."""
 
-INSTANCE, SUBSCRIPTION = bytes(range(1, 17)), 7
+CLIENT_INSTANCE_ID, SUBSCRIPTION_ID = bytes(range(1, 17)), 7
 """The id that a client is given which asks what is wanted of its metrics, and that of what is wanted."""
-METRIC = "org.apache.kafka.consumer.connection.creation.total"
+REQUESTED_METRIC = "org.apache.kafka.consumer.connection.creation.total"
 """A metric that is wanted of it: one of those that KIP-714 gives to every consumer."""
 
-GATHERED = 2
+SHARED_GENERATIONS = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
-ANOTHER = "another-member"
+OTHER_MEMBER_ID = "another-member"
 """The id of a member of a group that the client is told of."""
 
-OTHER_TOPIC = "-other"
+OTHER_TOPIC_SUFFIX = "-other"
 """What stands behind the name of a group, which is that of the client's topic, in the name of another topic."""
 
-COMMITS_REFUSED = 2
+REJECTED_COMMITS = 2
 """Times that a commit is refused at first."""
 
 TRANSACTIONAL = (
@@ -179,12 +179,12 @@ TRANSACTIONAL = (
 
 SEVERAL = ("transactions", "transactions-told", "transaction-given-up")
 """Those in which each batch is a transaction of its own."""
-ENDS = ("commit", "abort", "commit")
+TRANSACTION_RESULTS = ("commit", "abort", "commit")
 """How these end."""
 
 GIVEN_UP = ("transaction-given-up", "produce-given-up")
 """Those in which a batch is refused for good, and given up."""
-REFUSED = 1
+FATAL_ERROR_BATCH = 1
 """The place of that among the batches."""
 
 EMPTY = ("transact-nothing",)
@@ -199,7 +199,7 @@ PRODUCING = (
 )
 """Those in which it writes at all."""
 
-OF_CLIENTS = {"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}
+MAX_VERSION_WITHOUT_TV2 = {"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}
 """The highest version of a request in a transaction where a broker tells of no feature transaction.version."""
 
 IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
@@ -247,11 +247,11 @@ _LAPSES = {
 """What is due by a check that looks at more than one request, and what is said of a client that does not stand it."""
 
 
-def due(check: str) -> str:
+def check_expectation(check: str) -> str:
     """What is due by a check that looks at more than one request; empty for another check."""
     return _LAPSES[check][0] if check in _LAPSES else ""
 
 
-def lapse(check: str) -> str:
+def check_failure(check: str) -> str:
     """What is said of a client that does not stand a check."""
     return _LAPSES[check][1] if check in _LAPSES else f"a request is not {check}"

@@ -62,7 +62,7 @@ def encode_expectation(
     return ExpectEquivalentBytes(codec.decode(wire, data).value) if is_free(wire) else ExpectBytes(data)
 
 
-def refusal(wire: codec.WireType, value: Value) -> ExpectRejection | ExpectAnyOf:
+def expected_rejection(wire: codec.WireType, value: Value) -> ExpectRejection | ExpectAnyOf:
     """What must come of a value without an encoding.
 
     It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,

@@ -29,9 +29,15 @@ from conformance.codec.json_notation import DECIMAL, ListOf, ObjectOf
 from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.consumer_view import ISOLATIONS, AbortedTransaction, ConsumerView, batch_header, view
-from conformance.semantics.format_conversion import converted, rewritten
-from conformance.semantics.producer_state import BATCHES, judged
+from conformance.semantics.consumer_view import (
+    ISOLATIONS,
+    AbortedTransaction,
+    ConsumerView,
+    batch_header,
+    consumer_view,
+)
+from conformance.semantics.format_conversion import converted_entries, converted_records
+from conformance.semantics.producer_state import BATCHES, allowed_results
 
 if TYPE_CHECKING:
     from conformance.semantics.broker_steps import Step
@@ -43,7 +49,7 @@ INT64_MAX = max(codec.wire("INT64").edges)
 
 _LZ4 = CODEC_NAMES.index("lz4")
 
-_FAR = 1000
+_HIGH_WATERMARK_LEAD = 1000
 """Offsets that a high watermark lies ahead of a log whose end cannot be known."""
 
 _ORDER = (
@@ -61,9 +67,9 @@ _ORDER = (
 # --- read ---------------------------------------------------------------------------------------------
 
 
-def fetch_question(parts: Request) -> RequestWithExpectation:
+def fetch_expectation(parts: Request) -> RequestWithExpectation:
     """The question of a `read` request, its parts parsed."""
-    return read_question(
+    return read_expectation(
         parts["hex"],
         isolation=parts["isolation"],
         fetch_offset=parts.get("fetchOffset"),
@@ -78,7 +84,7 @@ def transactions(listed: Iterable[dict[str, int]]) -> list[AbortedTransaction]:
     return [AbortedTransaction(entry["producerId"], entry["firstOffset"]) for entry in listed]
 
 
-def read_question(
+def read_expectation(
     data: bytes,
     entries: Sequence[codec.LogEntry] = (),
     *,
@@ -95,11 +101,11 @@ def read_question(
     entries = entries or list(codec.entries(data))
     start = _first_seen(data, entries) if fetch_offset is None else fetch_offset
     listed = list(aborted)
-    shown = partial(view, data, start, isolation=isolation, aborted=transactions(listed), entries=entries)
+    shown = partial(consumer_view, data, start, isolation=isolation, aborted=transactions(listed), entries=entries)
     unchecked = shown(check_crcs=False)
     checked = check_crcs and any(entry.violations for entry in entries)
     seen = shown() if checked else unchecked
-    end = seen.next_offset + (_FAR if seen.damage else 0) if high_watermark is None else high_watermark
+    end = seen.next_offset + (_HIGH_WATERMARK_LEAD if seen.damage else 0) if high_watermark is None else high_watermark
     request = {
         "hex": data.hex(),
         "isolation": isolation,
@@ -125,7 +131,7 @@ def _unchecked(seen: ConsumerView, entries: Sequence[codec.LogEntry]) -> Expecta
     expect = _delivery(seen, seen)
     # Behind the damaged entry, if there is one, the view ends.
     reached = entries[: len(seen.ends)]
-    return softened(expect) if any(entry.violations for entry in reached) else expect
+    return or_rejection(expect) if any(entry.violations for entry in reached) else expect
 
 
 def _delivery(seen: ConsumerView, unchecked: ConsumerView) -> Expectation:
@@ -152,7 +158,7 @@ def _is_behind_checksum(mark: codec.Violation, damage: codec.Violation | None) -
     return mark.layer == damage.layer == 0 and mark.at > damage.at
 
 
-def first_seen(data: bytes) -> int:
+def first_offset(data: bytes) -> int:
     """The first offset of a log, at least 0: that of its first sound entry, or the number in its first 8 bytes.
 
     In a damaged wrapper these 8 bytes hold the last offset, and a fetch from there might pass over the damage: then
@@ -169,7 +175,7 @@ def _first_seen(data: bytes, entries: Sequence[codec.LogEntry]) -> int:
     return max(0, stored_offset(data))
 
 
-def softened(expect: Expectation) -> Expectation:
+def or_rejection(expect: Expectation) -> Expectation:
     """The expectation of a fetch where a vector says that refusing the bytes is right too."""
     return (
         ExpectConsumerView(expect.view, expect.unchecked, open=True)
@@ -187,7 +193,7 @@ def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offse
     if value is None:
         return ExpectAnyOf()
     mark = codec.Violation(requirement, 0, "it may be refused", openness=codec.Definedness.OPEN)
-    return read_question(data, [codec.LogEntry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
+    return read_expectation(data, [codec.LogEntry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
 
 
 def _batch_as_stated(data: bytes, records: Sequence[Value]) -> Value | None:
@@ -242,7 +248,7 @@ def convert_question(data: bytes, magic: int, base_offset: int | None = None) ->
         raise NotTestable("with a base offset, the log is one wrapper, or plain messages of one magic")
     request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
     try:
-        rewritten(batches, magic, base_offset)
+        converted_entries(batches, magic, base_offset)
     except codec.Unencodable as error:
         if magic == 2:
             raise NotTestable(f"a batch cannot hold these records: {error}") from None
@@ -255,7 +261,7 @@ def conversion_of(batches: Sequence[Value], magic: int, base_offset: int | None 
 
     A converter is free in how it spreads records over entries, unless it renumbers them: then it makes one batch.
     """
-    records = converted(batches, magic, base_offset)
+    records = converted_records(batches, magic, base_offset)
     if base_offset is None:
         return ExpectConvertedRecords(
             tuple({name: record[name] for name in record if name != "entry"} for record in records)
@@ -267,14 +273,16 @@ def _is_untimed(message: Value) -> bool:
     return bool(message.get("timestampType")) and message["timestamp"] < 0
 
 
-def fates_question(parts: Request) -> RequestWithExpectation:
+def sequence_expectation(parts: Request) -> RequestWithExpectation:
     """The question of a `sequence` request, its parts parsed."""
     return sequence_question(parts["batches"])
 
 
 def sequence_question(batches: Sequence[Value]) -> RequestWithExpectation:
     """How a target is asked for the fate of batches, and what it must answer."""
-    return RequestWithExpectation({"batches": BATCHES.render(batches)}, ExpectSequenceResults(tuple(judged(batches))))
+    return RequestWithExpectation(
+        {"batches": BATCHES.render(batches)}, ExpectSequenceResults(tuple(allowed_results(batches)))
+    )
 
 
 # --- scenario -----------------------------------------------------------------------------------------

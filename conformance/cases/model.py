@@ -235,7 +235,7 @@ class Case:
     kind: CaseOrigin = CaseOrigin.VECTOR
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
-    bulk: int = 0
+    measured_bytes: int = 0
     """Bytes that the memory and time of a hostile case are compared with; 0: it is not hostile."""
     is_shrinkable: bool = field(init=False)
     """Whether a smaller case may stand for it."""

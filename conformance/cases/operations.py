@@ -140,7 +140,7 @@ OPERATIONS: dict[str, Operation] = {
             RequestField("checkCrcs", n.TRUTH.parse, needed=False),
         ),
         reference_answers.seen,
-        log_requests.fetch_question,
+        log_requests.fetch_expectation,
     ),
     "convert": Operation(
         (_HEX, RequestField("magic", n.NUMBER.parse), RequestField("baseOffset", _int64, needed=False)),
@@ -150,7 +150,7 @@ OPERATIONS: dict[str, Operation] = {
     "sequence": Operation(
         (RequestField("batches", _complete(BATCHES), is_shrunk=True),),
         reference_answers.sequenced,
-        log_requests.fates_question,
+        log_requests.sequence_expectation,
     ),
     "send": Operation(
         (
@@ -159,7 +159,7 @@ OPERATIONS: dict[str, Operation] = {
             RequestField("check", _one_of(client_scenarios.CHECKS)),
             RequestField("of", n.TEXT.parse, needed=False),
         ),
-        client_requests.sent,
+        client_requests.reference_requests,
         client_requests.send_question,
     ),
     "append": Operation(
@@ -177,7 +177,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "exchange": Operation(
         (
-            RequestField("frames", _later("raw_requests", "frames_of")),
+            RequestField("frames", _later("raw_requests", "parse_frames")),
             RequestField("pipelined", n.TRUTH.parse, needed=False),
         ),
         _later("raw_requests", "exchanged"),

@@ -34,7 +34,7 @@ from conformance.cases.model import (
 )
 from conformance.codec import MessageType, Violation, WireType
 from conformance.definitions.loader import shipped_types
-from conformance.semantics.consumer_view import VIEW, ConsumerView
+from conformance.semantics.consumer_view import VIEW_NOTATION, ConsumerView
 
 _LARGE = 2048
 """Bytes from which on it pays to compress: whoever unpacks lets other threads run, and they do for milliseconds."""
@@ -67,21 +67,21 @@ class SerializedCase(NamedTuple):
     magics: frozenset[int]
     size: int
     needs_surrogates: bool
-    bulk: int
+    measured_bytes: int
     wire: WireType | None
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
     refused_by: tuple[str, ...]
     """The requirements by which a refusal is due, if one is."""
-    due: bytes
+    expected_digest: bytes
     """The digest of the answer that is due, of a case that is asked often; empty where it is not known."""
-    refusal: str | None
+    expected_rejection: str | None
     """The class of the refusal that is due, empty for any; None where that is not known beforehand to be right."""
     content: bytes
     """The request as it is sent, but for its id and for data that it holds; the data; all else."""
     parts: tuple[int, int]
     """Where the second and the third of them begin."""
     has_data: bool
-    is_sent: bool
+    data_in_request: bool
     """Whether the request holds the data."""
     is_compressed: bool
     """Whether the content is: from `_LARGE` bytes on."""
@@ -102,7 +102,7 @@ class SerializedCase(NamedTuple):
         return self.wire or shipped_types().wire(self.type)
 
     @property
-    def written(self) -> bytes:
+    def request_json(self) -> bytes:
         """The request as it is sent, but for its id."""
         return self._written(self._whole())
 
@@ -112,7 +112,11 @@ class SerializedCase(NamedTuple):
     def _written(self, whole: bytes) -> bytes:
         data, rest = self.parts
         asked = whole[:data]
-        return asked.replace(_NO_HEX, b'"hex":"%b"' % whole[data:rest].hex().encode(), 1) if self.is_sent else asked
+        return (
+            asked.replace(_NO_HEX, b'"hex":"%b"' % whole[data:rest].hex().encode(), 1)
+            if self.data_in_request
+            else asked
+        )
 
     @property
     def request(self) -> Request:
@@ -122,16 +126,16 @@ class SerializedCase(NamedTuple):
     def _request(self, whole: bytes) -> Request:
         start, stop = self.parts
         request = _read(whole[:start])
-        if self.is_sent:
+        if self.data_in_request:
             request["hex"] = whole[start:stop].hex()
         return request
 
     @property
     def expect(self) -> Expectation:
         """What is expected, unpacked."""
-        return self.unpacked().expect
+        return self.deserialize().expect
 
-    def unpacked(self) -> Case:
+    def deserialize(self) -> Case:
         """The case again."""
         whole, (start, stop) = self._whole(), self.parts
         rest: _Rest = pickle.loads(memoryview(whole)[stop:])  # noqa: S301 - packed by us
@@ -156,7 +160,7 @@ class SerializedCase(NamedTuple):
             self.origin,
             self.kind,
             mutation,
-            self.bulk,
+            self.measured_bytes,
         )
 
 
@@ -170,7 +174,7 @@ def refused_by(case: Case) -> tuple[str, ...]:
     return ()
 
 
-def refusal_due(case: Case) -> str | None:
+def expected_rejection(case: Case) -> str | None:
     """The class of the refusal that passes, empty for any class; None where `judge` has to say."""
     if case.op not in PLAIN_OPS:
         return None
@@ -182,12 +186,12 @@ def refusal_due(case: Case) -> str | None:
     return None
 
 
-def packed(case: Case) -> SerializedCase:
+def serialize(case: Case) -> SerializedCase:
     """A case as bytes."""
     request, data = case.request, case.data
     is_sent = data is not None and request.get("hex") == data.hex()
     rest: _Rest = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
-    asked = written({**request, "hex": None} if is_sent else request)
+    asked = request_json({**request, "hex": None} if is_sent else request)
     others = pickle.dumps(rest, pickle.HIGHEST_PROTOCOL)
     parts = len(asked), len(asked) + len(data or b"")
     content = asked + (data or b"") + others
@@ -206,11 +210,11 @@ def packed(case: Case) -> SerializedCase:
         _the_same(case.magics),
         case.size,
         case.needs_surrogates,
-        case.bulk,
+        case.measured_bytes,
         case.wire,
         refused_by(case),
         b"",
-        refusal_due(case),
+        expected_rejection(case),
         lz4.block.compress(content) if is_large else content,
         parts,
         data is not None,
@@ -228,14 +232,14 @@ def _read(asked: bytes) -> Request:
     return request
 
 
-def packed_with_due(case: Case) -> SerializedCase:
+def serialize_with_digest(case: Case) -> SerializedCase:
     """A case as bytes, with the answer that is due: made once, it spares every target of every run the judging."""
-    from conformance.cases.packed_cases import due_digest
+    from conformance.cases.packed_cases import expected_digest
 
-    return packed(case)._replace(due=due_digest(case))
+    return serialize(case)._replace(expected_digest=expected_digest(case))
 
 
-def written(request: Request) -> bytes:
+def request_json(request: Request) -> bytes:
     """A request as JSON; its strings may hold lone surrogates, as escapes."""
     try:
         return _encode(request)
@@ -255,7 +259,7 @@ def _the_same(given: frozenset[T]) -> frozenset[T]:
 # --- many -------------------------------------------------------------------------------------------------
 
 
-kin: Callable[[Case | SerializedCase], str] = "{0.op} {0.requirement}".format
+timeout_group: Callable[[Case | SerializedCase], str] = "{0.op} {0.requirement}".format
 """What a case has in common with those that a target is likely to be silent about, too."""
 
 
@@ -263,7 +267,7 @@ class LazyCases(Sequence[Case]):
     """Cases in order, each of which is made when somebody asks for it."""
 
     @abstractmethod
-    def at(self, index: int) -> Case:
+    def case_at(self, index: int) -> Case:
         """The case at an index from 0 on. Raises IndexError."""
 
     @abstractmethod
@@ -280,39 +284,39 @@ class LazyCases(Sequence[Case]):
     def __getitem__(self, index: slice) -> Sequence[Case]: ...
     def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
         if isinstance(index, slice):
-            return [self.at(each) for each in range(len(self))[index]]
-        return self.at(range(len(self))[index])
+            return [self.case_at(each) for each in range(len(self))[index]]
+        return self.case_at(range(len(self))[index])
 
 
 class SerializedCases(LazyCases):
     """Packed cases in order: each is unpacked when somebody asks for it."""
 
     def __init__(self, cases: Iterable[Case | SerializedCase] = ()) -> None:
-        self.packed: list[SerializedCase] = []
+        self.serialized: list[SerializedCase] = []
         for case in cases:
             self.add(case)
 
     def add(self, case: Case | SerializedCase) -> None:
         """Add a case at the end."""
-        self.packed.append(packed(case) if isinstance(case, Case) else case)
+        self.serialized.append(serialize(case) if isinstance(case, Case) else case)
 
-    def at(self, index: int) -> Case:
-        return self.packed[index].unpacked()
+    def case_at(self, index: int) -> Case:
+        return self.serialized[index].deserialize()
 
     def label_at(self, index: int) -> SerializedCase:
-        return self.packed[index]
+        return self.serialized[index]
 
     def written_at(self, index: int) -> bytes:
-        return self.packed[index].written
+        return self.serialized[index].request_json
 
     def __len__(self) -> int:
-        return len(self.packed)
+        return len(self.serialized)
 
 
 def chosen(cases: Sequence[Case], indexes: Iterable[int]) -> Sequence[Case]:
     """The cases at these indexes; packed ones stay packed."""
     if isinstance(cases, SerializedCases):
-        return SerializedCases(cases.packed[index] for index in indexes)
+        return SerializedCases(cases.serialized[index] for index in indexes)
     return [cases[index] for index in indexes]
 
 
@@ -328,7 +332,7 @@ class AcceptedAsExpected(Accepted):
     answer: Answer = field(default_factory=dict)
 
 
-def answer_due(case: Case) -> Answer | None:
+def expected_answer(case: Case) -> Answer | None:
     """The answer that is due, without its id; None where several are right, or where a refusal is due."""
     if case.op not in PLAIN_OPS:
         return None
@@ -340,13 +344,16 @@ def answer_due(case: Case) -> Answer | None:
         case ExpectSize(size):
             return {"ok": True, "size": size}
         case ExpectConsumerView(ConsumerView(damage=None) as view, open=False):
-            return {"ok": True, "value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
+            return {
+                "ok": True,
+                "value": VIEW_NOTATION.render({"records": view.records, "nextOffset": view.next_offset}),
+            }
     return None
 
 
-def due_digest(case: Case) -> bytes:
+def expected_digest(case: Case) -> bytes:
     """The digest of that answer; empty where there is none."""
-    answer = answer_due(case)
+    answer = expected_answer(case)
     return b"" if answer is None else digest_of_answer(answer)
 
 

@@ -126,7 +126,7 @@ _API_VERSIONS, UNSUPPORTED_VERSION = 18, 35
 # --- frames -------------------------------------------------------------------------------------------
 
 
-def frames_of(given: object) -> tuple[Request, ...]:
+def parse_frames(given: object) -> tuple[Request, ...]:
     """The frames of a request, as they are written. Raises NotationError where one cannot be made."""
     if not isinstance(given, list | tuple) or not given or not all(isinstance(frame, dict) for frame in given):
         raise NotationError("expected a list of frames, each an object")
@@ -157,12 +157,12 @@ def frame_bytes(frame: Request, at: int, called: Mapping[str, str]) -> bytes:
     return len(written).to_bytes(4, "big") + written
 
 
-def announces_more(data: bytes) -> bool:
+def size_exceeds_frame(data: bytes) -> bool:
     """Whether more bytes are announced by the size of a frame than it has."""
     return len(data) < 4 or int.from_bytes(data[:4], "big", signed=True) > len(data) - 4
 
 
-def asked_in(frame: Request) -> tuple[str, int] | None:
+def request_version(frame: Request) -> tuple[str, int] | None:
     """The request that a frame makes, and its version; None for one that is broken, or of a version of no broker."""
     if "hex" in frame or "RequestApiVersion" in frame.get("header", {}):
         return None
@@ -209,10 +209,10 @@ def _due(frame: Request, at: int) -> ExpectedResponse:
     if len(data) < START.size:
         return ExpectedResponse("", 0, 0, may_wait=True)
     _, key, version, correlation = START.unpack_from(data)
-    name, may_wait = names().get(key, ""), announces_more(data)
+    name, may_wait = names().get(key, ""), size_exceeds_frame(data)
     if "hex" in frame:
         return ExpectedResponse(name, version, correlation, may_wait=may_wait)
-    if asked_in(frame) is not None:
+    if request_version(frame) is not None:
         return ExpectedResponse(name, version, correlation, must_answer=True)
     # ApiVersions in a version that nobody offers is answered in version 0.
     is_first = key == _API_VERSIONS

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from conformance import codec
-from conformance.cases.log_requests import first_seen, transactions
+from conformance.cases.log_requests import first_offset, transactions
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_layout import with_absent
-from conformance.semantics.consumer_view import VIEW, view
+from conformance.semantics.consumer_view import VIEW_NOTATION, consumer_view
 from conformance.semantics.format_conversion import convert
-from conformance.semantics.producer_state import answered
+from conformance.semantics.producer_state import kafka_results
 
 NOT_ENCODED = ("LOG",)
 """Types that are decoded and not encoded."""
@@ -64,14 +64,14 @@ def _written(wire: codec.WireType, parts: Request) -> bytes:
 def seen(_: codec.WireType, parts: Request) -> Answer:
     """What a consumer is shown of a fetch, up to the first damaged entry, whose class stands beside the records."""
     data: bytes = parts["hex"]
-    shown = view(
+    shown = consumer_view(
         data,
-        parts["fetchOffset"] if "fetchOffset" in parts else first_seen(data),
+        parts["fetchOffset"] if "fetchOffset" in parts else first_offset(data),
         isolation=parts["isolation"],
         aborted=transactions(parts.get("aborted", ())),
         check_crcs=parts.get("checkCrcs", True),
     )
-    value = VIEW.render({"records": shown.records, "nextOffset": shown.next_offset})
+    value = VIEW_NOTATION.render({"records": shown.records, "nextOffset": shown.next_offset})
     if shown.damage is not None:
         value["error"] = error_class(shown.damage)
     return {"ok": True, "value": value}
@@ -84,7 +84,7 @@ def converted(_: codec.WireType, parts: Request) -> Answer:
 
 def sequenced(_: codec.WireType, parts: Request) -> Answer:
     """The fate of each batch, as Apache Kafka decides it."""
-    return {"ok": True, "value": answered(parts["batches"])}
+    return {"ok": True, "value": kafka_results(parts["batches"])}
 
 
 def played(_: codec.WireType, parts: Request) -> Answer:

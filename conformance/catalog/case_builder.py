@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from conformance import codec
-from conformance.cases.attribution import WRITING_OPS, layout_rule, of_broker, of_writer
-from conformance.cases.encode import encode_expectation, encode_question, refusal
+from conformance.cases.attribution import WRITING_OPS, broker_requirement, layout_rule, writer_requirement
+from conformance.cases.encode import encode_expectation, encode_question, expected_rejection
 from conformance.cases.log_requests import is_checksum_case
 from conformance.cases.model import (
     Case,
@@ -71,18 +71,20 @@ _RULES = ("memory.", "robustness.")
 _NUMBER = re.compile("[0-9]{7,}")
 
 
-def is_about_cost(requirement: str) -> bool:
+def is_resource_requirement(requirement: str) -> bool:
     """Whether a requirement is about what a target does with its memory and time."""
     return requirement.startswith(_RULES)
 
 
-def bulk_of(requirement: str, data: bytes, read: codec.DecodeResult) -> int:
+def measured_size(requirement: str, data: bytes, read: codec.DecodeResult) -> int:
     """Bytes that memory and time are held against: those of the input, and those that come out of its payloads.
 
     0 where the case is not hostile: its requirement is about something else, and nothing that the reference found
     wrong is a length or count of a mebibyte or more.
     """
-    if not is_about_cost(requirement) and not any(_states_much(mark) for mark in (*read.violations, *read.remarks)):
+    if not is_resource_requirement(requirement) and not any(
+        _states_much(mark) for mark in (*read.violations, *read.remarks)
+    ):
         return 0
     return max(1, len(data) + sum(map(len, read.layers)))
 
@@ -146,8 +148,8 @@ def decode_case(identity: str, wire: codec.WireType, data: bytes, catalog: Catal
     case = _case(
         identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data, mutation=mutation
     )
-    bulk = bulk_of(requirement, data, read)
-    case = replace(case, bulk=bulk) if bulk else case
+    bulk = measured_size(requirement, data, read)
+    case = replace(case, measured_bytes=bulk) if bulk else case
     if case.disputed and (isinstance(wire, codec.MessageType) or wire.name == "TAGGED_FIELDS"):
         # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
         return replace(case, disputed=case.disputed | {"crash"})
@@ -173,7 +175,7 @@ def encode_case(identity: str, wire: codec.WireType, asked: object, catalog: Cat
     try:
         data = codec.encode(wire, value)
     except codec.Unencodable as error:
-        expect, rule = refusal(wire, value), error.requirement
+        expect, rule = expected_rejection(wire, value), error.requirement
     else:
         read = codec.decode(wire, data)
         is_set = any(remark.requirement == _SET for remark in read.remarks)
@@ -220,12 +222,14 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
     data = parts.get("hex")
     rule = next(_rules(op, asked, expect, data))
     case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
-    if is_about_cost(rule) and data is not None:
-        case = replace(case, bulk=bulk_of(rule, data, codec.decode(wire, data)))
+    if is_resource_requirement(rule) and data is not None:
+        case = replace(case, measured_bytes=measured_size(rule, data, codec.decode(wire, data)))
     if op == "append":
-        case = of_broker(case, catalog.requirements)
-        return replace(case, disputed=case.disputed | {VerdictKind.FAIL}) if _is_passed_over(data or b"") else case
-    if op == "read" and data is not None and _dies_in_kafka(case, data, catalog):
+        case = broker_requirement(case, catalog.requirements)
+        return (
+            replace(case, disputed=case.disputed | {VerdictKind.FAIL}) if _kafka_ignores_length(data or b"") else case
+        )
+    if op == "read" and data is not None and _kafka_crashes(case, data, catalog):
         case = replace(case, disputed=case.disputed | {VerdictKind.CRASH})
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
@@ -261,7 +265,7 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
     yield "offset.fetch-absolute"
 
 
-def _dies_in_kafka(case: Case, data: bytes, catalog: Catalog) -> bool:
+def _kafka_crashes(case: Case, data: bytes, catalog: Catalog) -> bool:
     """Whether Apache Kafka's consumer dies of a fetch in a place that no violation of the case names."""
     expect = case.expect
     is_committed = case.request["isolation"] == READ_COMMITTED
@@ -272,19 +276,19 @@ def _dies_in_kafka(case: Case, data: bytes, catalog: Catalog) -> bool:
         return False
     entries = list(codec.entries(data))
     rows = (catalog.requirements[mark.requirement] for entry in entries for mark in entry.violations)
-    return (is_committed and any(_is_deadly_marker(expect, data, entry) for entry in entries)) or (
+    return (is_committed and any(_kafka_crashes_on_marker(expect, data, entry) for entry in entries)) or (
         is_passed_over and any(VerdictKind.CRASH in row.disputed("read") for row in rows)
     )
 
 
-def _is_deadly_marker(expect: Expectation, data: bytes, entry: codec.LogEntry) -> bool:
+def _kafka_crashes_on_marker(expect: Expectation, data: bytes, entry: codec.LogEntry) -> bool:
     """Whether an entry is a producer's marker of which that consumer dies under read_committed.
 
     It looks at the key of the first record, which may be null, and reads compressed records into a list of as many as
     the batch says.
     """
     names = ("isControlBatch", "producerId", "compression", "recordCount")
-    is_control, producer, codec_number, count = (BATCH_LAYOUT.peek(name, data, entry.start) for name in names)
+    is_control, producer, codec_number, count = (BATCH_LAYOUT.read_field(name, data, entry.start) for name in names)
     if stored_magic(data, entry.start) < 2 or not is_control or producer < 0:
         return False
     if count > entry.stop - entry.start:
@@ -295,7 +299,7 @@ def _is_deadly_marker(expect: Expectation, data: bytes, entry: codec.LogEntry) -
     return is_met and any(record["key"] is None for record in first)
 
 
-def _is_passed_over(data: bytes) -> bool:
+def _kafka_ignores_length(data: bytes) -> bool:
     """Whether a length inside compressed records is wrong: Apache Kafka's broker does not look at that of a record."""
     read = codec.decode("LOG", data)
     inside = [mark for mark in read.violations if mark.layer]
@@ -346,7 +350,7 @@ def _case(
     mutation: str = "",
 ) -> Case:
     rule, known = layout_rule(wire) if rule == GENERAL else rule, catalog.requirements
-    requirement = of_writer(rule, wire, known) if op in WRITING_OPS else known[rule]
+    requirement = writer_requirement(rule, wire, known) if op in WRITING_OPS else known[rule]
     codecs, magics = codecs_and_magics(wire.name, data or b"")
     return Case(
         identity,

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from conformance import codec
 from conformance.cases.attribution import basis_of
 from conformance.cases.model import Case
-from conformance.cases.packed_cases import SerializedCase, chosen, packed, packed_with_due
+from conformance.cases.packed_cases import SerializedCase, chosen, serialize, serialize_with_digest
 from conformance.cases.requirement import Requirement
 
 
@@ -107,18 +107,18 @@ class CaseStore(Mapping[str, Case]):
 
     def add(self, case: Case) -> None:
         """Add a case at the end, as bytes."""
-        self.labels[case.id] = packed(case)
+        self.labels[case.id] = serialize(case)
 
     def stored(self) -> CaseStore:
         """The same cases as they are kept: with the answers that are due, and without types that the suite ships."""
         cases = CaseStore()
         for name, case in self.items():
-            label = packed_with_due(case)
-            cases.labels[name] = label if is_own(label.wire) else label._replace(wire=None)
+            label = serialize_with_digest(case)
+            cases.labels[name] = label if is_custom_message(label.wire) else label._replace(wire=None)
         return cases
 
     def __getitem__(self, name: str) -> Case:
-        return self.labels[name].unpacked()
+        return self.labels[name].deserialize()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.labels)
@@ -130,6 +130,6 @@ class CaseStore(Mapping[str, Case]):
         return name in self.labels
 
 
-def is_own(wire: codec.WireType | None) -> bool:
+def is_custom_message(wire: codec.WireType | None) -> bool:
     """Whether the type is a message that the suite does not ship: another process has to be given it."""
     return isinstance(wire, codec.MessageType) and not wire.message.is_shipped

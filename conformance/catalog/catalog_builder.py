@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import CaseStore, Catalog, is_own
+from conformance.catalog.catalog import CaseStore, Catalog, is_custom_message
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_spec import MessageSpec
@@ -39,21 +39,21 @@ class BundledCatalog(Struct, frozen=True):
 # --- in the wheel or in the cache ---------------------------------------------------------------------
 
 
-def stored() -> BundledCatalog | None:
+def load_cached() -> BundledCatalog | None:
     """The catalogue of these very sources, if the wheel or the cache has it."""
-    content = KEPT.read()
+    content = KEPT.load()
     loaded = None if content is None else _loaded(content)
     return loaded if isinstance(loaded, BundledCatalog) else None
 
 
-def store(bundled: BundledCatalog) -> None:
+def save_cached(bundled: BundledCatalog) -> None:
     """Keep the catalogue for the next command."""
-    KEPT.store(partial(_whole, bundled))
+    KEPT.save(partial(_whole, bundled))
 
 
-def ship(bundled: BundledCatalog) -> None:
+def write_to_wheel(bundled: BundledCatalog) -> None:
     """Put the catalogue into the package, which is built into a wheel. Raises OSError."""
-    KEPT.ship(_whole(bundled))
+    KEPT.write_to_package(_whole(bundled))
 
 
 def _whole(bundled: BundledCatalog) -> bytes:
@@ -64,7 +64,7 @@ class _CasePickler(pickle.Pickler):
     """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
 
     def persistent_id(self, given: object) -> str | None:
-        if not isinstance(given, codec.WireType) or is_own(given):
+        if not isinstance(given, codec.WireType) or is_custom_message(given):
             return None
         return given.name
 
@@ -90,10 +90,10 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[MessageSpec] =
     Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
     FileError.
     """
-    bundled = stored()
+    bundled = load_cached()
     if bundled is None:
-        bundled = made()
-        store(bundled)
+        bundled = build()
+        save_cached(bundled)
     try:
         types = types_with(messages).adding(bundled.messages)
     except ValueError as error:
@@ -103,7 +103,7 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[MessageSpec] =
     return Catalog(bundled.requirements, bundled.cases, types)
 
 
-def made() -> BundledCatalog:
+def build() -> BundledCatalog:
     """The bundled catalogue from its files. Raises FileError."""
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), CaseStore()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)

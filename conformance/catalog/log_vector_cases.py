@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.log_requests import softened
+from conformance.cases.log_requests import or_rejection
 from conformance.cases.model import (
     ERRORS,
     ExpectAnyOf,
@@ -30,7 +30,7 @@ from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import ListOf, NotationError, ObjectOf
 from conformance.codec.message_layout import wire_of
 from conformance.files.yaml_mapping import YamlMapping
-from conformance.semantics.consumer_view import ISOLATIONS, VIEW
+from conformance.semantics.consumer_view import ISOLATIONS, VIEW_NOTATION
 from conformance.semantics.format_conversion import CONVERTED
 from conformance.semantics.producer_state import ANSWERS
 
@@ -59,13 +59,13 @@ def _fetch(row: Request, parts: Request) -> RequestWithExpectation:
         readings = _readings(row)
         if not readings or not isinstance(expect, ExpectConsumerView):
             return RequestWithExpectation(request, ExpectAnyOf())
-        expect, stated = softened(expect), readings[-1]
+        expect, stated = or_rejection(expect), readings[-1]
     elif ("reject" in row) != (damage is not None):
         raise NotationError(f"reject: the log is damaged: {damage}" if damage else "reject: the log is not damaged")
     elif not isinstance(expect, ExpectConsumerView) or expect.open:
         raise NotationError("the documents leave open how these bytes are read: say `either`")
     if stated is not None and isinstance(expect, ExpectConsumerView):
-        _check_stated(VIEW, stated, {"records": expect.view.records, "nextOffset": expect.view.next_offset})
+        _check_stated(VIEW_NOTATION, stated, {"records": expect.view.records, "nextOffset": expect.view.next_offset})
     return RequestWithExpectation(request, expect)
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.attribution import WRITING_OPS, of_broker, of_writer
-from conformance.cases.encode import encode_question, refusal
-from conformance.cases.log_requests import delivery_as_stated, is_checksum_case, read_question, softened
+from conformance.cases.attribution import WRITING_OPS, broker_requirement, writer_requirement
+from conformance.cases.encode import encode_question, expected_rejection
+from conformance.cases.log_requests import delivery_as_stated, is_checksum_case, or_rejection, read_expectation
 from conformance.cases.model import (
     ERRORS,
     Case,
@@ -30,7 +30,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import request_of
 from conformance.cases.reference_answers import NOT_ENCODED
 from conformance.cases.requirement import Requirement
-from conformance.catalog.case_builder import bulk_of, is_about_cost
+from conformance.catalog.case_builder import is_resource_requirement, measured_size
 from conformance.catalog.log_vector_cases import of_every_version, question_of
 from conformance.catalog.vector_files import Vector
 from conformance.codec.compare import parse_known
@@ -169,13 +169,13 @@ class _VectorCaseBuilder(Struct, frozen=True):
         """`read` from the first offset: what an application sees of them."""
         data, row = self.vector.data, self.vector.row
         assert data is not None
-        request, expect = read_question(data, entries)
+        request, expect = read_expectation(data, entries)
         if "either" in row:
             values = [reading.value for reading in _readings(self.vector) if isinstance(reading, ExpectValue)]
             if len(values) != 1:
                 expect = ExpectAnyOf()
             elif isinstance(expect, ExpectConsumerView):
-                expect = softened(expect)
+                expect = or_rejection(expect)
             elif len(entries) == 1 and self.vector.type != "LOG":
                 expect = delivery_as_stated(data, values[0], row["requirement"], int(request["fetchOffset"]))
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
@@ -188,7 +188,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         chosen = {"produceVersion": MESSAGES_LAST} if self.vector.type == "MESSAGE_SET" else {}
         parts, expect = batch_question(self.vector.data, entries, chosen)
         expect = ExpectAnyOf() if "either" in self.vector.row else expect
-        return of_broker(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
+        return broker_requirement(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 
     def refused_value(self) -> Case:
         """An encode case whose value has no encoding."""
@@ -198,7 +198,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         parameters = {name: self.vector.row[name] for name in ("magic", "compression") if name in self.vector.row}
         expect: Expectation = ExpectRejection(None, "invalid-value")
         with suppress(NotationError):
-            expect = refusal(self.vector.wire, self.vector.wire.notation.parse(value))
+            expect = expected_rejection(self.vector.wire, self.vector.wire.notation.parse(value))
         return self._case("encode", {**parameters, "value": value}, expect, ())
 
     def _encode_cases(self, value: Value, data: bytes) -> Iterator[Case]:
@@ -263,7 +263,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
     def _case(self, op: Op, parts: Request, expect: Expectation, about: tuple[str, ...], *, suffix: str = "") -> Case:
         vector, row = self.vector, self.vector.row
         rule, known = row["requirement"], self.requirements
-        requirement = of_writer(rule, vector.wire, known) if op in WRITING_OPS else known[rule]
+        requirement = writer_requirement(rule, vector.wire, known) if op in WRITING_OPS else known[rule]
         return Case(
             id=vector.id + suffix,
             op=op,
@@ -278,7 +278,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             codecs=vector.codecs,
             magics=vector.magics,
             origin=self.origin,
-            bulk=self._bulk(requirement.id, expect) if op in ("decode", "read") else 0,
+            measured_bytes=self._bulk(requirement.id, expect) if op in ("decode", "read") else 0,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
 
@@ -288,9 +288,9 @@ class _VectorCaseBuilder(Struct, frozen=True):
         is_sound = isinstance(expect, ExpectValue) or (
             isinstance(expect, ExpectConsumerView) and expect.view.damage is None
         )
-        if data is None or (is_sound and not is_about_cost(requirement)):
+        if data is None or (is_sound and not is_resource_requirement(requirement)):
             return 0
-        return bulk_of(requirement, data, codec.decode(self.vector.wire, data))
+        return measured_size(requirement, data, codec.decode(self.vector.wire, data))
 
 
 def _lenient(case: Case) -> Case:

@@ -19,7 +19,7 @@ from conformance.cases.model import Case, ExpectAnyOf, ExpectBytes, ExpectReject
 from conformance.cases.requirement import Requirement
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
-from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
+from conformance.codec.record_batch import OVERHEAD, stored_size, with_checksums
 from conformance.errors import FileError
 from conformance.files.atomic import replace_text
 from conformance.files.yaml_loader import content_of, in_file, misread
@@ -117,11 +117,11 @@ def _recompute(vector: Vector) -> list[str]:
 def recomputed(data: bytes, wanted: list[str]) -> bytes:
     """A batch (the first, where several follow one another) with length and checksum made right again."""
     if "batchLength" in wanted:
-        data = sealed(data, crc=False)
+        data = with_checksums(data, crc=False)
     if "crc" in wanted and len(data) >= OVERHEAD:
         length = stored_size(data)
         stop = OVERHEAD + length if 0 < length <= len(data) - OVERHEAD else len(data)
-        data = sealed(data[:stop], length=False) + data[stop:]
+        data = with_checksums(data[:stop], length=False) + data[stop:]
     return data
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from conformance.codec import dispatch
 from conformance.codec.control_record import CONTROL_RECORD
 from conformance.codec.cursor import Cursor, Definedness, Findings, Limits, Malformed, Span, Unencodable, Violation
-from conformance.codec.dispatch import decoded, encoded
 from conformance.codec.log import LOG, LogEntry, entries
 from conformance.codec.message_layout import MessageType, wire_of
 from conformance.codec.message_set import MESSAGE_SET, encode_set
@@ -159,7 +159,7 @@ def decode(type_: WireType | str, data: bytes, *, trail: bool = False, limits: L
     cursor = Cursor(data, findings)
     value: Any = None
     try:
-        value = decoded(row, cursor)
+        value = dispatch.decode(row, cursor)
         if trail and not findings.spans:
             cursor.span("", 0, value, row.name)
     except Malformed as stop:
@@ -188,4 +188,4 @@ def encode(type_: WireType | str, value: Any, *, magic: int | None = None, compr
         return encode_built(value)
     if row is MESSAGE_SET and magic is not None:
         return encode_set(value, magic, compression)
-    return encoded(row, value)
+    return dispatch.encode(row, value)

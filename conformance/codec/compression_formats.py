@@ -58,7 +58,7 @@ class BoundedStream(Cursor):
         self.findings.plain += len(part)
         self.plain.append(part)
 
-    def rest_on(self, requirement: str) -> None:
+    def requires(self, requirement: str) -> None:
         """Note that not every reader can open the payload, and which requirement asks it of all."""
         if requirement not in self.findings.rests_on:
             self.findings.rests_on.append(requirement)
@@ -115,7 +115,7 @@ def open_gzip(stream: BoundedStream) -> None:
             del stream.plain[whole:]
             stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Definedness.ELSEWHERE)
             return
-        stream.rest_on("reader.gzip-members")
+        stream.requires("reader.gzip-members")
 
 
 def _gzip_member(stream: BoundedStream) -> None:
@@ -176,7 +176,7 @@ _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
 def open_snappy(stream: BoundedStream) -> None:
     """The xerial block stream, or one raw block."""
     if not stream.data.startswith(_XERIAL):
-        stream.rest_on("reader.snappy-raw")
+        stream.requires("reader.snappy-raw")
         _snappy_block(stream, stream.data)
         return
     stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
@@ -322,7 +322,7 @@ def open_zstd(stream: BoundedStream) -> None:
     """Every frame, joined; skippable frames are skipped."""
     _zstd_frame(stream)
     while stream.left:
-        stream.rest_on("reader.zstd-frames")
+        stream.requires("reader.zstd-frames")
         _zstd_frame(stream)
 
 

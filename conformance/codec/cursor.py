@@ -102,7 +102,7 @@ class Limits(Struct, frozen=True):
 RECORD_COST = 4
 """How many elements a record costs to read."""
 
-AT_LEISURE = Limits(total=256 * 2**20, elements=2**22)
+OFFLINE_LIMITS = Limits(total=256 * 2**20, elements=2**22)
 """For bytes that nobody waits for the answer of: what is dumped for a person, what a broker has stored."""
 
 
@@ -128,7 +128,7 @@ class Findings(Struct):
         told = len(self.violations), len(self.remarks)
         return *told, len(self.rests_on), len(self.layers), self.plain, self.elements
 
-    def back_to(self, mark: tuple[int, int, int, int, int, int]) -> None:
+    def rollback(self, mark: tuple[int, int, int, int, int, int]) -> None:
         """Forget what was gathered since a mark was taken."""
         violations, remarks, rests_on, layers, self.plain, self.elements = mark
         del self.violations[violations:], self.remarks[remarks:], self.rests_on[rests_on:], self.layers[layers:]
@@ -203,7 +203,7 @@ class Cursor:
         if findings.elements > most:
             self.fail(LIMIT_RULE, f"more than {most} elements in an input of {findings.size} bytes", open=True)
 
-    def blame(self, requirement: str, hint: str, *, at: int | None = None) -> None:
+    def violation(self, requirement: str, hint: str, *, at: int | None = None) -> None:
         """Note a definite violation that does not hinder reading on (a wrong checksum)."""
         self.findings.violations.append(self._violation(requirement, hint, at, Definedness.DEFINITE))
 

@@ -70,7 +70,7 @@ class ChecksumOf(Struct, frozen=True):
         """Notes a mismatch and lets reading go on."""
         computed = self.checksum.compute(cursor.data[cursor.pos : cursor.end])
         if computed != stated:
-            cursor.blame(self.rule, f"{self.checksum.name} is {computed:08x}, the bytes say {stated:08x}", at=start)
+            cursor.violation(self.rule, f"{self.checksum.name} is {computed:08x}, the bytes say {stated:08x}", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The checksum of what follows."""
@@ -87,7 +87,7 @@ class Constant(Struct, frozen=True):
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Notes any other value; reading goes on, as if it were right, to see what else there is."""
         if stated != self.value:
-            cursor.blame(self.rule, f"{stated} where only {self.value} may stand", at=start)
+            cursor.violation(self.rule, f"{stated} where only {self.value} may stand", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The value."""

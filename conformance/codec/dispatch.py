@@ -17,40 +17,40 @@ from conformance.codec.wire_type import WireType
 
 T = TypeVar("T")
 
-ENABLED = True
+COMPILED = True
 """Whether anything is read and written quickly at all."""
 
 _COMPOSED = (CountedShape, Layout)
 """Shapes of types whose values have parts: for others the interpreter is quick enough."""
-FREE = 100
+USES_BEFORE_COMPILING = 100
 """How often a message in a version is left to the interpreter: there are hundreds, and to make functions takes time."""
 _uses: dict[WireType, int] = {}
 
 
-def _pays(wire: WireType) -> bool:
+def _is_worth_compiling(wire: WireType) -> bool:
     """Whether a type is to be read and written quickly."""
-    if not ENABLED:
+    if not COMPILED:
         return False
     if isinstance(wire.shape, StructShape):
         _uses[wire] = uses = _uses.get(wire, 0) + 1
-        return uses > FREE
+        return uses > USES_BEFORE_COMPILING
     return isinstance(wire.shape, _COMPOSED)
 
 
-def decoded(wire: WireType, cursor: Cursor) -> Any:
+def decode(wire: WireType, cursor: Cursor) -> Any:
     """One value of a type, as `wire.decode` reads it. Raises Malformed."""
-    if cursor.explaining or not _pays(wire):
+    if cursor.explaining or not _is_worth_compiling(wire):
         return wire.decode(cursor)
     return _attempted(cursor, readers.reader_of(wire), wire.decode)
 
 
-def several(wire: WireType, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
+def decode_many(wire: WireType, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
     """So many values of a type, as `one` reads them, given the cursor and how many stand before. Raises Malformed."""
 
     def explain(cursor: Cursor) -> list[T]:
         return [one(cursor, index) for index in range(count)]
 
-    if cursor.tracing or not ENABLED:
+    if cursor.tracing or not COMPILED:
         return explain(cursor)
     read, was = readers.several_of(wire), cursor.explaining
     # What is around the values may be what is to be explained.
@@ -61,9 +61,9 @@ def several(wire: WireType, cursor: Cursor, count: int, one: Callable[[Cursor, i
         cursor.explaining = was
 
 
-def encoded(wire: WireType, value: Any) -> bytes:
+def encode(wire: WireType, value: Any) -> bytes:
     """The bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
-    if _pays(wire):
+    if _is_worth_compiling(wire):
         try:
             return writers.writer_of(wire)(value)
         except writers.DOUBTS:
@@ -71,9 +71,9 @@ def encoded(wire: WireType, value: Any) -> bytes:
     return wire.encode(value)
 
 
-def all_encoded(wire: WireType, values: Sequence[Any]) -> bytes:
+def encode_many(wire: WireType, values: Sequence[Any]) -> bytes:
     """The bytes of values one after another, as `wire.encode` writes each. Raises Unencodable."""
-    if _pays(wire):
+    if _is_worth_compiling(wire):
         try:
             return writers.several_of(wire)(values)
         except writers.DOUBTS:
@@ -96,7 +96,7 @@ def _attempted(cursor: Cursor, quick: Callable[[Cursor], T], explain: Callable[[
         pass
     finally:
         cursor.hurried = False
-    findings.back_to(mark)
+    findings.rollback(mark)
     cursor.pos, cursor.end, cursor.explaining = start, end, True
     try:
         return explain(cursor)

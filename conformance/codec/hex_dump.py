@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from conformance.codec import DecodeResult, Violation, WireType, decode
-from conformance.codec.cursor import AT_LEISURE, Span
+from conformance.codec.cursor import OFFLINE_LIMITS, Span
 from conformance.codec.record_batch import HEADER_SIZE
 
 _SHOWN_BY = {"offset": "offsetDelta", "timestamp": "timestampDelta"}
@@ -44,7 +44,7 @@ def annotate(type_: WireType | str, data: bytes) -> tuple[DecodeResult, list[Dum
 
     Bytes that no field covers (after a stop, or after the value) get lines of their own.
     """
-    read = decode(type_, data, trail=True, limits=AT_LEISURE)
+    read = decode(type_, data, trail=True, limits=OFFLINE_LIMITS)
     layers = [data, *read.layers]
     lines: list[DumpLine] = []
     spans: list[list[Span]] = [[] for _ in layers]

@@ -136,7 +136,7 @@ class Layout:
         """The row of a named part of a field. Raises KeyError."""
         return self._part(name)[1]
 
-    def peek(self, name: str, data: bytes, at: int = 0) -> int:
+    def read_field(self, name: str, data: bytes, at: int = 0) -> int:
         """The number in a field (of fixed width), or in a part of one, of the structure that begins at byte `at`.
 
         Nothing is checked: where bytes are missing, the number is made of those that are there.
@@ -146,25 +146,25 @@ class Layout:
             signed = isinstance(wire, WireType) and wire.shape.signed
             return int.from_bytes(data[at + span.start : at + span.stop], "big", signed=signed)
         field, bits = self._part(name)
-        return int(bits.read(self.peek(field, data, at)))
+        return int(bits.read(self.read_field(field, data, at)))
 
-    def put(self, name: str, data: bytes, number: int) -> bytes:
+    def with_field(self, name: str, data: bytes, number: int) -> bytes:
         """The structure with another number in a field (of fixed width) or in a part of one; nothing else changes."""
         if name not in self._places:
             field, bits = self._part(name)
-            return self.put(field, data, self.peek(field, data) & ~bits.mask | bits.write(number))
+            return self.with_field(field, data, self.read_field(field, data) & ~bits.mask | bits.write(number))
         span, wire = self._places[name]
         assert isinstance(wire, WireType)
         return data[: span.start] + wire.encode(number) + data[span.stop :]
 
-    def sealed(self, data: bytes, names: Collection[str]) -> bytes:
+    def with_checksums(self, data: bytes, names: Collection[str]) -> bytes:
         """The structure with the lengths and checksums called `names` made right for the bytes that it has.
 
         A field that is not there as a whole is left as it is.
         """
         for field in reversed(self.fields):
             if field.name in names and field.derive is not None and len(data) >= self.span(field.name).stop:
-                data = self.put(field.name, data, field.derive.compute({}, data[self.span(field.name).stop :]))
+                data = self.with_field(field.name, data, field.derive.compute({}, data[self.span(field.name).stop :]))
         return data
 
     def _part(self, name: str) -> tuple[str, BitField]:

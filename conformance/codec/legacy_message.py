@@ -21,7 +21,7 @@ from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import RECORD_COST, Cursor, Definedness, Malformed
 from conformance.codec.derived_fields import ByteLength, ChecksumOf, Constant, Values
-from conformance.codec.dispatch import decoded, encoded
+from conformance.codec.dispatch import decode, encode
 from conformance.codec.layout import BitField, Field, Layout, smallest, wire_of
 from conformance.codec.length_prefixed import OCTETS, LengthPrefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
@@ -162,7 +162,7 @@ class _MessageValue(Struct, frozen=True):
         """The value, or the compressed set of a wrapper's messages."""
         if not values["compression"]:
             return _VALUE.encode(values["value"])
-        plain = b"".join(encoded(MESSAGES[inner["magic"]], inner) for inner in values["messages"])
+        plain = b"".join(encode(MESSAGES[inner["magic"]], inner) for inner in values["messages"])
         return _VALUE.encode(CODECS[values["compression"]].write(plain))
 
 
@@ -244,7 +244,7 @@ class _MessageCrc(Struct, frozen=True):
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Notes a mismatch and lets reading go on."""
         begin = start - LAYOUTS[0].offset("crc")
-        compression = LAYOUTS[0].peek("compression", cursor.data, begin)
+        compression = LAYOUTS[0].read_field("compression", cursor.data, begin)
         rule = "legacy.wrapper-crc-checked" if compression else "legacy.crc-checked"
         ChecksumOf(CRC32, rule).check(cursor, start, stated)
 
@@ -390,7 +390,7 @@ def _doubt_cut(cursor: Cursor, size: int, magics: tuple[int, ...]) -> None:
 def is_wrapper(entry: bytes) -> bool:
     """Whether an entry of a log is, by its magic and attributes, a message of magic 0 or 1 with a codec."""
     magic = stored_magic(entry)
-    return magic in LAYOUTS and LAYOUTS[magic].peek("compression", entry) > 0
+    return magic in LAYOUTS and LAYOUTS[magic].read_field("compression", entry) > 0
 
 
 def read_message(cursor: Cursor, *, is_inner: bool = False) -> Values:
@@ -400,10 +400,10 @@ def read_message(cursor: Cursor, *, is_inner: bool = False) -> Values:
         rule = "robustness.inner-message" if is_inner else "format.magic-versions"
         hint = f"magic {magic} in a message set"
         cursor.fail(rule, hint, at=cursor.pos + MAGIC_AT, open=is_inner or magic == _BATCH)
-    message: Values = decoded(MESSAGES[magic], cursor)
+    message: Values = decode(MESSAGES[magic], cursor)
     return message
 
 
-def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+def message_with_checksums(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One message with its size and checksum made right for the bytes it has; too short a one is left as it is."""
-    return LAYOUTS[0].sealed(message, [*["messageSize"] * length, *["crc"] * crc])
+    return LAYOUTS[0].with_checksums(message, [*["messageSize"] * length, *["crc"] * crc])

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unencodable, Violation
-from conformance.codec.dispatch import decoded, encoded
+from conformance.codec.dispatch import decode, encode
 from conformance.codec.legacy_message import LAYOUTS, is_cut_off
 from conformance.codec.message_set import ENTRY, MESSAGE_RULES, encode_entry, read_entry
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
@@ -45,7 +45,7 @@ def _entry(cursor: Cursor) -> Any:
     """A record batch, or a message of magic 0 or 1, as the magic byte says."""
     if cursor.data[cursor.pos + MAGIC_AT] in LAYOUTS:
         return read_entry(cursor)
-    return decoded(RECORD_BATCH, cursor)
+    return decode(RECORD_BATCH, cursor)
 
 
 def first_offset(entry: dict[str, Any]) -> int:
@@ -62,7 +62,7 @@ def _encode(value: Any) -> bytes:
     if value.get("partial"):
         raise Unencodable("batch.length-wrong-rejected", "a cut batch is not written")
     return b"".join(
-        encode_entry(entry) if "messages" in entry else encoded(RECORD_BATCH, entry) for entry in value["batches"]
+        encode_entry(entry) if "messages" in entry else encode(RECORD_BATCH, entry) for entry in value["batches"]
     )
 
 
@@ -157,7 +157,7 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
         magic = stored_magic(data, at)
         if magic in layouts:
             magics.add(magic)
-            codec_number = layouts[magic].peek("compression", data, at)
+            codec_number = layouts[magic].read_field("compression", data, at)
             if len(data) - at >= layouts[magic].span("attributes").stop and codec_number < len(CODEC_NAMES):
                 codecs.add(CODEC_NAMES[codec_number])
         size = stored_size(data, at)

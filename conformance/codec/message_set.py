@@ -9,7 +9,7 @@ from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encoded
+from conformance.codec.dispatch import encode
 from conformance.codec.legacy_message import LAYOUTS, MESSAGES, is_cut_off, read_message
 from conformance.codec.record_batch import (
     TIMESTAMP_TYPES,
@@ -105,8 +105,8 @@ def encode_set(messages: Any, magic: int, codec: int) -> bytes:
     if magic not in LAYOUTS:
         raise Unencodable("format.magic-versions", f"there is no message of magic {magic!r}")
     if codec:
-        return encoded(MESSAGES[magic], entry_of(tuple(messages), magic, codec))
-    return b"".join(encoded(MESSAGES[magic], _fields(message, magic)) for message in messages)
+        return encode(MESSAGES[magic], entry_of(tuple(messages), magic, codec))
+    return b"".join(encode(MESSAGES[magic], _fields(message, magic)) for message in messages)
 
 
 def encode_entry(entry: Values) -> bytes:

@@ -21,7 +21,7 @@ from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import RECORD_COST, Cursor, Definedness, Malformed, Unencodable
 from conformance.codec.derived_fields import ByteLength, ChecksumOf, Constant, CountOf, Values
-from conformance.codec.dispatch import all_encoded, encoded, several
+from conformance.codec.dispatch import decode_many, encode, encode_many
 from conformance.codec.layout import BitField, Field, Layout, smallest, wire_of
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
 from conformance.codec.record import RECORD
@@ -56,7 +56,7 @@ class _Records(Struct, frozen=True):
             hint = f"recordCount is {count}, and only {inner.left} bytes are there for the records"
             cursor.fail("batch.record-count-mismatch", hint, at=count_at)
         inner.count(RECORD_COST * count)
-        records = several(RECORD, inner, count, self._record)
+        records = decode_many(RECORD, inner, count, self._record)
         if inner.left:
             inner.fail("batch.record-count-mismatch", f"{inner.left} bytes are left after {count} records")
         cursor.pos = cursor.end
@@ -105,7 +105,7 @@ class _Records(Struct, frozen=True):
 
 def plain_records(records: Sequence[Values]) -> bytes:
     """The bytes of records one after another, before any codec. Raises Unencodable."""
-    return all_encoded(RECORD, records)
+    return encode_many(RECORD, records)
 
 
 # --- batch --------------------------------------------------------------------------------------------
@@ -284,12 +284,12 @@ PACKED_BATCH = wire_of(
 
 def stored_offset(data: bytes, at: int = 0) -> int:
     """The offset in the first bytes of the entry (of any magic) that begins at byte `at`."""
-    return BATCH_LAYOUT.peek("baseOffset", data, at)
+    return BATCH_LAYOUT.read_field("baseOffset", data, at)
 
 
 def stored_size(data: bytes, at: int = 0) -> int:
     """The size that the entry (of any magic) which begins at byte `at` states, in bytes beyond OVERHEAD."""
-    return BATCH_LAYOUT.peek("batchLength", data, at)
+    return BATCH_LAYOUT.read_field("batchLength", data, at)
 
 
 def stored_magic(data: bytes, at: int = 0) -> int:
@@ -297,9 +297,9 @@ def stored_magic(data: bytes, at: int = 0) -> int:
     return data[at + MAGIC_AT] if len(data) - at > MAGIC_AT else -1
 
 
-def sealed(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+def with_checksums(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
-    return BATCH_LAYOUT.sealed(batch, [*["batchLength"] * length, *["crc"] * crc])
+    return BATCH_LAYOUT.with_checksums(batch, [*["batchLength"] * length, *["crc"] * crc])
 
 
 ENCODE_FIELDS = (
@@ -355,4 +355,4 @@ def build(request: Values) -> Values:
 
 def encode_built(request: Values) -> bytes:
     """The bytes of the batch that `build` makes."""
-    return encoded(RECORD_BATCH, build(request))
+    return encode(RECORD_BATCH, build(request))

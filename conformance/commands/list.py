@@ -52,12 +52,16 @@ def _list_requirements(catalog: Catalog, cases: Sequence[CaseSummary], *, narrow
 
 def coverage(requirement: Requirement, cases: Sequence[CaseSummary]) -> str:
     """How many cases a requirement has, by which means it is tested, and why no case catches a violation, if so."""
-    from conformance.selftest.requirement_faults import UNPROVEN
+    from conformance.selftest.requirement_faults import UNTESTED_REQUIREMENTS
 
     means = sorted({ONLY_LIVE.get(op, "vector") for op in {case.op for case in cases}}, reverse=True)
     means += [tool for tool in _TOOLS if tool in requirement.tests]
     told = f"{len(cases)} cases by {', '.join(means)}"
-    return f"{told}, no catch: {UNPROVEN[requirement.id]}" if requirement.id in UNPROVEN else told
+    return (
+        f"{told}, no catch: {UNTESTED_REQUIREMENTS[requirement.id]}"
+        if requirement.id in UNTESTED_REQUIREMENTS
+        else told
+    )
 
 
 def why_no_case(requirement: Requirement) -> str:

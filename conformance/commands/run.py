@@ -99,7 +99,7 @@ def command(**given: Any) -> ExitStatus:
 
 def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
     """The targets that are named, each once. Raises UsageError, FileError or UnknownTarget."""
-    allowance = ResourceLimits(timeout=given["timeout"], memory=given["memory"], growth=given["growth"])
+    allowance = ResourceLimits(timeout=given["timeout"], memory=given["memory"], base_memory_growth=given["growth"])
     names = dict.fromkeys(given["targets"])
     asked = [name for name in names if name.startswith("broker:")]
     if given["clean"] and not asked:

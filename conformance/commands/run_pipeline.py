@@ -24,7 +24,7 @@ from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.hex_view import printable
 from conformance.reports.progress import progress_bar
-from conformance.reports.screen import kin_in_full, texts
+from conformance.reports.screen import keys_shown_in_full, texts
 from conformance.runner.executor import judge_and_shrink
 from conformance.runner.generated_cases import DeferredCases
 from conformance.runner.known_failures import (
@@ -37,11 +37,11 @@ from conformance.runner.known_failures import (
     update_lines,
     updated,
 )
-from conformance.runner.parallel import Work, collect_seldom, do_at_once
+from conformance.runner.parallel import Work, reduce_gc, run_parallel
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun, status_of
 from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
-from conformance.runner.shrinking import FailureKey, failures_by_kin, kin
+from conformance.runner.shrinking import FailureKey, failure_key, failures_by_key
 from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.target import TargetSpec
 
@@ -224,10 +224,10 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Defer
     if options.own_case is not None:
         cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
     elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
-        from conformance.runner.generated_cases import prepared
+        from conformance.runner.generated_cases import cached_cases
 
         bases, rows = options.policy.bases, catalog.requirements
-        made = partial(further_cases, chosen, catalog, targets, prepared)
+        made = partial(further_cases, chosen, catalog, targets, cached_cases)
         return cases, DeferredCases(lambda: (case for case in made() if is_based(case, bases, rows)))
     else:
         cases = of_basis(selected_cases(chosen, catalog, targets))
@@ -242,7 +242,7 @@ def _judge(
     """Judge all targets at once into `runs`; whether it was interrupted. Raises UsageError or UnknownType before."""
     cases, further = _cases(options, catalog)
     with progress_bar(open_console(err=True)) as progress:
-        collect_seldom(stack)
+        reduce_gc(stack)
         works: list[Work] = [further.make] if further else []
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))
@@ -251,7 +251,7 @@ def _judge(
             work = partial(judge_and_shrink, target, runs[-1], cases, further or tuple, catalog, options.policy)
             works.append(partial(work, partial(_shrunk, options), shown))
         try:
-            do_at_once(works)
+            run_parallel(works)
         except KeyboardInterrupt:
             made = further.count if further else 0
             for run in runs:
@@ -263,7 +263,7 @@ def _judge(
 def _shrunk(options: RunOptions, run: TargetRun) -> Container[FailureKey]:
     """What the failures have in common that are shrunk: all where something shows a small case of every cause."""
     asked = options.files or options.save_failures or options.verbosity or options.update_known_failures
-    return failures_by_kin(run.results) if asked or is_in_job() else kin_in_full(run)
+    return failures_by_key(run.results) if asked or is_in_job() else keys_shown_in_full(run)
 
 
 def _update_known(
@@ -280,6 +280,6 @@ def _update_known(
         return None
     for run in runs:
         run.results[:] = [replace(result, known=True) if result.counts else result for result in run.results]
-        left = failures_by_kin(run.results)
-        run.shrunk[:] = [shrunk for shrunk in run.shrunk if kin(shrunk.result) in left]
+        left = failures_by_key(run.results)
+        run.shrunk[:] = [shrunk for shrunk in run.shrunk if failure_key(shrunk.result) in left]
     return update

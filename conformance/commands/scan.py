@@ -20,6 +20,7 @@ from conformance.runner.signals import interrupt_on_signals
 @shared.conf
 @click.option(
     "--uncompacted",
+    "never_compacted",
     multiple=True,
     metavar="TOPIC",
     help="Topics (a glob) that were never compacted: a gap in a producer's numbers is a loss there.",

@@ -75,7 +75,7 @@ def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
 def proves(done: Sequence[FaultTrial]) -> bool:
     """Whether enough defects are caught, and what is said of survivors is said of all of them and of no other."""
     caught = sum(bool(one.caught_by) for one in done)
-    explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].why) for one in done)
+    explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].survives_because) for one in done)
     return explained and caught >= _SHARE * len(done)
 
 
@@ -104,7 +104,7 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
                 "says": _says(one.defect),
                 "source": DEFECTS[one.defect].source,
                 "caughtBy": one.caught_by or None,
-                "why": DEFECTS[one.defect].why,
+                "why": DEFECTS[one.defect].survives_because,
             }
             for one in done
         ],
@@ -117,7 +117,7 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
 def _says(name: str) -> str:
     """What a defect does wrong."""
     defect = DEFECTS[name]
-    return defect.says or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
+    return defect.description or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
 
 
 def _line(one: FaultTrial) -> str:
@@ -128,8 +128,9 @@ def _problem(one: FaultTrial) -> str:
     """What is to be said of a defect besides that it was caught; empty where nothing is."""
     defect = DEFECTS[one.defect]
     if one.caught_by:
-        return f"explained although {one.caught_by} catches it: {defect.id}" if defect.why else ""
-    return f"survived: {defect.id}: {_says(defect.id)}\n  {defect.why or 'nobody has explained why'} ({defect.source})"
+        return f"explained although {one.caught_by} catches it: {defect.id}" if defect.survives_because else ""
+    reason = defect.survives_because or "no reason is given"
+    return f"survived: {defect.id}: {_says(defect.id)}\n  {reason} ({defect.source})"
 
 
 def _show(done: Sequence[FaultTrial]) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.api_versions_profiles import OFFERS, Offer
-from conformance.cases.log_requests import first_seen, read_question
+from conformance.cases.api_versions_profiles import VERSION_PROFILES, ApiVersions
+from conformance.cases.log_requests import first_offset, read_expectation
 from conformance.cases.model import Request
 from conformance.cases.operations import OPERATIONS
 from conformance.catalog.catalog import select
@@ -20,14 +20,16 @@ from conformance.codec.log import LOG
 from conformance.commands import options as shared
 from conformance.errors import UsageError
 from conformance.mock_broker.server import MockBrokerServer
-from conformance.mock_broker.topic import topic_of
+from conformance.mock_broker.topic import mock_topic
 
 
 @click.command("serve-broker")
 @click.argument("files", nargs=-1, type=shared.PATH, metavar="[FILE]...")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="`read` cases to serve, as in `run`.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="[default: a free one]")
-@click.option("--offer", type=click.Choice(list(OFFERS)), default="bare", help="Versions of requests.  [default: bare]")
+@click.option(
+    "--offer", type=click.Choice(list(VERSION_PROFILES)), default="bare", help="Versions of requests.  [default: bare]"
+)
 def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int, offer: str) -> None:
     """Serve vectors, or files that hold a log, to any Kafka client, until it is interrupted.
 
@@ -38,14 +40,14 @@ def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int, offer
     if not topics:
         raise UsageError("FILE", "nothing to serve: name files, or cases with --select")
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(topics, port, OFFERS[offer]))
+        asyncio.run(_serve(topics, port, VERSION_PROFILES[offer]))
 
 
-async def _serve(topics: dict[str, Request], port: int, offer: Offer) -> None:
+async def _serve(topics: dict[str, Request], port: int, offer: ApiVersions) -> None:
     server = MockBrokerServer(lambda problem: click.echo(problem, err=True), offer)
     broker = await server.start(port)
     for name, parts in topics.items():
-        broker.topics[name] = topic_of(parts, patience=float("inf"))
+        broker.topics[name] = mock_topic(parts, patience=float("inf"))
         click.echo(f"{name}\tfrom offset {parts['fetchOffset']}\t{len(parts['hex'])} bytes")
     click.echo(f"listening on {broker.host}:{broker.port}")
     try:
@@ -57,7 +59,10 @@ async def _serve(topics: dict[str, Request], port: int, offer: Offer) -> None:
 def _of_files(files: Iterable[Path]) -> Iterator[tuple[str, Request]]:
     for path in files:
         data = path.read_bytes()
-        yield _name(path.name), OPERATIONS["read"].parse(read_question(data, fetch_offset=first_seen(data)).parts, LOG)
+        yield (
+            _name(path.name),
+            OPERATIONS["read"].parse(read_expectation(data, fetch_offset=first_offset(data)).parts, LOG),
+        )
 
 
 def _of_cases(patterns: tuple[str, ...]) -> Iterator[tuple[str, Request]]:

@@ -37,12 +37,12 @@ class CacheEntry(Struct, frozen=True):
     sources: tuple[str, ...] = SOURCES
     """Globs of the files that it is made from."""
 
-    def read(self) -> bytes | None:
+    def load(self) -> bytes | None:
         """What is kept of these very sources, if the wheel or the cache has it."""
         name = self.name()
         return _read(PACKAGE / name) or _read(_cache() / name)
 
-    def store(self, make: Callable[[], bytes]) -> None:
+    def save(self, make: Callable[[], bytes]) -> None:
         """Keep for the next command what `make` gives; a cache that cannot be written is none."""
         with suppress(OSError):
             _cache().mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ class CacheEntry(Struct, frozen=True):
             for old in others[_OTHERS:]:
                 old.unlink(missing_ok=True)
 
-    def ship(self, content: bytes) -> None:
+    def write_to_package(self, content: bytes) -> None:
         """Put it into the package, which is built into a wheel. Raises OSError."""
         _write(content, PACKAGE / self.name())
 

@@ -9,7 +9,7 @@ from conformance.cases.append import ANSWERED, BATCHES, OTHERS
 from conformance.cases.model import PASSED, ExpectAppend, Value, Verdict, VerdictKind
 from conformance.codec.json_notation import NotationError
 from conformance.judging.answers import batches_in, failed
-from conformance.semantics.format_conversion import CONVERTED, converted, flattened
+from conformance.semantics.format_conversion import CONVERTED, converted_records, records_of
 
 _APPENDED_TIME = "timestamp.log-append-overwritten"
 _LARGEST = "broker.writes-max-timestamp"
@@ -55,7 +55,7 @@ def _stored(expect: ExpectAppend, answered: Value, served: bytes) -> Verdict | N
     """What is wrong with what a broker stores, where it serves what it should: the records are those that it serves."""
     verdict = _as_sent(expect, answered["logEnd"], answered["stored"], "stored")
     if verdict.kind is not VerdictKind.FAIL:
-        kept, shown = (flattened(codec.decode("LOG", data).value["batches"]) for data in (answered["stored"], served))
+        kept, shown = (records_of(codec.decode("LOG", data).value["batches"]) for data in (answered["stored"], served))
         path = next(CONVERTED.mismatches(shown, kept), None)
         if path is None:
             return None
@@ -73,7 +73,7 @@ def _as_sent(expect: ExpectAppend, end: int, data: bytes, how: str) -> Verdict:
         hint = f"a batch of magic {high} is {how}, and the fetch carries magic {expect.most}"
         return Verdict(VerdictKind.FAIL, hint, path="[0].magic", requirement=_DOWN, level="should")
     # A broker that keeps messages as they came serves them so: held against the batch that others make of them.
-    shown = converted(batches, BATCHES) if "magic" in expect.free else flattened(batches)
+    shown = converted_records(batches, BATCHES) if "magic" in expect.free else records_of(batches)
     records = tuple({**record, "offset": record["offset"] - end} for record in shown)
     due = tuple({name: record[name] for name in record if name not in expect.free} for record in expect.records)
     path = next(CONVERTED.mismatches(due, records), None)

@@ -13,10 +13,10 @@ from conformance.cases.model import PASSED, ExpectScenario, Value, Verdict, Verd
 from conformance.codec.log import last_offset
 from conformance.judging.broker_scenario_log import AcceptedBatch, ImpliedLog, Label, failed, text
 from conformance.semantics.broker_steps import (
-    ALL,
-    BEYOND,
+    BEYOND_END,
     END,
-    FILLER,
+    FILLER_VALUE,
+    MAX_BYTES,
     Compact,
     CompactionResult,
     DeleteRecords,
@@ -38,16 +38,16 @@ from conformance.semantics.broker_steps import (
     StepDone,
     Told,
     batch_of,
-    called,
     parsed_told,
+    step_text,
 )
-from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, view
+from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, consumer_view
 
 BEGINS = "broker.tells-log-start"
 FINDS = "broker.finds-by-time"
 
 
-def deleted(log: ImpliedLog, step: DeleteRecords, told: DeleteRecordsResult) -> Verdict:
+def check_log_start(log: ImpliedLog, step: DeleteRecords, told: DeleteRecordsResult) -> Verdict:
     """The log begins at the place before which all is deleted."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", BEGINS)
@@ -59,7 +59,7 @@ def deleted(log: ImpliedLog, step: DeleteRecords, told: DeleteRecordsResult) -> 
     return PASSED
 
 
-def found(log: ImpliedLog, step: ListOffsets, told: ListOffsetsResult) -> Verdict:
+def check_list_offsets(log: ImpliedLog, step: ListOffsets, told: ListOffsetsResult) -> Verdict:
     """The log begins where it was made to begin, and ends behind what was taken."""
     if told.refused:
         return failed(f"it is refused: {told.refused}", BEGINS if step.time is None else FINDS)
@@ -105,7 +105,7 @@ HORIZON = "delete-horizon.set-by-compaction"
 WAITS = "delete-horizon.kept-until"
 
 
-def survived(log: ImpliedLog, found: list[Label], due: list[Label]) -> Verdict | None:
+def check_kept_records(log: ImpliedLog, found: list[Label], due: list[Label]) -> Verdict | None:
     """Records stay at their offsets, and the last of each key stays, if it was not aborted.
 
     Where the topic keeps no tombstones, one may be gone.
@@ -128,7 +128,7 @@ def survived(log: ImpliedLog, found: list[Label], due: list[Label]) -> Verdict |
     return None
 
 
-def cleaned(log: ImpliedLog, batches: list[Value]) -> Verdict | None:
+def check_batches(log: ImpliedLog, batches: list[Value]) -> Verdict | None:
     """A batch keeps its first and last offset and sequence, and its delete horizon is to come."""
     sent = {one.offset: one for one in log.stored}
     for batch in batches:
@@ -136,7 +136,7 @@ def cleaned(log: ImpliedLog, batches: list[Value]) -> Verdict | None:
         if is_early and log.keeps_tombstones:
             hint = f"after compaction, delete horizon {batch['baseTimestamp']}, which has passed already"
             return failed(hint, HORIZON)
-        if batch["isControlBatch"] or any(record["value"] == FILLER for record in batch["records"]):
+        if batch["isControlBatch"] or any(record["value"] == FILLER_VALUE for record in batch["records"]):
             continue
         one = sent.get(batch["baseOffset"])
         if one is None or last_offset(batch) != one.end - 1:
@@ -178,7 +178,7 @@ def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
         verdict = _judged(log, at, step, told)
         if verdict.kind is VerdictKind.FAIL:
             return Verdict(
-                VerdictKind.FAIL, f"step {at} ({called(step)}): {verdict.detail}", f"[{at}]", verdict.requirement
+                VerdictKind.FAIL, f"step {at} ({step_text(step)}): {verdict.detail}", f"[{at}]", verdict.requirement
             )
         is_open |= verdict.kind is VerdictKind.EITHER
     return Verdict(VerdictKind.EITHER, "played") if is_open else PASSED
@@ -198,7 +198,7 @@ def _judged(log: ImpliedLog, at: int, step: Step, told: Told) -> Verdict:
         case Fetch(), FetchResult():
             return _fetched(log, step, told)
         case RetryProduce(), ProduceResult():
-            return _repeated(log, step, told)
+            return _retry(log, step, told)
     return _of_log(log, step, told)
 
 
@@ -206,9 +206,9 @@ def _of_log(log: ImpliedLog, step: Step, told: Told) -> Verdict:
     """What is done to the log, and what is asked of it."""
     match step, told:
         case DeleteRecords(), DeleteRecordsResult():
-            return deleted(log, step, told)
+            return check_log_start(log, step, told)
         case ListOffsets(), ListOffsetsResult():
-            return found(log, step, told)
+            return check_list_offsets(log, step, told)
         case Compact(), CompactionResult():
             log.is_compacted, log.cleaned_since = True, int(told.since)
         case ExpireByRetention(), StepDone():
@@ -278,7 +278,7 @@ def _written(log: ImpliedLog, at: int, step: Produce, told: ProduceResult) -> Ve
     return PASSED
 
 
-def _repeated(log: ImpliedLog, step: RetryProduce, told: ProduceResult) -> Verdict:
+def _retry(log: ImpliedLog, step: RetryProduce, told: ProduceResult) -> Verdict:
     """A batch that was taken has its place already."""
     offset = log.told.get(step.step)
     if offset is None:
@@ -309,7 +309,7 @@ def _ended(log: ImpliedLog, step: EndTransaction, told: StepDone) -> Verdict:
 def _fetched(log: ImpliedLog, step: Fetch, told: FetchResult) -> Verdict:
     if log.is_unsure:
         return Verdict(VerdictKind.EITHER, "the log holds bytes of which nothing is said")
-    if step.at == BEYOND:
+    if step.at == BEYOND_END:
         return PASSED if told.refused else failed("it is answered, and the offset lies beyond the end", SERVES)
     place = log.offset_of(step.at)
     if log.first is not None and place is not None and place < log.first:
@@ -326,10 +326,10 @@ def _fetched(log: ImpliedLog, step: Fetch, told: FetchResult) -> Verdict:
         return failed(f"what is served cannot be read: {broken}", broken.requirement)
     batches = read.value["batches"]
     verdict = _bounded(log, step, told, batches) or _shown(log, step, told, data)
-    verdict = verdict or (cleaned(log, batches) if log.is_compacted else None)
+    verdict = verdict or (check_batches(log, batches) if log.is_compacted else None)
     is_all = step.isolation != READ_COMMITTED and step.version is None
     if verdict is None and is_all and not log.is_compacted:
-        verdict = _marked(log, batches, int(told.fetch_offset))
+        verdict = _check_markers(log, batches, int(told.fetch_offset))
     return verdict or PASSED
 
 
@@ -356,19 +356,19 @@ def _shown(log: ImpliedLog, step: Fetch, told: FetchResult, data: bytes) -> Verd
     """What a consumer is shown of it: the records that are due, or so many of them as there was room for."""
     start = int(told.fetch_offset)
     listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
-    seen = view(data, start, isolation=step.isolation, aborted=listed)
+    seen = consumer_view(data, start, isolation=step.isolation, aborted=listed)
     if seen.damage is not None:
         return failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)
     if step.version is not None:
         newest = max((entry.value["magic"] for entry in codec.entries(data) if entry.value), default=0)
         if newest > (step.version >= _TO_MAGIC_1):
             return failed(f"version {step.version} of Fetch carries messages of magic {newest}", LOWERS)
-    found = [(one["offset"], one["value"]) for one in seen.records if one["value"] != FILLER]
+    found = [(one["offset"], one["value"]) for one in seen.records if one["value"] != FILLER_VALUE]
     due = _due(log, step, start)
-    altered = next(filter(None, (_altered(log, record) for record in seen.records)), None)
+    altered = next(filter(None, (_changed_record(log, record) for record in seen.records)), None)
     if altered or log.is_compacted:
-        return altered or survived(log, found, due)
-    is_limited = step.max_bytes < ALL
+        return altered or check_kept_records(log, found, due)
+    is_limited = step.max_bytes < MAX_BYTES
     may_be_none = step.version is not None and step.version < _WHOLE
     if found == (due[: len(found)] if is_limited and (data or may_be_none) else due):
         return None
@@ -389,7 +389,7 @@ def _apart(found: list[Label], due: list[Label]) -> str:
     return f"is not shown {text(lost)}" if lost else "is shown the records in another order"
 
 
-def _altered(log: ImpliedLog, shown: Value) -> Verdict | None:
+def _changed_record(log: ImpliedLog, shown: Value) -> Verdict | None:
     """Whether a record has another key or time than it was written with; a broker that stamps it has its own time."""
     sent = next((one for one in log.stored if one.offset <= shown["offset"] < one.end), None)
     written = sent.batch["records"][shown["offset"] - sent.offset] if sent else None
@@ -417,7 +417,7 @@ def _due(log: ImpliedLog, step: Fetch, start: int) -> list[Label]:
     ]
 
 
-def _marked(log: ImpliedLog, batches: list[Value], start: int) -> Verdict | None:
+def _check_markers(log: ImpliedLog, batches: list[Value], start: int) -> Verdict | None:
     """Each transaction that has ended has one marker of its type, behind its last record."""
     ends: dict[tuple[int, int], AcceptedBatch] = {}
     for one in log.stored:

@@ -13,7 +13,7 @@ from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, START, api_of, frame_wire
 from conformance.judging.consumer_behavior import COURSES
-from conformance.judging.sent_requests import at, body_in, fetch_in, named
+from conformance.judging.sent_requests import at_request, body_in, fetch_in, request_name
 from conformance.semantics.consumer_view import ISOLATIONS
 
 _SIZE = "request.size"
@@ -32,7 +32,7 @@ def judge_sent(expect: ExpectClientRequests, given: object) -> Verdict:
             continue
         for flaw in _CHECKS[expect.check](request, expect):
             if flaw is not PASSED:
-                return at(index, flaw)
+                return at_request(index, flaw)
             is_judged = True
     return PASSED if is_judged else Verdict(VerdictKind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
 
@@ -47,7 +47,7 @@ def _is_whole(request: Value) -> bool:
     return offered is None or len(offered) == 2
 
 
-def flaws_of(request: Value) -> Iterator[str]:
+def failed_checks(request: Value) -> Iterator[str]:
     """The checks that a request does not stand, but for the isolation level, which each topic has its own."""
     for check in _CHECKS:
         if check != "isolated" and any(
@@ -60,7 +60,7 @@ def flaws_of(request: Value) -> Iterator[str]:
 # Each yields one verdict on a request that it is about, and none on others.
 
 
-def _framed(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
+def _size_field(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     data: bytes = request["hex"]
     stated = int.from_bytes(data[:4], "big", signed=True)
     if len(data) >= START.size and stated == len(data) - 4:
@@ -81,13 +81,13 @@ def _well_formed(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     if read.violations:
         broken = read.violations[0]
         yield Verdict(
-            VerdictKind.FAIL, f"{named(data)} breaks its definition: {broken}", requirement=broken.requirement
+            VerdictKind.FAIL, f"{request_name(data)} breaks its definition: {broken}", requirement=broken.requirement
         )
     elif read.remarks:
         lapse = read.remarks[0]
         yield Verdict(
             VerdictKind.FAIL,
-            f"{named(data)} can be read in more than one way: {lapse}",
+            f"{request_name(data)} can be read in more than one way: {lapse}",
             requirement=lapse.requirement,
             level="should",
         )
@@ -114,7 +114,7 @@ def _well_formed_inside(data: bytes, body: Mapping[str, Value]) -> Iterator[Verd
         read = codec.decode(shipped_types().wire(type_name(message, known)), element[name][2:])
         if read.violations:
             broken, path = read.violations[0], f"Body.{array}[{index}].{name}"
-            detail = f"{path} of {named(data)} is no {message} {version}: {broken}"
+            detail = f"{path} of {request_name(data)} is no {message} {version}: {broken}"
             yield Verdict(VerdictKind.FAIL, detail, path, broken.requirement)
 
 
@@ -125,7 +125,7 @@ def _re_encoded(wire: codec.WireType, data: bytes, value: Value) -> Verdict:
     # The size stands first: where one is a part of the other, that differs.
     at = next(at for at, pair in enumerate(zip(written, data, strict=False)) if pair[0] != pair[1])
     return Verdict(
-        VerdictKind.FAIL, f"{named(data)} is not written as its definition says, from byte {at}", path=f"@{at}"
+        VerdictKind.FAIL, f"{request_name(data)} is not written as its definition says, from byte {at}", path=f"@{at}"
     )
 
 
@@ -142,10 +142,10 @@ def _offered(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     if offered and offered[0] <= version <= offered[1]:
         yield PASSED
     elif offered:
-        detail = f"{named(data)}, where {offered[0]} to {offered[1]} is offered"
+        detail = f"{request_name(data)}, where {offered[0]} to {offered[1]} is offered"
         yield Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion")
     else:
-        yield Verdict(VerdictKind.FAIL, f"{named(data)}, which is not offered", "Header.RequestApiKey")
+        yield Verdict(VerdictKind.FAIL, f"{request_name(data)}, which is not offered", "Header.RequestApiKey")
 
 
 def _distinct(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
@@ -160,10 +160,10 @@ def _distinct(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
         yield PASSED
 
 
-def _isolated(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
+def _isolation_level(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
     body = fetch_in(request["hex"]) or _asks_for_the_end(request)
     if body is None:
-        yield from _stable(request, expect)
+        yield from _require_stable(request, expect)
         return
     level = body.get("IsolationLevel", 0)  # the first versions of ListOffsets have none, and mean this one
     if level == ISOLATIONS.index(expect.isolation):
@@ -174,7 +174,7 @@ def _isolated(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]
         )
 
 
-def _stable(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
+def _require_stable(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
     """Judge whether a member that reads committed records asks for committed offsets that are decided, too."""
     body = body_in(request["hex"], "OffsetFetch")
     if body is None or "RequireStable" not in body or expect.isolation != ISOLATIONS[-1]:
@@ -182,7 +182,9 @@ def _stable(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
     if body["RequireStable"]:
         yield PASSED
     else:
-        detail = f"{named(request['hex'])} asks for offsets that are not decided yet, too, and not {expect.isolation}"
+        detail = (
+            f"{request_name(request['hex'])} asks for offsets that are not decided yet, too, and not {expect.isolation}"
+        )
         yield Verdict(VerdictKind.FAIL, detail, "Body.RequireStable")
 
 
@@ -200,9 +202,9 @@ _WITH_LEVEL = 2
 
 
 _CHECKS: Mapping[str, Callable[[Value, ExpectClientRequests], Iterator[Verdict]]] = {
-    "framed": _framed,
+    "framed": _size_field,
     "well-formed": _well_formed,
     "offered": _offered,
     "distinct": _distinct,
-    "isolated": _isolated,
+    "isolated": _isolation_level,
 }

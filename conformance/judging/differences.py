@@ -17,10 +17,10 @@ STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _OTHER = "another value"
 _NAMED = tuple(f".{bits.name}" for bits in ATTRIBUTES if isinstance(bits.notation, NamedNumber))
 """How fields end whose numbers stand for names: how far one is from another says nothing."""
-KEPT = "header.duplicate-keys-kept"
+DUPLICATE_HEADERS = "header.duplicate-keys-kept"
 
 
-def part_at(value: Value, path: str) -> Value:
+def value_at(value: Value, path: str) -> Value:
     """The part of a value at a path of names and indexes; UNSHOWN where there is no such part."""
     is_whole = path == "value" and not (isinstance(value, dict) and "value" in value)
     for name, index in STEP.findall("" if is_whole else path):
@@ -36,7 +36,7 @@ def part_at(value: Value, path: str) -> Value:
 _WIDTHS = (64, 32, 16, 8)
 
 
-def way_of(field: str, expected: Value, actual: Value) -> str:
+def difference_kind(field: str, expected: Value, actual: Value) -> str:
     """How the value of a field differs from the one that is due."""
     if actual is UNSHOWN or expected is UNSHOWN:
         return "missing" if actual is UNSHOWN else "too many"
@@ -75,7 +75,7 @@ _TO_HEADERS = re.compile(r".*headers(?=\[|\Z)")
 def is_of_a_map(expected: Value, actual: Value, path: str) -> bool:
     """Whether what differs at a path are headers, of which a target shows one for each key: it keeps them in a map."""
     found = _TO_HEADERS.match(path)
-    due, shown = (part_at(value, found[0]) if found else () for value in (expected, actual))
+    due, shown = (value_at(value, found[0]) if found else () for value in (expected, actual))
     if not (isinstance(due, tuple | list) and isinstance(shown, tuple | list)):
         return False
     keys = [header.get("key") for header in shown]
@@ -88,7 +88,7 @@ def is_of_a_map(expected: Value, actual: Value, path: str) -> bool:
 
 _OFFSETS = ("baseOffset", "lastOffsetDelta", "offset", "offsetDelta")
 
-_REACH = {
+_AFFECTED_FIELDS = {
     "batch.base-offset": _OFFSETS,
     "record.offset-delta": _OFFSETS,
     "batch.last-offset-delta": _OFFSETS,
@@ -107,11 +107,11 @@ class UnspecifiedPlaces(Struct, frozen=True):
     places: tuple[codec.Violation, ...]
     spans: Sequence[codec.Span]
 
-    def explaining(self, path: str) -> codec.Violation | None:
+    def cause_of_difference(self, path: str) -> codec.Violation | None:
         """The open place that explains another value at a path; a field in front of a place was read before it."""
         ends = {span.layer: span.stop for span in self.spans if span.path == path}
         read_by_then = [place for place in self.places if place.at < ends.get(place.layer, place.at + 1)]
-        return explaining(read_by_then, path)
+        return cause_of_difference(read_by_then, path)
 
 
 def open_places(case: Case) -> UnspecifiedPlaces:
@@ -120,13 +120,13 @@ def open_places(case: Case) -> UnspecifiedPlaces:
     return UnspecifiedPlaces(read.remarks, read.spans)
 
 
-def explaining(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:
+def cause_of_difference(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:
     """The open place that explains another value at a path: one in that field, else the first that may reach it."""
     field = _last_name(path)
     reaching = [
         place
         for place in places
-        if field in _REACH.get(place.requirement, (field,)) and not _is_in_front(path, place.path)
+        if field in _AFFECTED_FIELDS.get(place.requirement, (field,)) and not _is_in_front(path, place.path)
     ]
     return next((place for place in reaching if place.path == path), next(iter(reaching), None))
 

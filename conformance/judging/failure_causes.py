@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from conformance import codec
-from conformance.cases.client_scenarios import lapse
+from conformance.cases.client_scenarios import check_failure
 from conformance.cases.model import (
     FAILURES,
     Accepted,
@@ -38,9 +38,16 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.judging.differences import KEPT, STEP, explaining, open_places, part_at, way_of
-from conformance.semantics.consumer_view import VIEW, ConsumerView
-from conformance.semantics.format_conversion import flattened
+from conformance.judging.differences import (
+    DUPLICATE_HEADERS,
+    STEP,
+    cause_of_difference,
+    difference_kind,
+    open_places,
+    value_at,
+)
+from conformance.semantics.consumer_view import VIEW_NOTATION, ConsumerView
+from conformance.semantics.format_conversion import records_of
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,7 +69,7 @@ def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
     """The cause of a failing result. Of any other result it is the verdict and the requirement."""
     match outcome if verdict.kind in FAILURES else None:
         case NoAnswer(how, detail):
-            return FailureCause(how, _of_death(case, how, detail))
+            return FailureCause(how, _crash_text(case, how, detail))
         case Rejected(error, message):
             return _refused(case, error, message)
         case Accepted(answer):
@@ -97,9 +104,9 @@ def normalised(text: str) -> str:
     return text.strip()[:_LONGEST]
 
 
-def _of_death(case: Case, how: str, detail: str) -> str:
+def _crash_text(case: Case, how: str, detail: str) -> str:
     """What a crash says, with the format it met where that has a reader of its own; else what the bytes break."""
-    mark = _first_mark(case)
+    mark = _first_violation(case)
     if how != "crash":
         return mark.requirement if mark else case.requirement
     reader = _own_reader(mark.requirement if mark else case.requirement)
@@ -123,7 +130,7 @@ def _refused(case: Case, error: str, message: str) -> FailureCause:
 # --- what the bytes hold ------------------------------------------------------------------------------
 
 
-def _first_mark(case: Case) -> codec.Violation | None:
+def _first_violation(case: Case) -> codec.Violation | None:
     """The first place at which the bytes, or the value to encode, break a rule or are open."""
     if isinstance(case.expect, ExpectConsumerView):
         view = case.expect.view
@@ -189,7 +196,7 @@ def _structure(name: str, names: list[str]) -> str:
 _OF_BATCHES = {*BATCH_LAYOUT.rules_by_name(), "batches", "partial"}
 
 
-def _broken(case: Case, mark: codec.Violation | None, rule: str) -> str:
+def _violation_text(case: Case, mark: codec.Violation | None, rule: str) -> str:
     """A requirement that is not held; that a varint breaks in a record says nothing of other readers of varints."""
     broken = mark.requirement if mark else rule
     in_record = case.type in _HOLD_RECORDS and broken.partition(".")[0] in ("varint", "varlong")
@@ -206,16 +213,16 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Failure
     rule = _rule(case, verdict)
     match case.expect:
         case ExpectRejection():
-            return FailureCause(_ACCEPTED, _broken(case, _first_mark(case), rule))
+            return FailureCause(_ACCEPTED, _violation_text(case, _first_violation(case), rule))
         case ExpectSize():
             return FailureCause("wrong size", _field(case.type, "value"))
         case ExpectConsumerView():
             return _delivered(case, case.expect, answer, verdict)
         case ExpectClientRequests() | ExpectAppend() | ExpectResponses() as live:
-            way = lapse(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
+            way = check_failure(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
             return FailureCause(way, normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, ExpectAnyOf) and (mark := _unencodable(case)):
-        return FailureCause(_ACCEPTED, _broken(case, mark, rule))
+        return FailureCause(_ACCEPTED, _violation_text(case, mark, rule))
     if verdict.path == "consumed":
         return _consumed(case, answer)
     if verdict.path.startswith("@"):
@@ -229,14 +236,14 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Failure
         written, str
     ):
         return _unreadable(case, bytes.fromhex(written), rule)
-    return FailureCause(_MISREAD, _broken(case, _first_mark(case), rule))
+    return FailureCause(_MISREAD, _violation_text(case, _first_violation(case), rule))
 
 
 def _consumed(case: Case, answer: dict[str, Value]) -> FailureCause:
     """More bytes than there are: it takes what is cut short for whole."""
-    mark = _first_mark(case)
+    mark = _first_violation(case)
     if mark is not None and answer["consumed"] > len(case.data or b""):
-        return FailureCause(_ACCEPTED, _broken(case, mark, ""))
+        return FailureCause(_ACCEPTED, _violation_text(case, mark, ""))
     return FailureCause("wrong number of bytes consumed", _field(case.type, "value"))
 
 
@@ -264,17 +271,17 @@ def _unreadable(case: Case, written: bytes, rule: str) -> FailureCause:
 
 def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
     """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
-    if verdict.requirement == KEPT:
+    if verdict.requirement == DUPLICATE_HEADERS:
         return _IN_A_MAP
-    place = open_places(case).explaining(verdict.path) if isinstance(case.expect, ExpectAnyOf) else None
+    place = open_places(case).cause_of_difference(verdict.path) if isinstance(case.expect, ExpectAnyOf) else None
     if place is not None:
-        return FailureCause(_MISREAD, _broken(case, place, case.requirement))
+        return FailureCause(_MISREAD, _violation_text(case, place, case.requirement))
     name = case.expect.type if isinstance(case.expect, ExpectEquivalentBytes) else ""
     name = "RECORD" if case.op == "convert" else name or case.type
     expected, actual = _both(case, answer, verdict.path)
     lacking = (expected is UNSHOWN or actual is UNSHOWN) and "ARRAY<" in name
     field = _field(name, verdict.path[: verdict.path.rindex("[")] if lacking else verdict.path)
-    return FailureCause(way_of(field, expected, actual), field)
+    return FailureCause(difference_kind(field, expected, actual), field)
 
 
 _IN_A_MAP = FailureCause("missing", "HEADER of a repeated key")
@@ -286,14 +293,14 @@ def _both(case: Case, answer: dict[str, Value], path: str) -> tuple[Value, Value
     """What was expected at a path and what came there; UNSHOWN for what is not there."""
     match case.expect:
         case ExpectValue(value) | ExpectAnyOf((*_, ExpectValue(value))):
-            return part_at(value, path), part_at(case.wire.notation.parse(answer["value"]), path)
+            return value_at(value, path), value_at(case.wire.notation.parse(answer["value"]), path)
         case ExpectBytes(data):
-            return part_at(codec.decode(case.wire, data).value, path), part_at(_read_back(case, answer, ""), path)
+            return value_at(codec.decode(case.wire, data).value, path), value_at(_read_back(case, answer, ""), path)
         case ExpectEquivalentBytes(value, name):
-            return part_at(value, path), part_at(_read_back(case, answer, name), path)
+            return value_at(value, path), value_at(_read_back(case, answer, name), path)
         case ExpectConvertedRecords(records):
             batches = codec.decode("LOG", bytes.fromhex(answer["hex"])).value["batches"]
-            return part_at(records, path), part_at(flattened(batches), path)
+            return value_at(records, path), value_at(records_of(batches), path)
     return UNSHOWN, UNSHOWN
 
 
@@ -306,7 +313,7 @@ def _read_back(case: Case, answer: dict[str, Value], name: str) -> Value:
 
 def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
     view, path = expect.view, verdict.path
-    shown = VIEW.parse(answer.get("value"))
+    shown = VIEW_NOTATION.parse(answer.get("value"))
     records = shown.get("records", ())
     count = 0 if records is UNSHOWN else len(records)
     if path == "beside":
@@ -314,14 +321,14 @@ def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value],
     if path == "nextOffset":
         return FailureCause(normalised(verdict.detail.partition(" ")[2].partition(" ")[2]), "nextOffset")
     if view.damage is not None and (path in ("", "error") or count > len(view.records)):
-        return FailureCause(_ACCEPTED, _broken(case, view.damage, verdict.requirement))
+        return FailureCause(_ACCEPTED, _violation_text(case, view.damage, verdict.requirement))
     if shown.get("error") is not None and (path == "error" or count < len(view.records)):
         return FailureCause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
-    if verdict.requirement == KEPT:
+    if verdict.requirement == DUPLICATE_HEADERS:
         return _IN_A_MAP
     if "]." in path:
-        place = explaining(view.remarks, path)
-        return FailureCause(_MISREAD, _broken(case, place, "")) if place else _misdelivered(view, path, records)
+        place = cause_of_difference(view.remarks, path)
+        return FailureCause(_MISREAD, _violation_text(case, place, "")) if place else _misdelivered(view, path, records)
     if verdict.requirement:
         return FailureCause("delivered", verdict.requirement)
     return FailureCause("records missing" if count < len(view.records) else "too many records", _kind(view, count))
@@ -332,7 +339,7 @@ def _misdelivered(view: ConsumerView, path: str, records: Value) -> FailureCause
     index = int(path.removeprefix("records[").partition("]")[0])
     field = _field("LOG", path).replace("RECORD.", f"{_kind(view, index)}.", 1)
     return FailureCause(
-        way_of(field, part_at({"records": view.records}, path), part_at({"records": records}, path)), field
+        difference_kind(field, value_at({"records": view.records}, path), value_at({"records": records}, path)), field
     )
 
 

@@ -45,7 +45,7 @@ from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.answers import bytes_of, count
-from conformance.judging.differences import KEPT, is_of_a_map, open_places
+from conformance.judging.differences import DUPLICATE_HEADERS, is_of_a_map, open_places
 from conformance.judging.log_operations import judge_log
 from conformance.semantics.consumer_view import ConsumerView
 
@@ -77,7 +77,7 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
         case Unsupported(reason, is_asked):
             return Verdict(VerdictKind.SKIP, f"unsupported: {reason}" if is_asked else reason)
         case NoAnswer():
-            return _broken(case, outcome)
+            return _no_answer(case, outcome)
         case Rejected():
             return _refused(case.expect, outcome)
         case AcceptedAsExpected():
@@ -89,7 +89,7 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
                 return Verdict(VerdictKind.PROTOCOL, f"the answer is not in the notation of {case.type}: {error}")
 
 
-def _broken(case: Case, broke: NoAnswer) -> Verdict:
+def _no_answer(case: Case, broke: NoAnswer) -> Verdict:
     if broke.unprovoked and "crash" not in case.disputed:
         return Verdict(VerdictKind.FAIL, broke.detail, requirement=ROBUSTNESS, level="must", flaky=broke.flaky)
     if broke.how in ("memory", "slow"):
@@ -100,7 +100,7 @@ def _broken(case: Case, broke: NoAnswer) -> Verdict:
     return Verdict(VerdictKind(broke.how), broke.detail, level=level, flaky=broke.flaky)
 
 
-def weightier(case: Case, outcome: Outcome) -> Outcome:
+def more_serious(case: Case, outcome: Outcome) -> Outcome:
     """What is judged of a target that was out of proportion: its answer where that fails at must, else what it took."""
     if not isinstance(outcome, NoAnswer) or outcome.answered is None:
         return outcome
@@ -152,9 +152,9 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
             _shown(case, answer)
             return Verdict(VerdictKind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
         case ExpectAnyOf(readings) if case.op == "encode":
-            return _among_bytes(case, readings, bytes_of(answer))
+            return _bytes_match_any(case, readings, bytes_of(answer))
         case ExpectAnyOf(readings):
-            return _among(case, readings, answer)
+            return _matches_any(case, readings, answer)
         case ExpectBytes() as writes:
             return _compare_bytes(case, writes, bytes_of(answer))
         case ExpectEquivalentBytes(value, name):
@@ -218,7 +218,10 @@ def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequenc
     others = [path for path in paths if not is_of_a_map(expected, actual, path)]
     if not others:
         return Verdict(
-            VerdictKind.FAIL, f"{paths[0]} differs: one header is shown of each key", paths[0], requirement=KEPT
+            VerdictKind.FAIL,
+            f"{paths[0]} differs: one header is shown of each key",
+            paths[0],
+            requirement=DUPLICATE_HEADERS,
         )
     paths = others
     path = next((path for path in paths if is_about(case, path)), None)
@@ -229,7 +232,7 @@ def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequenc
     return Verdict(VerdictKind.FAIL, detail, path=path, requirement=requirement)
 
 
-def _among_bytes(
+def _bytes_match_any(
     case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], written: bytes
 ) -> Verdict:
     """What was written for a value that need not be written as it is, or at all."""
@@ -241,7 +244,9 @@ def _among_bytes(
     return structs.replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}", requirement="")
 
 
-def _among(case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], answer: Answer) -> Verdict:
+def _matches_any(
+    case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], answer: Answer
+) -> Verdict:
     value, consumed = _shown(case, answer)
     if not readings:
         return _impossible(case, consumed) or Verdict(VerdictKind.EITHER, "accepted")
@@ -259,11 +264,14 @@ def _among(case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectByt
         return Verdict(VerdictKind.FAIL, none)
     differs = wrong[0]
     return Verdict(
-        VerdictKind.FAIL, f"{none}: {differs.detail}", path=differs.path, requirement=_misread(case, differs)
+        VerdictKind.FAIL,
+        f"{none}: {differs.detail}",
+        path=differs.path,
+        requirement=_misread_requirement(case, differs),
     )
 
 
-def fits(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
+def matches(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
     """Whether an answer agrees with one reading of an open place, in all that it shows. Raises NotationError."""
     match reading:
         case ExpectRejection():
@@ -274,7 +282,7 @@ def fits(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answe
     return _difference(case, reading, compare_shown(case.wire, reading.value, value), value, consumed) is None
 
 
-def _misread(case: Case, differs: Verdict) -> str:
+def _misread_requirement(case: Case, differs: Verdict) -> str:
     """The requirement of the open place that a target misread, or of a field that no open place of the bytes reaches.
 
     Empty for the requirement of the case.
@@ -282,7 +290,7 @@ def _misread(case: Case, differs: Verdict) -> str:
     found = open_places(case)
     if not found.places or differs.path == "consumed":
         return ""
-    place = found.explaining(differs.path)
+    place = found.cause_of_difference(differs.path)
     is_open = case.requirement == found.places[0].requirement
     if place is None:
         return differs.requirement or (layout_rule(case.wire) if is_open else "")
@@ -331,7 +339,7 @@ def _compare_meaning(case: Case, value: Value, written: bytes) -> Verdict:
         meant = {name: entry for name, entry in meant.items() if name not in FREE_FIELDS}
     differs = _written_difference(case, value, meant)
     if differs is None and read.remarks and case.type.startswith("MESSAGE<"):
-        return _lapse(read, written)
+        return _writer_violation(read, written)
     return differs or PASSED
 
 
@@ -357,11 +365,11 @@ def _compare_sets(case: Case, value: Value, read: codec.DecodeResult, written: b
     differs = _written_difference(case, plain, meant)
     if differs is not None:
         return differs
-    lapse = _written_difference(case, value, read.value) or _lapse(read, written)
+    lapse = _written_difference(case, value, read.value) or _writer_violation(read, written)
     return lapse if lapse.kind is VerdictKind.PASS else structs.replace(lapse, level="should")
 
 
-def _lapse(read: codec.DecodeResult, written: bytes) -> Verdict:
+def _writer_violation(read: codec.DecodeResult, written: bytes) -> Verdict:
     """What a writer of a message set should not do, though readers need not mind."""
     if read.remarks:
         first = read.remarks[0]

@@ -27,10 +27,10 @@ from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.answers import batches_in, bytes_of, failed
 from conformance.judging.broker_scenario import judge_scenario
 from conformance.judging.client_requests import judge_sent
-from conformance.judging.differences import KEPT, explaining, is_of_a_map
+from conformance.judging.differences import DUPLICATE_HEADERS, cause_of_difference, is_of_a_map
 from conformance.judging.raw_requests import judge_exchanged
-from conformance.semantics.consumer_view import SEEN, VIEW, ConsumerView
-from conformance.semantics.format_conversion import CONVERTED, flattened
+from conformance.semantics.consumer_view import RECORD_NOTATION, VIEW_NOTATION, ConsumerView
+from conformance.semantics.format_conversion import CONVERTED, records_of
 from conformance.semantics.producer_state import ANSWERS
 
 _SEEN_RULES = {
@@ -77,7 +77,7 @@ def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
 
 def judge_read(expected: ExpectConsumerView, given: object) -> Verdict:
     """Hold what a fetch delivered against what there is to be seen. Raises NotationError."""
-    answered = VIEW.parse(given)
+    answered = VIEW_NOTATION.parse(given)
     error = answered.get("error")
     if error is not None and error not in ERRORS:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
@@ -116,9 +116,9 @@ def _read(view: ConsumerView, answered: Value, error: str | None) -> Verdict:
     differs = differs or _ending(view, stop, error) or _out_of_damage(view, shown)
     if differs is not None:
         return differs
-    if shown is UNSHOWN or not ListOf(SEEN).observed(shown):
+    if shown is UNSHOWN or not ListOf(RECORD_NOTATION).observed(shown):
         return Verdict(VerdictKind.SKIP, "unobserved: the target shows no records", unobserved=("records",))
-    hidden = unshown_paths(ListOf(SEEN), due, shown, "records")
+    hidden = unshown_paths(ListOf(RECORD_NOTATION), due, shown, "records")
     hidden += [] if stop is not None else ["nextOffset"]
     return Verdict(VerdictKind.PASS, unobserved=tuple(hidden)) if hidden else PASSED
 
@@ -155,12 +155,12 @@ def _records_differ(view: ConsumerView, due: list[Value], shown: Value, *, whole
         hint = f"offset {offsets[early]} is delivered, but the fetch began at {view.fetch_offset}"
         return failed(hint, f"records[{early}]", "offset.fetch-absolute")
     held = shown if whole else shown[: len(due)]
-    paths, both = ListOf(SEEN).mismatches(tuple(due), held, "records"), ({"records": due}, {"records": held})
+    paths, both = ListOf(RECORD_NOTATION).mismatches(tuple(due), held, "records"), ({"records": due}, {"records": held})
     path = first = next(paths, None)
     if first is not None and is_of_a_map(*both, first):
         path = next((one for one in paths if not is_of_a_map(*both, one)), None)
         if path is None:
-            return failed(f"{first} differs: one header is delivered of each key", first, KEPT)
+            return failed(f"{first} differs: one header is delivered of each key", first, DUPLICATE_HEADERS)
     if path is None:
         return None
     at, _, field = path.removeprefix("records[").partition("].")
@@ -169,7 +169,7 @@ def _records_differ(view: ConsumerView, due: list[Value], shown: Value, *, whole
     missing = due[int(at)]["offset"]
     if field == "offset" and missing not in offsets and offsets[int(at)] in [record["offset"] for record in due]:
         return failed(f"the record at offset {missing} is not delivered", f"records[{at}]")
-    place = explaining(view.remarks, path)
+    place = cause_of_difference(view.remarks, path)
     rule = place.requirement if place else _rule_of(field.partition("[")[0], due[int(at)], view)
     return failed(f"{path} differs", path, rule)
 
@@ -212,7 +212,7 @@ def judge_converted(records: tuple[Value, ...], found: bytes) -> Verdict:
     batches = batches_in(found, "written")
     if isinstance(batches, Verdict):
         return batches
-    path = next(CONVERTED.mismatches(records, flattened(batches)), None)
+    path = next(CONVERTED.mismatches(records, records_of(batches)), None)
     return PASSED if path is None else failed(f"{path} differs in what was written", path)
 
 

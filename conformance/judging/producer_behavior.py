@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from conformance import codec
-from conformance.cases.client_requests import COUNTS, PRODUCER, TOGETHER, written_for
-from conformance.cases.client_scenarios import ENDS, OF_CLIENTS, REFUSED
+from conformance.cases.client_requests import COUNTS, PRODUCER, TOGETHER, batches_for
+from conformance.cases.client_scenarios import FATAL_ERROR_BATCH, MAX_VERSION_WITHOUT_TV2, TRANSACTION_RESULTS
 from conformance.cases.model import PASSED, Value, Verdict, VerdictKind
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.definitions.request_frames import START, api_of
-from conformance.judging.sent_requests import RECORDS, at, batches_in, body_in, named, triple
+from conformance.judging.sent_requests import RECORDS, at_request, batches_in, body_in, producer_text, request_name
 
 
 def in_messages(requests: Sequence[Value]) -> Verdict:
     """Judge what is written to a broker that knows no batches: sound sets of messages, with all that was given."""
     due = {
-        (record["key"], record["value"]): record["timestamp"] for record in written_for("messages-none")[0]["records"]
+        (record["key"], record["value"]): record["timestamp"] for record in batches_for("messages-none")[0]["records"]
     }
     found: set[tuple[bytes, bytes]] = set()
     index = 0
@@ -27,16 +27,18 @@ def in_messages(requests: Sequence[Value]) -> Verdict:
         for data in [part["Records"] or b"" for row in body["TopicData"] for part in row["PartitionData"]]:
             flaw, messages = _flaw_of_messages(data)
             if flaw is not None:
-                return at(index, flaw)
+                return at_request(index, flaw)
             for message in messages:
                 name = message["key"], message["value"]
                 if name not in due or (message["magic"] and message["timestamp"] < due[name]):
-                    return at(index, Verdict(VerdictKind.FAIL, "a message is written that nobody gave", RECORDS))
+                    return at_request(
+                        index, Verdict(VerdictKind.FAIL, "a message is written that nobody gave", RECORDS)
+                    )
                 found.add(name)
     if not requests:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
     detail = f"{len(found)} of {len(due)} records are written"
-    return PASSED if len(found) == len(due) else at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+    return PASSED if len(found) == len(due) else at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 _APART = 20
@@ -87,12 +89,12 @@ def _ended(requests: Sequence[Value]) -> Verdict:
     missing = [name for name in _STEPS if name not in sent]
     if missing:
         detail = f"no {missing[0]} came, though what it was told passes"
-        return at(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+        return at_request(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
     ends = _ends_in(requests)
     if any(commits for _, commits in ends):
         return PASSED
     detail = "the transaction is aborted, though the application commits it"
-    return at(ends[-1][0], Verdict(VerdictKind.FAIL, detail, "Body.Committed")) if ends else PASSED
+    return at_request(ends[-1][0], Verdict(VerdictKind.FAIL, detail, "Body.Committed")) if ends else PASSED
 
 
 def _ends_in(requests: Sequence[Value]) -> list[tuple[int, bool]]:
@@ -107,17 +109,19 @@ def _ended_again(requests: Sequence[Value]) -> Verdict:
     if not ends:
         return Verdict(VerdictKind.SKIP, "unobserved: no EndTxn was sent")
     detail = "EndTxn is not sent again, where its end was put off, or the answer was lost"
-    return PASSED if len(ends) > 1 else at(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+    return PASSED if len(ends) > 1 else at_request(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _by_feature(requests: Sequence[Value]) -> Verdict:
     """Judge the versions in a transaction: higher ones are of other transactions, of which the broker tells."""
     sent = [(index, request["hex"], api_of(request["hex"])) for index, request in enumerate(requests)]
-    judged = [(index, data, OF_CLIENTS[name]) for index, data, name in sent if name in OF_CLIENTS]
+    judged = [
+        (index, data, MAX_VERSION_WITHOUT_TV2[name]) for index, data, name in sent if name in MAX_VERSION_WITHOUT_TV2
+    ]
     for index, data, highest in judged:
         if START.unpack_from(data)[2] > highest:
-            detail = f"{named(data)} in a transaction, where no transaction.version is told: {highest} at most"
-            return at(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion"))
+            detail = f"{request_name(data)} in a transaction, where no transaction.version is told: {highest} at most"
+            return at_request(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion"))
     return PASSED if judged else Verdict(VerdictKind.SKIP, "unobserved: nothing was sent in a transaction")
 
 
@@ -125,35 +129,37 @@ def _in_turn(requests: Sequence[Value]) -> Verdict:
     """Judge each transaction: its partition is added, its batches have their place, and it ends as it should."""
     if not any(batches_in(requests)):
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
-    return _unadded(requests) or _displaced(requests) or _ended_otherwise(requests) or PASSED
+    return (
+        _partition_not_added(requests) or _sequence_violation(requests) or _wrong_transaction_result(requests) or PASSED
+    )
 
 
-def _behind_refused(requests: Sequence[Value]) -> Verdict:
+def _sequence_after_fatal_error(requests: Sequence[Value]) -> Verdict:
     """Judge what is written behind a batch which was refused for good: nobody has its sequences."""
-    if len([*batches_in(requests)]) <= REFUSED + 1:
+    if len([*batches_in(requests)]) <= FATAL_ERROR_BATCH + 1:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written behind the batch that was refused")
-    return _displaced(requests, refused=REFUSED) or PASSED
+    return _sequence_violation(requests, refused=FATAL_ERROR_BATCH) or PASSED
 
 
-def _unadded(requests: Sequence[Value]) -> Verdict | None:
+def _partition_not_added(requests: Sequence[Value]) -> Verdict | None:
     """Judge whether the partition is part of each transaction; from version 12 on Produce adds it."""
     is_added = False
     for index, request in enumerate(requests):
         name = api_of(request["hex"])
         is_added |= name == "AddPartitionsToTxn" or (name == "Produce" and _is_of_the_newer_kind(request["hex"]))
         if name == "Produce" and not is_added:
-            detail = f"{named(request['hex'])} comes in a transaction that its partition was not added to"
-            return at(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+            detail = f"{request_name(request['hex'])} comes in a transaction that its partition was not added to"
+            return at_request(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
         is_added &= name != "EndTxn"
     return None
 
 
 def _is_of_the_newer_kind(data: bytes) -> bool:
     """Whether a request is of the transactions that a broker tells of by the feature transaction.version."""
-    return bool(START.unpack_from(data)[2] > OF_CLIENTS[api_of(data)])
+    return bool(START.unpack_from(data)[2] > MAX_VERSION_WITHOUT_TV2[api_of(data)])
 
 
-def _displaced(requests: Sequence[Value], *, refused: int | None = None) -> Verdict | None:
+def _sequence_violation(requests: Sequence[Value], *, refused: int | None = None) -> Verdict | None:
     """Judge where batches stand: they go on in one epoch, and begin anew in the next; a refused one stands nowhere."""
     ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _is_of_the_newer_kind(row["hex"])]
     taken: dict[tuple[int, int], list[bytes]] = {}
@@ -161,40 +167,40 @@ def _displaced(requests: Sequence[Value], *, refused: int | None = None) -> Verd
     for number, (index, batch) in enumerate(batches_in(requests)):
         if number == refused:
             continue
-        producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
-        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
+        producer = BATCH_LAYOUT.read_field("producerId", batch), BATCH_LAYOUT.read_field("producerEpoch", batch)
+        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
         begun = since.setdefault(producer, index)
         if any(begun < end < index for end in ends):
-            detail = f"{triple((*producer, first))}, where the answer to EndTxn told another epoch"
-            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+            detail = f"{producer_text((*producer, first))}, where the answer to EndTxn told another epoch"
+            return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
         if first == len(kept):
-            kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
+            kept += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
         elif first > len(kept):
-            detail = f"{triple((*producer, first))}, where the sequence {len(kept)} is due"
-            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+            detail = f"{producer_text((*producer, first))}, where the sequence {len(kept)} is due"
+            return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
         elif batch not in kept:
-            detail = f"{triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+            detail = f"{producer_text((*producer, first))} is given to two batches, of which a broker drops the second"
+            return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     return None
 
 
-def _ended_otherwise(requests: Sequence[Value]) -> Verdict | None:
+def _wrong_transaction_result(requests: Sequence[Value]) -> Verdict | None:
     """Judge whether each transaction is committed or aborted as the application has it; one may be asked for again."""
     found = _ends_in(requests)
     told = ["commit" if committed else "abort" for _, committed in found]
-    if told == [*ENDS]:
+    if told == [*TRANSACTION_RESULTS]:
         return None
-    detail = f"the transactions end by {', '.join(told) or 'nothing'}, where {', '.join(ENDS)} is due"
-    return at(found[-1][0] if found else 0, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+    detail = f"the transactions end by {', '.join(told) or 'nothing'}, where {', '.join(TRANSACTION_RESULTS)} is due"
+    return at_request(found[-1][0] if found else 0, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
-def _unbegun(requests: Sequence[Value]) -> Verdict:
+def _empty_end_txn(requests: Sequence[Value]) -> Verdict:
     """Judge whether a transaction is ended to which no partition was added."""
     if not requests:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
     ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
     detail = "EndTxn is sent for a transaction without a record, which no broker knows of"
-    return PASSED if not ends else at(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+    return PASSED if not ends else at_request(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 TRANSACTIONS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
@@ -202,8 +208,8 @@ TRANSACTIONS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "ended-again": _ended_again,
     "by-feature": _by_feature,
     "in-turn": _in_turn,
-    "behind-refused": _behind_refused,
-    "unbegun": _unbegun,
+    "behind-refused": _sequence_after_fatal_error,
+    "unbegun": _empty_end_txn,
 }
 """The checks of transactions."""
 
@@ -211,40 +217,44 @@ TRANSACTIONS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
 # Most look at the batches that Produce brought, in order, with the index of their request.
 
 
-def _again(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+def _retried(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge whether what was refused for the moment is written again, at all."""
     if len(batches) > 1:
         return PASSED
     if not batches:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
-    return at(batches[0][0], Verdict(VerdictKind.FAIL, "what was refused by error 56 is not written again", RECORDS))
+    return at_request(
+        batches[0][0], Verdict(VerdictKind.FAIL, "what was refused by error 56 is not written again", RECORDS)
+    )
 
 
 def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge whether the second batch comes, which waits until the first one is written, at the node that leads then."""
     if not batches:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
-    first, *others = (BATCH_LAYOUT.peek("recordCount", batch) for _, batch in batches)
+    first, *others = (BATCH_LAYOUT.read_field("recordCount", batch) for _, batch in batches)
     if first >= sum(COUNTS):
         return Verdict(VerdictKind.SKIP, "unobserved: the client writes all records in one batch")
     if any(count != first for count in others):
         return PASSED
     times = f"it was sent {len(batches)} times" if others else "it was sent once"
     detail = f"the first batch is not taken for written at the node that leads now, and none comes behind it: {times}"
-    return at(batches[-1][0], Verdict(VerdictKind.FAIL, detail, RECORDS))
+    return at_request(batches[-1][0], Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 def _writes(requests: Sequence[Value]) -> Verdict:
     """Judge whether all records come that the application gave."""
     if not requests:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
-    found = sum(BATCH_LAYOUT.peek("recordCount", batch) for batch in {batch for _, batch in batches_in(requests)})
+    found = sum(BATCH_LAYOUT.read_field("recordCount", batch) for batch in {batch for _, batch in batches_in(requests)})
     detail = f"{found} of {sum(COUNTS)} records are written"
     last = len(requests) - 1
-    return PASSED if found >= sum(COUNTS) else at(last, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+    return (
+        PASSED if found >= sum(COUNTS) else at_request(last, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+    )
 
 
-def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+def _retried_unchanged(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge the second of them: it is the first once more, which was refused."""
     if len(batches) < 2:
         return Verdict(VerdictKind.SKIP, "unobserved: what was refused was not written again")
@@ -255,26 +265,29 @@ def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     detail = (
         f"what is written again is not what was refused: it differs from byte {next(other, len(first))} of the batch"
     )
-    return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+    return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
-def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+def _sequence_numbers(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge the producer id, epoch and sequence of each; one that comes again has those that it had."""
     if not batches:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
     due, last = 0, b""
     for index, batch in batches:
-        due = due if batch != last else due - BATCH_LAYOUT.peek("recordCount", last)
-        found = tuple(BATCH_LAYOUT.peek(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
+        due = due if batch != last else due - BATCH_LAYOUT.read_field("recordCount", last)
+        found = tuple(BATCH_LAYOUT.read_field(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
         if found != (*PRODUCER, due):
-            return at(
-                index, Verdict(VerdictKind.FAIL, f"{triple(found)}, where {triple((*PRODUCER, due))} is due", RECORDS)
+            return at_request(
+                index,
+                Verdict(
+                    VerdictKind.FAIL, f"{producer_text(found)}, where {producer_text((*PRODUCER, due))} is due", RECORDS
+                ),
             )
-        due, last = due + BATCH_LAYOUT.peek("recordCount", batch), batch
+        due, last = due + BATCH_LAYOUT.read_field("recordCount", batch), batch
     return PASSED
 
 
-def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+def _no_loss(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge what a broker has in the end that refuses the first batch once, and then what does not follow.
 
     A batch may come early: who sends on without waiting does not know yet that the one before it was refused. Who asks
@@ -283,32 +296,32 @@ def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     taken: dict[tuple[int, int], list[bytes]] = {}
     early: tuple[int, tuple[int, int]] | None = None
     for index, batch in batches[1:]:
-        producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
-        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
+        producer = BATCH_LAYOUT.read_field("producerId", batch), BATCH_LAYOUT.read_field("producerEpoch", batch)
+        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
         if first == len(kept):
-            kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
+            kept += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
         elif first > len(kept):
             early = index, producer
         elif batch not in kept:
-            detail = f"{triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+            detail = f"{producer_text((*producer, first))} is given to two batches, of which a broker drops the second"
+            return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     if sum(map(len, taken.values())) >= TOGETHER:
         return PASSED
     if early is None:
         return Verdict(VerdictKind.SKIP, "unobserved: nothing was written behind what was refused")
     index, producer = early
-    detail = f"{triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
+    detail = f"{producer_text((*producer, len(taken[producer])))} never comes, and what is behind it does"
     # No document demands that a producer tries again; one that does not has to stop, and is told so here.
-    return at(index, Verdict(VerdictKind.FAIL, detail, RECORDS, level="should"))
+    return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS, level="should"))
 
 
-def _tells(requests: Sequence[Value]) -> Verdict:
+def _error_reported(requests: Sequence[Value]) -> Verdict:
     """Judge a producer that said nothing of an error, with which these requests were answered each time."""
     if not requests:
         return Verdict(VerdictKind.SKIP, "unobserved: no such request was sent")
-    last = named(requests[-1]["hex"])
+    last = request_name(requests[-1]["hex"])
     detail = f"the application is told that all went well, where {last} was answered with an error that stays"
-    return at(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
+    return at_request(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Callable[[Sequence[Value]], Verdict]:
@@ -317,13 +330,13 @@ def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Call
 
 WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     **TRANSACTIONS,
-    "tells": _tells,
+    "tells": _error_reported,
     "writes": _writes,
     "in-messages": in_messages,
-    "again": _of_batches(_again),
+    "again": _of_batches(_retried),
     "writes-on": _of_batches(_writes_on),
-    "repeated": _of_batches(_repeated),
-    "in-sequence": _of_batches(_in_sequence),
-    "in-order": _of_batches(_in_order),
+    "repeated": _of_batches(_retried_unchanged),
+    "in-sequence": _of_batches(_sequence_numbers),
+    "in-order": _of_batches(_no_loss),
 }
 """The checks of what is written."""

@@ -10,7 +10,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.request_frames import START, api_of, frame_wire
 
 
-def at(index: int, flaw: Verdict) -> Verdict:
+def at_request(index: int, flaw: Verdict) -> Verdict:
     """The verdict on a request, by its place among those that were sent."""
     joint = "." if flaw.path else ""
     return Verdict(flaw.kind, flaw.detail, f"[{index}]{joint}{flaw.path}", flaw.requirement, flaw.level)
@@ -28,7 +28,7 @@ def body_in(data: bytes, name: str) -> Mapping[str, Value] | None:
     return read.value["Body"] if read is not None and read.ok else None
 
 
-def named(data: bytes) -> str:
+def request_name(data: bytes) -> str:
     """The request and its version, as a message of the suite names it."""
     _, key, version, _ = START.unpack_from(data)
     return f"{api_of(data) or f'API {key}'} {version}"
@@ -42,13 +42,13 @@ def batches_in(requests: Sequence[Value]) -> Iterator[tuple[int, bytes]]:
         if read is not None and read.ok:
             for row in read.value["Body"]["TopicData"]:
                 for part in row["PartitionData"]:
-                    yield index, BATCH_LAYOUT.put("partitionLeaderEpoch", part["Records"] or b"", -1)
+                    yield index, BATCH_LAYOUT.with_field("partitionLeaderEpoch", part["Records"] or b"", -1)
 
 
 RECORDS = "Body.TopicData[0].PartitionData[0].Records"
 """Where the batches of a Produce stand, as a verdict names it."""
 
 
-def triple(producer: Sequence[int]) -> str:
+def producer_text(producer: Sequence[int]) -> str:
     """A producer id, its epoch and a sequence, in words."""
     return "producer id {}, epoch {}, sequence {}".format(*producer)

@@ -34,8 +34,8 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import ONLY_LIVE
 from conformance.codec.json_notation import NotationError
-from conformance.judging.judge import fits
-from conformance.semantics.consumer_view import VIEW
+from conformance.judging.judge import matches
+from conformance.semantics.consumer_view import VIEW_NOTATION
 
 
 class Behavior(StrEnum):
@@ -64,10 +64,10 @@ _KIND, _LENGTH = -1, -2
 class ObservedBehavior(Struct, frozen=True):
     """What one target made of a case."""
 
-    act: Behavior
+    behavior: Behavior
     is_right: bool
     """Whether it broke no requirement by that."""
-    said: Leaves | str | int | tuple[str, ...] | None = field(default="")
+    text: Leaves | str | int | tuple[str, ...] | None = field(default="")
     """What the act came to, as far as that tells readings apart; None where nothing is known of it."""
 
 
@@ -82,12 +82,12 @@ def reading_of(case: Case, outcome: Outcome, verdict: Verdict) -> ObservedBehavi
         case NoAnswer(how):
             return ObservedBehavior(_DEATHS.get(how, Behavior.CRASHES), is_right=is_right)
         case Rejected(error) if not is_right and isinstance(case.expect, ExpectRejection):
-            return ObservedBehavior(Behavior.OTHER_CLASS, is_right=is_right, said=error)
+            return ObservedBehavior(Behavior.OTHER_CLASS, is_right=is_right, text=error)
         case Rejected():
             return ObservedBehavior(Behavior.REFUSES, is_right=is_right)
         case Accepted(answer):
             return _open(case, answer) if is_right else _wrong(case, answer, verdict)
-    return ObservedBehavior(_taking(case), is_right=is_right, said=None)
+    return ObservedBehavior(_taking(case), is_right=is_right, text=None)
 
 
 _DEATHS = {"memory": Behavior.MEMORY, "slow": Behavior.SLOW}
@@ -102,8 +102,8 @@ def _due(case: Case) -> ObservedBehavior:
         case ExpectConsumerView(view) if view.damage is not None:
             return ObservedBehavior(Behavior.REFUSES, is_right=True)
         case ExpectSequenceResults(answers):
-            return ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=tuple(min(right) for right in answers))
-    return ObservedBehavior(_taking(case), is_right=True, said=_EXPECTED)
+            return ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=tuple(min(right) for right in answers))
+    return ObservedBehavior(_taking(case), is_right=True, text=_EXPECTED)
 
 
 def _taking(case: Case) -> Behavior:
@@ -121,19 +121,19 @@ def _open(case: Case, answer: Answer) -> ObservedBehavior:
         return ObservedBehavior(Behavior.REFUSES, is_right=True)
     match case.expect:
         case ExpectAnyOf(()):
-            return ObservedBehavior(_taking(case), is_right=True, said=_shown(case, answer))
+            return ObservedBehavior(_taking(case), is_right=True, text=_shown(case, answer))
         case ExpectAnyOf(readings):
             met = [index for index, reading in enumerate(readings) if _fits(case, reading, answer)]
-            return ObservedBehavior(_taking(case), is_right=True, said=str(met[0]) if len(met) == 1 else None)
+            return ObservedBehavior(_taking(case), is_right=True, text=str(met[0]) if len(met) == 1 else None)
         case ExpectSequenceResults(answers) if isinstance(given, list) and len(given) == len(answers):
             fates = zip(answers, given, strict=True)
             return ObservedBehavior(
-                Behavior.ACCEPTS, is_right=True, said=tuple(_fate(right, fate) for right, fate in fates)
+                Behavior.ACCEPTS, is_right=True, text=tuple(_fate(right, fate) for right, fate in fates)
             )
         case ExpectScenario() if isinstance(given, list):
             refused = ["refused" if isinstance(told, dict) and told.get("refused") else "" for told in given]
-            return ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=tuple(refused))
-    return ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=_EXPECTED)
+            return ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=tuple(refused))
+    return ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=_EXPECTED)
 
 
 def stopped_with(answer: Answer) -> object:
@@ -144,7 +144,7 @@ def stopped_with(answer: Answer) -> object:
 
 def _fits(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
     try:
-        return fits(case, reading, answer)
+        return matches(case, reading, answer)
     except NotationError:  # what was kept of it is no whole answer
         return True
 
@@ -157,14 +157,14 @@ def _fate(right: frozenset[str], fate: str) -> str:
 def _wrong(case: Case, answer: Answer, verdict: Verdict) -> ObservedBehavior:
     """What a target did that accepted, and broke a requirement."""
     if verdict.path == "consumed":
-        return ObservedBehavior(Behavior.OTHER_LENGTH, is_right=False, said=answer.get("consumed"))
+        return ObservedBehavior(Behavior.OTHER_LENGTH, is_right=False, text=answer.get("consumed"))
     if case.op in ONLY_LIVE:  # its answer tells what differs from run to run, such as offsets
-        return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, said=verdict.path or verdict.detail)
+        return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, text=verdict.path or verdict.detail)
     if isinstance(case.expect, ExpectRejection):
-        return ObservedBehavior(_taking(case), is_right=False, said=_shown(case, answer))
+        return ObservedBehavior(_taking(case), is_right=False, text=_shown(case, answer))
     if case.op in _WRITING:
-        return ObservedBehavior(Behavior.OTHER_BYTES, is_right=False, said=answer.get("hex"))
-    return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, said=_shown(case, answer))
+        return ObservedBehavior(Behavior.OTHER_BYTES, is_right=False, text=answer.get("hex"))
+    return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, text=_shown(case, answer))
 
 
 # --- the parts of a value -----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _in_one_notation(case: Case, given: object) -> object:
     """A value as we write it, as one target says 1000 and another "1000"; as it came where it is none of the type."""
     if case.op not in ("decode", "read"):
         return given
-    notation = VIEW if case.op == "read" else case.wire.notation
+    notation = VIEW_NOTATION if case.op == "read" else case.wire.notation
     try:
         return notation.render(notation.parse(given))
     except NotationError:
@@ -216,7 +216,7 @@ def _leaves(value: object, path: Path) -> Iterator[tuple[Path, object]]:
 # --- who did the same ---------------------------------------------------------------------------------
 
 
-def alike(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None, ...]:
+def group_equal(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None, ...]:
     """A number for each reading, the same for those that are one; None stays None.
 
     A reading of which nothing more is known than its act is taken for one with any other of that act: nobody differs by
@@ -225,14 +225,14 @@ def alike(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None, ...]
     common = _common(readings)
     groups: list[ObservedBehavior] = []
     numbers: list[int | None] = [None] * len(readings)
-    told = [at for at, one in enumerate(readings) if one is not None and one.said is not None]
-    untold = [at for at, one in enumerate(readings) if one is not None and one.said is None]
+    told = [at for at, one in enumerate(readings) if one is not None and one.text is not None]
+    untold = [at for at, one in enumerate(readings) if one is not None and one.text is None]
     for at in told + untold:
         one = readings[at]
         assert one is not None
-        same = [number for number, other in enumerate(groups) if _is_one(one, other, common)]
-        if one.said is None and len(same) > 1:  # it may be either: one of its own
-            same = [number for number in same if groups[number].said is None]
+        same = [number for number, other in enumerate(groups) if _is_equal(one, other, common)]
+        if one.text is None and len(same) > 1:  # it may be either: one of its own
+            same = [number for number in same if groups[number].text is None]
         if not same:
             same = [len(groups)]
             groups.append(one)
@@ -244,15 +244,15 @@ def _common(readings: Iterable[ObservedBehavior | None]) -> dict[tuple[Behavior,
     """By act: the parts that every value tells of, if only by having no such part."""
     values: dict[tuple[Behavior, bool], list[Leaves]] = {}
     for one in readings:
-        if one is not None and isinstance(one.said, Mapping):
-            values.setdefault((one.act, one.is_right), []).append(one.said)
+        if one is not None and isinstance(one.text, Mapping):
+            values.setdefault((one.behavior, one.is_right), []).append(one.text)
     return {
-        act: [path for path in dict.fromkeys(chain(*shown)) if all(_tells(leaves, path) for leaves in shown)]
+        act: [path for path in dict.fromkeys(chain(*shown)) if all(_shows(leaves, path) for leaves in shown)]
         for act, shown in values.items()
     }
 
 
-def _tells(leaves: Leaves, path: Path) -> bool:
+def _shows(leaves: Leaves, path: Path) -> bool:
     """Whether a value has this part, or cannot have it: it is null, or a list too short. Fields may be left out."""
     while path not in leaves:
         path = path[:-1]
@@ -261,15 +261,15 @@ def _tells(leaves: Leaves, path: Path) -> bool:
     return True
 
 
-def _is_one(
+def _is_equal(
     one: ObservedBehavior, other: ObservedBehavior, common: Mapping[tuple[Behavior, bool], Iterable[Path]]
 ) -> bool:
-    if (one.act, one.is_right) != (other.act, other.is_right):
+    if (one.behavior, one.is_right) != (other.behavior, other.is_right):
         return False
-    if isinstance(one.said, Mapping) and isinstance(other.said, Mapping):
-        parts = common[one.act, one.is_right]
-        return all(one.said.get(path, _ABSENT) == other.said.get(path, _ABSENT) for path in parts)
-    return one.said is None or other.said is None or one.said == other.said
+    if isinstance(one.text, Mapping) and isinstance(other.text, Mapping):
+        parts = common[one.behavior, one.is_right]
+        return all(one.text.get(path, _ABSENT) == other.text.get(path, _ABSENT) for path in parts)
+    return one.text is None or other.text is None or one.text == other.text
 
 
 _ABSENT = object()

@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
+from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, max_magic_of_fetch
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
 from conformance.live_brokers.connection import (
@@ -19,7 +19,13 @@ from conformance.live_brokers.connection import (
     ResponseTimeout,
     VersionNotSupported,
 )
-from conformance.live_brokers.partition import UNSURE, KafkaErrorResponse, PartitionClient, ProduceReceipt, error_class
+from conformance.live_brokers.partition import (
+    MAYBE_STORED,
+    KafkaErrorResponse,
+    PartitionClient,
+    ProduceReceipt,
+    error_class,
+)
 from conformance.live_brokers.segments import SegmentBytes, SegmentFiles
 from conformance.live_brokers.topics import BrokerTopic
 from conformance.targets.probes import plain_log
@@ -36,10 +42,10 @@ _NEWEST = 1 << 15
 """A version above all."""
 _VERSIONS = {"produceVersion": "Produce", "fetchVersion": "Fetch"}
 """The request whose version a part names."""
-_NOT_SPOKEN = (35, 43)
+UNSUPPORTED_VERSION = (35, 43)
 """Errors by which a broker says that it does not know a version, or an old format."""
 _TOO_LARGE = 10
-_ITS_AFFAIR = {
+BROKER_POLICY = {
     **{_TOO_LARGE: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
     **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
 }
@@ -51,7 +57,7 @@ class AppendResult(Struct, frozen=True):
 
     end: int
     """Where the log ended before."""
-    told: ProduceReceipt | KafkaErrorResponse
+    code_text: ProduceReceipt | KafkaErrorResponse
     """What it told of the data, or how it refused it."""
     served: bytes
     trouble: str
@@ -62,29 +68,29 @@ class AppendResult(Struct, frozen=True):
     @property
     def offset(self) -> int:
         """The offset that it told, -1 for none."""
-        return -1 if isinstance(self.told, KafkaErrorResponse) else self.told.offset
+        return -1 if isinstance(self.code_text, KafkaErrorResponse) else self.code_text.offset
 
     def answer(self, parts: Request, beside: Sequence[AppendResult]) -> Answer:
         """The answer to a request with these parts, with what became of other partitions."""
-        refusal = self.told if isinstance(self.told, KafkaErrorResponse) else None
-        if refusal is not None and refusal.code in UNSURE:
+        refusal = self.code_text if isinstance(self.code_text, KafkaErrorResponse) else None
+        if refusal is not None and refusal.code in MAYBE_STORED:
             return {"unsupported": f"whether it is stored is not told: {refusal}"}
-        if refusal is not None and refusal.code in _NOT_SPOKEN and "produceVersion" in parts:
+        if refusal is not None and refusal.code in UNSUPPORTED_VERSION and "produceVersion" in parts:
             return {"unsupported": f"what it does not take in Produce {parts['produceVersion']}: {refusal}"}
         if self.trouble and refusal is None and "fetchVersion" in parts:
             return {"ok": False, "error": "other", "message": self.trouble}
         if refusal is None or self.served or (self.stored and self.stored.data):
             return self._taken(refusal, beside)
-        if refusal.code in _ITS_AFFAIR and not (refusal.code == _TOO_LARGE and LIMIT in parts):
-            return {"unsupported": f"{_ITS_AFFAIR[refusal.code]}: {refusal}"}
-        return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.told}
+        if refusal.code in BROKER_POLICY and not (refusal.code == _TOO_LARGE and LIMIT in parts):
+            return {"unsupported": f"{BROKER_POLICY[refusal.code]}: {refusal}"}
+        return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.code_text}
 
     def _taken(self, refusal: KafkaErrorResponse | None, beside: Sequence[AppendResult]) -> Answer:
         """The answer where there is something of it; what is stored is told where that is not what is served."""
         # A batch that is there although it was refused is neither: no offset was told.
         value: Values = {"logEnd": self.end, "baseOffset": self.offset}
-        if isinstance(self.told, ProduceReceipt):
-            value["appendTime"] = self.told.append_time
+        if isinstance(self.code_text, ProduceReceipt):
+            value["appendTime"] = self.code_text.append_time
         if self.stored and self.stored.data != self.served:
             value |= {"stored": self.stored.data, "segment": self.stored.place}
         if beside:
@@ -121,7 +127,7 @@ class AppendRunner(Struct):
         self._check_versions(parts)
         logs, at = self._logs(parts)
         partition = logs[at][0]
-        is_as_stored = carried(parts.get("fetchVersion", _NEWEST)) == BATCHES and len(logs) == 1
+        is_as_stored = max_magic_of_fetch(parts.get("fetchVersion", _NEWEST)) == BATCHES and len(logs) == 1
         segments = SegmentFiles.of(self.log_dir, partition.topic.name) if self.log_dir and is_as_stored else None
         told = self._told(partition, parts)
         made = []
@@ -139,7 +145,7 @@ class AppendRunner(Struct):
         others = OTHERS if "beside" in parts else 0
         first, end = self.begun({name: _VALUES.get(value, value) for name, value in chosen.items()}, 1 + others)
         further = [replace(first, index=1 + index) for index in range(others)]
-        return [(first, end), *((one, one.produce_plain() + 1) for one in further)], others // 2
+        return [(first, end), *((one, one.produce_one_record() + 1) for one in further)], others // 2
 
     def _check_versions(self, parts: Request) -> None:
         """Raise VersionNotSupported for versions that are not offered, or in which messages are not taken."""
@@ -189,7 +195,7 @@ class AppendRunner(Struct):
 def _plain_after(partition: PartitionClient) -> int:
     """Write a plain batch behind the case: its offset. Raises ConnectionClosed where the log takes none, or Garbled."""
     try:
-        return partition.produce_plain()
+        return partition.produce_one_record()
     except KafkaErrorResponse as refusal:
         raise ConnectionClosed(f"after this batch the log takes no plain one any more: {refusal}") from None
 

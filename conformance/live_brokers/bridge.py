@@ -29,12 +29,12 @@ from conformance.live_brokers.connection import (
     VersionNotSupported,
 )
 from conformance.live_brokers.partition import KafkaErrorResponse, PartitionClient
-from conformance.live_brokers.raw_requests import check_offered, exchanged, grown_since, memory_of, names_of
+from conformance.live_brokers.raw_requests import check_offered, memory_growth, memory_of, names_of, send_frames
 from conformance.live_brokers.retention import StepNotPossible, settings_of
 from conformance.live_brokers.scenario import BrokerScenarioRun
 from conformance.live_brokers.scope import OutOfScope, Scope
 from conformance.live_brokers.segments import SegmentDataNotFound
-from conformance.live_brokers.sequences import fates
+from conformance.live_brokers.sequences import send_sequence
 from conformance.live_brokers.topics import BrokerTopic, PreparedTopics, TopicFactory, TopicNotAvailable
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import PROTOCOL
@@ -76,7 +76,7 @@ class BrokerBridge:
         self._topic: BrokerTopic | None = None
         """The topic that the frames of exchanges name."""
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
-            "append": AppendRunner(self._connection, self._begun, self._again, address.log_dir).answer,
+            "append": AppendRunner(self._connection, self._new_partition, self._reconnect, address.log_dir).answer,
             "sequence": self._sequence,
             "exchange": self._exchange,
             "scenario": self._scenario,
@@ -95,12 +95,12 @@ class BrokerBridge:
                 else TopicFactory(connection, address.prefix)
             )
         except BaseException:
-            self._drop()
+            self._close_all()
             raise
 
     def close(self) -> None:
         """Close the connections. The topics stay."""
-        self._drop()
+        self._close_all()
 
     def describe(self) -> Answer:
         """What the broker says of itself."""
@@ -130,7 +130,7 @@ class BrokerBridge:
         if self.gone:
             return {"gone": self.gone}
         try:
-            self._reach()
+            self._connect_with_retry()
         except BrokerUnreachable as problem:
             self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"gone": self.gone}
@@ -144,40 +144,40 @@ class BrokerBridge:
         except (VersionNotSupported, TopicNotAvailable, SegmentDataNotFound) as reason:
             return {"unsupported": str(reason)}
         except BrokerNotReady as problem:
-            return self._void(str(problem))
+            return self._not_ready_answer(str(problem))
         except ResponseTimeout as problem:
-            self._drop()
+            self._close_all()
             return {"timeout": str(problem)}
         except MalformedFrame as problem:
-            self._drop()
+            self._close_all()
             return {"crash": f"an answer cannot be read: {problem}"}
         except (ConnectionClosed, OSError) as problem:
-            return self._lost(str(problem))
+            return self._disconnected_answer(str(problem))
         except BrokerUnreachable as problem:
-            self._drop()
+            self._close_all()
             self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"crash": str(problem)}
         except OutOfScope as problem:
             # The other cases would be judged on a part of the cluster only.
-            self._drop()
+            self._close_all()
             self.gone = f"{self._address.name}: {problem}"
             return {"gone": self.gone}
         self._voids_left = self._voids
         return answer
 
-    def _void(self, problem: str) -> Answer:
+    def _not_ready_answer(self, problem: str) -> Answer:
         """The answer where the broker was not ready; after several of them it is not asked any more."""
-        self._drop()
+        self._close_all()
         self._voids_left -= 1
         if self._voids_left <= 0:
             self.gone = f"{self._address.name} is not ready: {problem}"
         return {"unsupported": f"the broker was not ready: {problem}"}
 
-    def _lost(self, problem: str) -> Answer:
+    def _disconnected_answer(self, problem: str) -> Answer:
         """The answer where the connection was lost in a case: that case alone is charged with it."""
-        self._drop()
+        self._close_all()
         try:
-            self._reach()
+            self._connect_with_retry()
         except BrokerUnreachable as down:
             self.gone = f"{self._address.name} does not answer any more: {down}"
             problem = f"{problem}, and the broker does not come back: {down}"
@@ -187,8 +187,8 @@ class BrokerBridge:
 
     def _sequence(self, parts: Request) -> Answer:
         """Write batches of producers one after the other: the fate of each."""
-        partition, end = self._begun({})
-        return fates(partition, parts["batches"], end)
+        partition, end = self._new_partition({})
+        return send_sequence(partition, parts["batches"], end)
 
     # --- exchange -------------------------------------------------------------------------------------
 
@@ -200,16 +200,16 @@ class BrokerBridge:
             self._topic = self._named()
         before = memory_of(address.pids)
         names = names_of(self._topic, address.prefix)
-        value = exchanged(parts, names, lambda: self._connect(address.host, address.port))
+        value = send_frames(parts, names, lambda: self._connect(address.host, address.port))
         self._connection().ask("ApiVersions", 0, {})
-        return {"ok": True, "value": value, "grown": grown_since(before, address.pids, parts["frames"])}
+        return {"ok": True, "value": value, "grown": memory_growth(before, address.pids, parts["frames"])}
 
     def _named(self) -> BrokerTopic:
         """The topic that frames name; one that is not there, where none can be had."""
         try:
-            return self._begun({})[0].topic
+            return self._new_partition({})[0].topic
         except (BrokerNotReady, VersionNotSupported, TopicNotAvailable):
-            self._drop()
+            self._close_all()
             return BrokerTopic(f"{self._address.prefix}none", b"", self._address.host, self._address.port)
 
     # --- scenario -------------------------------------------------------------------------------------
@@ -217,23 +217,25 @@ class BrokerBridge:
     def _scenario(self, parts: Request) -> Answer:
         """Do steps one after the other: what the broker tells of each."""
         steps = parts["steps"]
-        partition, end = self._begun(settings_of(steps))
+        partition, end = self._new_partition(settings_of(steps))
 
         def restarted() -> PartitionClient:
             assert self._reboot is not None
-            self._drop()
+            self._close_all()
             self._reboot()
             topic = partition.topic
-            return PartitionClient(self._reach(topic.host, topic.port), topic)
+            return PartitionClient(self._connect_with_retry(topic.host, topic.port), topic)
 
         try:
-            return BrokerScenarioRun(partition, end, self._reach, restarted if self._reboot else None).do(steps)
+            return BrokerScenarioRun(partition, end, self._connect_with_retry, restarted if self._reboot else None).do(
+                steps
+            )
         except StepNotPossible as reason:
             return {"unsupported": str(reason)}
 
     # --- connections ----------------------------------------------------------------------------------
 
-    def _begun(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[PartitionClient, int]:
+    def _new_partition(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[PartitionClient, int]:
         """The first partition of a new topic with a plain batch, and where its log ends.
 
         Raises BrokerNotReady, VersionNotSupported or TopicNotAvailable.
@@ -241,8 +243,8 @@ class BrokerBridge:
         try:
             self._topics.connection = self._connection()
             topic = self._topics.take(settings, partitions)
-            partition = PartitionClient(self._reach(topic.host, topic.port), topic)
-            offset = partition.produce_plain()
+            partition = PartitionClient(self._connect_with_retry(topic.host, topic.port), topic)
+            offset = partition.produce_one_record()
             begin = offset if self._address.topics else 0
             if not self._has_served and not partition.fetch(begin, until=begin + 1):
                 raise BrokerNotReady("a plain batch in a new topic is not served")
@@ -270,7 +272,7 @@ class BrokerBridge:
     def _connect(self, host: str, port: int) -> BrokerConnection:
         return BrokerConnection(host, port, _SECONDS, self._address.security, Scope.of(self._address))
 
-    def _reach(self, host: str = "", port: int = 0) -> BrokerConnection:
+    def _connect_with_retry(self, host: str = "", port: int = 0) -> BrokerConnection:
         """The same, with some patience: the broker may be about to come back. Raises BrokerUnreachable."""
         deadline = time.monotonic() + _BACK
         while True:
@@ -283,12 +285,12 @@ class BrokerBridge:
                     raise BrokerUnreachable(str(problem)) from None
                 time.sleep(_PAUSE)
 
-    def _again(self, topic: BrokerTopic) -> BrokerConnection:
+    def _reconnect(self, topic: BrokerTopic) -> BrokerConnection:
         """A new connection to the leader of a topic, where one was lost. Raises BrokerUnreachable."""
-        self._drop()
-        return self._reach(topic.host, topic.port)
+        self._close_all()
+        return self._connect_with_retry(topic.host, topic.port)
 
-    def _drop(self) -> None:
+    def _close_all(self) -> None:
         """Close every connection: what is still under way on one says nothing of the next case."""
         for connection in self._connections.values():
             connection.close()

@@ -265,9 +265,9 @@ class BundledBroker:
         return self._program is not None and self._program.is_alive
 
     @property
-    def last_words(self) -> str:
+    def last_stderr_line(self) -> str:
         """The end of what it wrote."""
-        return self._program.last_words if self._program else ""
+        return self._program.last_stderr_line if self._program else ""
 
     def restart(self) -> None:
         """Shut it down as its operator would, and start it again, with what it keeps. Raises BrokerError or OSError."""
@@ -342,7 +342,7 @@ class BundledBroker:
 
     def _error(self, what: str) -> BrokerError:
         """An error with the end of what it wrote."""
-        said = self._program.last_words if self._program else ""
+        said = self._program.last_stderr_line if self._program else ""
         return BrokerError(
             f"broker:{self.manifest.name} {what}; {f'it wrote last: {said}' if said else 'it wrote nothing'}"
         )

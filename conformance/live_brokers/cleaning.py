@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from conformance.live_brokers.bundled_broker import BrokerError
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
-from conformance.live_brokers.partition import said
+from conformance.live_brokers.partition import error_text
 
 _AT_ONCE = 100
 """Topics that are deleted by one request."""
@@ -18,7 +18,7 @@ _PATIENCE = 60.0
 _PAUSE = 0.2
 _BY_ROW = 6
 """The first version of DeleteTopics that names each topic in a row of its own."""
-_PASSING = frozenset((0, 3, 5, 6, 7, 14, 89))
+DELETE_OK = frozenset((0, 3, 5, 6, 7, 14, 89))
 """Errors after which the topics are listed anew: the topic is gone, or the broker is busy."""
 
 
@@ -55,5 +55,5 @@ def _delete(connection: BrokerConnection, names: Sequence[str]) -> None:
     rows = {"Topics": tuple({"Name": name} for name in names)} if version >= _BY_ROW else {"TopicNames": tuple(names)}
     response = connection.ask("DeleteTopics", version, {**rows, "TimeoutMs": int(_SECONDS * 1000)})
     for row in response["Responses"]:
-        if row["ErrorCode"] not in _PASSING:
-            raise BrokerError(f"{row['Name']} is not deleted: {said(row['ErrorCode'])}")
+        if row["ErrorCode"] not in DELETE_OK:
+            raise BrokerError(f"{row['Name']} is not deleted: {error_text(row['ErrorCode'])}")

@@ -11,9 +11,9 @@ from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.partition import KafkaErrorResponse
-from conformance.live_brokers.topics import NOT_YET
+from conformance.live_brokers.topics import RETRIABLE
 
-_WAITING = frozenset((15, 16, 51)) | NOT_YET
+_WAITING = frozenset((15, 16, 51)) | RETRIABLE
 """Errors of a coordinator that say only "not yet": none, not this one, it is still ending the last transaction."""
 _TRANSACTION = 1
 """The kind of coordinator that FindCoordinator is asked for."""

@@ -14,7 +14,7 @@ from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import BrokerConnection
-from conformance.live_brokers.topics import NOT_YET, BrokerTopic
+from conformance.live_brokers.topics import RETRIABLE, BrokerTopic
 from conformance.mock_broker.topic import last_offset
 from conformance.targets.probes import plain_log
 
@@ -29,9 +29,9 @@ _LARGEST_OFFSET = 1 << 62
 """No log of a new topic ends so far on."""
 _MOST = 64 << 20
 """Bytes that a fetch asks for."""
-UNSURE = (7, 19, 20)
+MAYBE_STORED = (7, 19, 20)
 """Errors that leave open what was stored: it took too long, or too few replicas have it."""
-NOT_DONE_HERE = {
+NOT_PERMITTED = {
     **dict.fromkeys((14, 15, 16), "there is no coordinator"),
     **dict.fromkeys((29, 30, 31, 53), "this client may not do it"),
     50: "the limit of a transaction's time",
@@ -46,11 +46,11 @@ class KafkaErrorResponse(Exception):
     """An error that a broker answered; 0 where it closed the connection instead."""
 
     def __init__(self, code: int, message: str = "") -> None:
-        super().__init__(message or said(code))
+        super().__init__(message or error_text(code))
         self.code = code
 
     @property
-    def told(self) -> str:
+    def code_text(self) -> str:
         """What reports compare: the code, or that there was none."""
         return named(self.code) if self.code else "no answer"
 
@@ -63,7 +63,7 @@ class ProduceReceipt(NamedTuple):
     """Milliseconds since 1970; -1 for none, and where the version of the request tells none."""
 
 
-def said(code: int) -> str:
+def error_text(code: int) -> str:
     """An error in words."""
     return f"error {named(code)}"
 
@@ -89,13 +89,13 @@ class PartitionClient(Struct):
         """
         version = self.connection.version("Produce", low=3) if version is None else version
         body = self._written(version, {self.index: data}, transactional_id)
-        return _told(self._settled("Produce", version, body))
+        return _told(self._retry_until_ready("Produce", version, body))
 
     def produce_unanswered(self, data: bytes, version: int) -> bool:
         """Write bytes as a producer does that wants no answer; whether one comes. Raises as BrokerConnection.ask."""
         return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
 
-    def produce_plain(self) -> int:
+    def produce_one_record(self) -> int:
         """Write a plain batch: its offset.
 
         Raises KafkaErrorResponse, or as BrokerConnection.ask; Garbled for one beyond a new topic.
@@ -118,7 +118,7 @@ class PartitionClient(Struct):
         told: dict[int, ProduceReceipt | KafkaErrorResponse] = {}
         for index in rows:
             try:
-                told[index] = _told(_part("Produce", response, index))
+                told[index] = _told(_partition_response("Produce", response, index))
             except KafkaErrorResponse as refusal:
                 told[index] = refusal
         return told
@@ -166,23 +166,23 @@ class PartitionClient(Struct):
             **{"SessionId": 0, "SessionEpoch": -1},
             "Topics": ({**self._named(version, "Topic"), "Partitions": (part,)},),
         }
-        return self._settled("Fetch", version, body)
+        return self._retry_until_ready("Fetch", version, body)
 
     def _named(self, version: int, name: str) -> Values:
         # The name is there too where the version sends the id alone: `Scope` checks names.
         return {name: self.topic.name, **({"TopicId": self.topic.id} if version >= _BY_ID else {})}
 
-    def _settled(self, request: str, version: int, body: Values) -> Values:
+    def _retry_until_ready(self, request: str, version: int, body: Values) -> Values:
         """What is answered about the partition, once that is not "not yet"."""
         deadline = time.monotonic() + _PATIENCE
         while True:
-            part = _part(request, self.connection.ask(request, version, body), self.index)
-            if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
+            part = _partition_response(request, self.connection.ask(request, version, body), self.index)
+            if part["ErrorCode"] not in RETRIABLE or time.monotonic() > deadline:
                 return part
             time.sleep(_PAUSE)
 
 
-def _part(request: str, response: Values, index: int) -> Values:
+def _partition_response(request: str, response: Values, index: int) -> Values:
     """What a response says of a partition of the only topic. Raises MalformedFrame."""
     parts, name = _PARTS[request]
     for row in response["Responses"]:
@@ -199,7 +199,9 @@ def _told(part: Values) -> ProduceReceipt:
     """What a broker tells of what was written. Raises KafkaErrorResponse."""
     if part["ErrorCode"]:
         message = part.get("ErrorMessage")
-        raise KafkaErrorResponse(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
+        raise KafkaErrorResponse(
+            part["ErrorCode"], f"{error_text(part['ErrorCode'])}{f': {message}' if message else ''}"
+        )
     return ProduceReceipt(part["BaseOffset"], part.get("LogAppendTimeMs", -1))
 
 

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 import psutil
 
 from conformance.cases.model import Request
-from conformance.cases.raw_requests import TOPIC_ID, announces_more, asked_in, frame_bytes
+from conformance.cases.raw_requests import TOPIC_ID, frame_bytes, request_version, size_exceeds_frame
 from conformance.codec.json_notation import DASHED
 from conformance.live_brokers.connection import BrokerConnection, ConnectionClosed, ResponseTimeout, VersionNotSupported
 from conformance.live_brokers.topics import BrokerTopic
@@ -24,7 +24,7 @@ Connect = Callable[[], BrokerConnection]
 
 def check_offered(frames: Iterable[Request], offered: Mapping[str, tuple[int, int]]) -> None:
     """Raise VersionNotSupported where a broker does not offer a request that is to be answered."""
-    for name, version in filter(None, map(asked_in, frames)):
+    for name, version in filter(None, map(request_version, frames)):
         low, high = offered.get(name, (0, -1))
         if not low <= version <= high:
             raise VersionNotSupported(f"{name} {version} is not offered")
@@ -38,7 +38,7 @@ def names_of(topic: BrokerTopic, prefix: str) -> dict[str, str]:
     }
 
 
-def exchanged(parts: Request, called: Mapping[str, str], connect: Connect) -> list[Request]:
+def send_frames(parts: Request, called: Mapping[str, str], connect: Connect) -> list[Request]:
     """What came of each frame, in notation: sent one after the other, or all at once.
 
     Each frame names a group of its own: a broker that takes a member that it does not know waits for it, in the
@@ -71,14 +71,14 @@ def _came(connection: BrokerConnection, frame: bytes, sent: bytes) -> Request:
     try:
         if sent:
             connection.send(sent)
-        return {"hex": connection.receive(_WAITS if announces_more(frame) else 0.0).hex()}
+        return {"hex": connection.receive(_WAITS if size_exceeds_frame(frame) else 0.0).hex()}
     except ConnectionClosed:
         return {"hex": None, "end": "closed"}
     except ResponseTimeout:
         return {"hex": None, "end": "silent"}
 
 
-def grown_since(before: int, pids: Sequence[int], frames: Iterable[Request]) -> int:
+def memory_growth(before: int, pids: Sequence[int], frames: Iterable[Request]) -> int:
     """Bytes by which the memory of processes has grown.
 
     After frames that are given by their bytes it is waited for a while until it grows no more: what a broker sets

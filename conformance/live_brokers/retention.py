@@ -11,8 +11,8 @@ from conformance import codec
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.partition import KafkaErrorResponse, PartitionClient
-from conformance.live_brokers.topics import NOT_YET
-from conformance.semantics.broker_steps import FILLER, Compact, ExpireByRetention, Produce, Step, batch_of
+from conformance.live_brokers.topics import RETRIABLE
+from conformance.semantics.broker_steps import FILLER_VALUE, Compact, ExpireByRetention, Produce, Step, batch_of
 
 _COMPACTED = {
     **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"},
@@ -100,7 +100,7 @@ def _asked(partition: PartitionClient, request: str, version: int, wanted: Value
         part: Values | None = next((part for topic in answer["Topics"] for part in topic["Partitions"]), None)
         if part is None:
             raise MalformedFrame(f"{request}: nothing is said of the partition")
-        if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
+        if part["ErrorCode"] not in RETRIABLE or time.monotonic() > deadline:
             break
         time.sleep(_PAUSE)
     if part["ErrorCode"]:
@@ -150,7 +150,7 @@ def roll(partition: PartitionClient, span: tuple[int, int]) -> int:
     latest = max((one["maxTimestamp"] for one in _read(partition, *span)), default=0)
     timestamp = max(latest, int(time.time() * 1000)) + _YEAR
     plain = {"offset": 0, "attributes": 0, "headers": ()}
-    record = {**plain, "timestamp": timestamp, "key": FILLER, "value": FILLER}
+    record = {**plain, "timestamp": timestamp, "key": FILLER_VALUE, "value": FILLER_VALUE}
     batch = codec.encode("RECORD_BATCH", {**batch_of(Produce(), 0, None), "records": (record,)})
     return partition.produce(batch).offset + 1
 

@@ -15,7 +15,13 @@ from conformance.cases.model import Answer
 from conformance.codec.derived_fields import Values
 from conformance.live_brokers.connection import BrokerConnection, ConnectionClosed, ResponseTimeout
 from conformance.live_brokers.coordinators import CoordinatorLookup, check, codes
-from conformance.live_brokers.partition import NOT_DONE_HERE, UNSURE, KafkaErrorResponse, PartitionClient, batches_until
+from conformance.live_brokers.partition import (
+    MAYBE_STORED,
+    NOT_PERMITTED,
+    KafkaErrorResponse,
+    PartitionClient,
+    batches_until,
+)
 from conformance.live_brokers.retention import (
     EARLIEST,
     LATEST,
@@ -28,9 +34,9 @@ from conformance.live_brokers.retention import (
     roll,
 )
 from conformance.semantics.broker_steps import (
-    ALL,
-    BEYOND,
+    BEYOND_END,
     END,
+    MAX_BYTES,
     START,
     Compact,
     CompactionResult,
@@ -55,8 +61,8 @@ from conformance.semantics.broker_steps import (
     StepDone,
     Told,
     batch_of,
-    called,
     listed_in,
+    step_text,
 )
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 
@@ -108,13 +114,13 @@ class BrokerScenarioRun(Struct):
 
     def _did(self, at: int, step: Step) -> Told:
         try:
-            return self._tried(at, step)
+            return self._run_step(at, step)
         except KafkaErrorResponse as refusal:
-            if refusal.code in UNSURE:
+            if refusal.code in MAYBE_STORED:
                 raise StepNotPossible(f"step {at}: whether it is done is not told: {refusal}") from None
-            if reason := NOT_DONE_HERE.get(refusal.code) or self._without_transactions(step):
-                raise StepNotPossible(f"step {at} ({called(step)}): {reason}: {refusal}") from None
-            self._codes.append(f"step {at}: {refusal.told}")
+            if reason := NOT_PERMITTED.get(refusal.code) or self._without_transactions(step):
+                raise StepNotPossible(f"step {at} ({step_text(step)}): {reason}: {refusal}") from None
+            self._codes.append(f"step {at}: {refusal.code_text}")
             return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
 
     def _without_transactions(self, step: Step) -> str:
@@ -122,14 +128,14 @@ class BrokerScenarioRun(Struct):
         is_transactional = isinstance(step, InitProducerId) and step.transactional_id is not None
         return "no transactional id had an identity before" if is_transactional and not self._identities else ""
 
-    def _tried(self, at: int, step: Step) -> Told:
+    def _run_step(self, at: int, step: Step) -> Told:
         match step:
             case InitProducerId():
                 return self._begin(step)
             case Produce():
                 return self._write(at, step)
             case EndTransaction():
-                return self._decide(step)
+                return self._end_transaction(step)
             case ProduceRawBytes():
                 return self._send(step)
             case Fetch():
@@ -141,15 +147,17 @@ class BrokerScenarioRun(Struct):
                     raise StepNotPossible("a broker is restarted that the suite has started, and that keeps its log")
                 self.partition = self.restart()
                 return StepDone()
-        return self._to_log(step)
+        return self._run_log_step(step)
 
-    def _to_log(self, step: Step) -> Told:
+    def _run_log_step(self, step: Step) -> Told:
         """What is done to the log, and what is asked of it."""
         match step:
             case ListOffsets():
                 return self._find(step)
             case DeleteRecords():
-                return DeleteRecordsResult(low_watermark=str(delete_records(self.partition, self._place(step.before))))
+                return DeleteRecordsResult(
+                    low_watermark=str(delete_records(self.partition, self._offset_of(step.before)))
+                )
             case Compact():
                 since, span = int(time.time() * 1000), (self.start, self._end)
                 self._end = max(self._end, compact(self.partition, span, self._written.values(), step))
@@ -178,7 +186,7 @@ class BrokerScenarioRun(Struct):
         producer = ProducerIdentity(given["ProducerId"], given["ProducerEpoch"], named, step.sequence)
         older = self._identities.get(named or "")
         if older is not None and older.identity in self._undecided:
-            self._forget(older)
+            self._abort(older)
             self._await_marker(older)
         if named is not None:
             self._identities[named] = producer
@@ -271,7 +279,7 @@ class BrokerScenarioRun(Struct):
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
         return ProduceResult(offset=str(self._produced(data, None, version)))
 
-    def _decide(self, step: EndTransaction) -> Told:
+    def _end_transaction(self, step: EndTransaction) -> Told:
         producer = self._producers[step.producer]
         named = producer.transactional_id
         if named is None:
@@ -281,12 +289,12 @@ class BrokerScenarioRun(Struct):
         check(self._coordinated(named, "EndTxn", body, 4)["ErrorCode"])
         producer.in_transaction = False
         if not step.commit:
-            self._forget(producer)
+            self._abort(producer)
         if producer.identity in self._undecided:
             self._await_marker(producer)
         return StepDone()
 
-    def _forget(self, producer: ProducerIdentity) -> None:
+    def _abort(self, producer: ProducerIdentity) -> None:
         """What a producer has written in its open transaction is aborted: the log cleaner removes it."""
         first = self._undecided.get(producer.identity, (self._end, self._end))[0]
         for label, one in self._written.items():
@@ -297,7 +305,7 @@ class BrokerScenarioRun(Struct):
         """Wait until a control batch of the producer stands behind its last record, or it is too late for one."""
         (_, end), deadline = self._undecided.pop(producer.identity), time.monotonic() + _SERVED
         while time.monotonic() < deadline:
-            read = codec.decode("LOG", self._part(end, 0, ALL)["Records"] or b"")
+            read = codec.decode("LOG", self._fetch_partition(end, 0, MAX_BYTES)["Records"] or b"")
             batches = read.value["batches"] if read.ok else []
             if any(one.get("isControlBatch") and one["producerId"] == producer.identity for one in batches):
                 return
@@ -310,14 +318,14 @@ class BrokerScenarioRun(Struct):
         isolation = ISOLATIONS.index(step.isolation)
         if step.version is not None:
             self.partition.connection.version("Fetch", low=step.version, high=step.version)
-        at = self._place(step.at)
-        part = self._settled(at, isolation, step.max_bytes, step.version)
+        at = self._offset_of(step.at)
+        part = self._fetch_until_stable(at, isolation, step.max_bytes, step.version)
         data, listed = part["Records"] or b"", listed_in(part)
         is_committed = step.isolation == READ_COMMITTED
         stop = part["LastStableOffset"] if is_committed else part["HighWatermark"]
-        data, offset, _ = batches_until(data, at, stop) if step.max_bytes == ALL else (data, stop, True)
+        data, offset, _ = batches_until(data, at, stop) if step.max_bytes == MAX_BYTES else (data, stop, True)
         while offset < stop:
-            following = self._part(offset, isolation, ALL, step.version)
+            following = self._fetch_partition(offset, isolation, MAX_BYTES, step.version)
             check(following["ErrorCode"])
             came, next_offset, _ = batches_until(following["Records"] or b"", offset, stop)
             if next_offset == offset:
@@ -333,24 +341,24 @@ class BrokerScenarioRun(Struct):
             aborted=listed,
         )
 
-    def _place(self, place: str) -> int:
+    def _offset_of(self, place: str) -> int:
         """The offset of a place to fetch from."""
-        if place in (END, BEYOND):
-            return int(self._part(self._end, 0, ALL)["HighWatermark"]) + (place == BEYOND)
+        if place in (END, BEYOND_END):
+            return int(self._fetch_partition(self._end, 0, MAX_BYTES)["HighWatermark"]) + (place == BEYOND_END)
         if place != START and place not in self._written:
             raise StepNotPossible(f"record {place} was not taken")
         return self.start if place == START else self._written[place].offset
 
-    def _settled(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
+    def _fetch_until_stable(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
         """A fetch, once what was written is served and what was decided is stable. Raises KafkaErrorResponse."""
         deadline = time.monotonic() + _SERVED
         while True:
-            part = self._part(offset, isolation, most, version)
+            part = self._fetch_partition(offset, isolation, most, version)
             check(part["ErrorCode"])
             is_stable = isolation == 0 or part["LastStableOffset"] == part["HighWatermark"] or bool(self._undecided)
             if (part["HighWatermark"] >= self._end and is_stable) or time.monotonic() > deadline:
                 return part
             time.sleep(_PAUSE)
 
-    def _part(self, offset: int, isolation: int, most: int, version: int | None = None) -> Values:
+    def _fetch_partition(self, offset: int, isolation: int, most: int, version: int | None = None) -> Values:
         return self.partition.fetched(offset, isolation, most, least=0, version=version)

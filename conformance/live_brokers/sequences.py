@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from conformance import codec
 from conformance.cases.model import REFUSED, Answer, Value
 from conformance.live_brokers.connection import VersionNotSupported
-from conformance.live_brokers.partition import UNSURE, KafkaErrorResponse, PartitionClient
+from conformance.live_brokers.partition import MAYBE_STORED, KafkaErrorResponse, PartitionClient
 
 _MOST_RECORDS = 2_000
 """Records of a batch that is sent to a broker."""
@@ -16,7 +16,7 @@ _FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order",
 """The fate that an error tells."""
 
 
-def fates(partition: PartitionClient, batches: Sequence[Value], end: int) -> Answer:
+def send_sequence(partition: PartitionClient, batches: Sequence[Value], end: int) -> Answer:
     """Write the batches of a `sequence` request to a log that ends there: what became of each.
 
     Raises as BrokerConnection.ask.
@@ -29,10 +29,10 @@ def fates(partition: PartitionClient, batches: Sequence[Value], end: int) -> Ans
         try:
             offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]})).offset
         except KafkaErrorResponse as refusal:
-            if refusal.code in UNSURE:
+            if refusal.code in MAYBE_STORED:
                 return {"unsupported": f"whether it is stored is not told: {refusal}"}
             found.append(_FATES.get(refusal.code, REFUSED))
-            codes.append(f"batch {at}: {refusal.told}")
+            codes.append(f"batch {at}: {refusal.code_text}")
         else:
             found.append("accept" if offset == end else "duplicate")
             end = max(end, offset + batch["recordCount"]) if offset == end else end

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from conformance.codec.derived_fields import Values
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
 
-NOT_YET = frozenset((3, 5, 6, 14))
+RETRIABLE = frozenset((3, 5, 6, 14))
 """Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""
 _INVALID_CONFIG = 40
 _CHOOSES = 4
@@ -152,7 +152,7 @@ def _found(
                 BrokerTopic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], _first_led(row))
                 for row, leader in led.values()
             ]
-        if time.monotonic() > deadline or not NOT_YET.issuperset(errors.values()):
+        if time.monotonic() > deadline or not RETRIABLE.issuperset(errors.values()):
             name = next(name for name in names if name in errors or name not in led)
             raise TopicNotAvailable(f"no leader of the topic {name}: error {errors.get(name, 0)}")
         time.sleep(_PAUSE)

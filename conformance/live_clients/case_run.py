@@ -12,40 +12,40 @@ from typing import TypeAlias
 from conformance.cases.model import Answer
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import extents
-from conformance.live_clients.baseline import ENDLESS
-from conformance.live_clients.client_pool import STARTUP, ClientSlot
+from conformance.live_clients.baseline import NO_END_RECORD_POSSIBLE
+from conformance.live_clients.client_pool import STARTUP_TIMEOUT_S, ClientSlot
 from conformance.live_clients.driver_process import ClientOutput, DriverProcess
 from conformance.live_clients.guard_records import GuardedCase
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import MockTopic
 
 
-def silence(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
+def timeout_text(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
     """What is told of a client that neither came to the end of a topic nor said why; it had `startup` seconds."""
     if topic.first_fetch is None:
         return f"did not fetch the topic, or write to it, within {startup:g} s"
-    asked = topic.asked_again(time.monotonic())
+    asked = topic.refetch_text(time.monotonic())
     again = f"; it {asked}" if asked else ""
     end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
     return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
 
 
-def consumed(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | None = None) -> Answer:
+def consumer_answer(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | None = None) -> Answer:
     """What an application was handed, where the next fetch started, and what became of records beside the case."""
-    if topic.is_healed and not heard.error:
+    if topic.end_was_served and not heard.error:
         # It did not take these bytes, and did not say so.
-        return delivered(topic, heard, "other", topic.asked_again(time.monotonic()))
-    answer = delivered(topic, heard, heard.error, heard.message)
+        return records_answer(topic, heard, "other", topic.refetch_text(time.monotonic()))
+    answer = records_answer(topic, heard, heard.error, heard.message)
     if sides is not None and not heard.error:
         answer["value"]["nextOffset"] = str(sides.after["offset"])
         try:
-            answer["value"] |= {"beside": touched} if (touched := sides.touched(heard.beside)) else {}
+            answer["value"] |= {"beside": touched} if (touched := sides.guard_violation(heard.guard_records)) else {}
         except NotationError:
-            answer["value"]["records"] = heard.beside  # the judge says what is wrong with their notation
+            answer["value"]["records"] = heard.guard_records  # the judge says what is wrong with their notation
     return answer
 
 
-def delivered(topic: MockTopic, heard: ClientOutput, error: str = "", message: str = "") -> Answer:
+def records_answer(topic: MockTopic, heard: ClientOutput, error: str = "", message: str = "") -> Answer:
     """The records that were handed out, or the error where there are none."""
     told = {"message": message} if message else {}
     if error and not heard.records:
@@ -55,7 +55,7 @@ def delivered(topic: MockTopic, heard: ClientOutput, error: str = "", message: s
     return {"ok": True, "value": value, **told}
 
 
-def remarked(answer: Answer, how: str) -> Answer:
+def with_remark(answer: Answer, how: str) -> Answer:
     """The answer with the way in which the topic was served, where a report shows it."""
     for fault in ("crash", "timeout"):
         if fault in answer:
@@ -63,7 +63,7 @@ def remarked(answer: Answer, how: str) -> Answer:
     return {**answer, "message": f"{how}; {answer.get('message', '')}".rstrip("; ")}
 
 
-def written(topic: MockTopic, heard: ClientOutput) -> Answer:
+def produced_batch_answer(topic: MockTopic, heard: ClientOutput) -> Answer:
     """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
     if heard.error:
         return {"ok": False, "error": heard.error, "message": heard.message}
@@ -74,12 +74,12 @@ def written(topic: MockTopic, heard: ClientOutput) -> Answer:
     return {"ok": True, "hex": data.hex()}
 
 
-_PATIENCE = 5.0
+_IDLE_TIMEOUT_S = 5.0
 """Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
-_LONGEST = 20.0
+_CASE_TIMEOUT_S = 20.0
 """Seconds from the first fetch of a topic to its end."""
 
-Shown: TypeAlias = Callable[[MockTopic, ClientOutput], Answer]
+AnswerBuilder: TypeAlias = Callable[[MockTopic, ClientOutput], Answer]
 """The answer about a topic that is over."""
 
 
@@ -87,34 +87,39 @@ _numbers = count(1)
 """Of the topics, none of which has the name of another."""
 
 
-async def tell(
-    seat: ClientSlot, broker: MockBroker, topic: MockTopic, told: Mapping[str, object], shown: Shown, name: str = "case"
+async def run_topic(
+    seat: ClientSlot,
+    broker: MockBroker,
+    topic: MockTopic,
+    told: Mapping[str, object],
+    shown: AnswerBuilder,
+    name: str = "case",
 ) -> Answer:
     """Tell the client in a seat of a topic, and wait for what comes of it."""
-    client, seat.is_spoilt = await seat.ready(), bool(topic.called)
+    client, seat.must_restart = await seat.ready(), bool(topic.name)
     # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
-    name = topic.called or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
+    name = topic.name or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
     broker.topics[name] = topic
     heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
     topic.on_fetch = heard.changed.set
     try:
-        return await _awaited(seat, client, topic, heard, shown)
+        return await _wait_for_end(seat, client, topic, heard, shown)
     finally:
         client.forget(name)
         del broker.topics[name]
 
 
-async def _awaited(
-    seat: ClientSlot, client: DriverProcess, topic: MockTopic, heard: ClientOutput, shown: Shown
+async def _wait_for_end(
+    seat: ClientSlot, client: DriverProcess, topic: MockTopic, heard: ClientOutput, shown: AnswerBuilder
 ) -> Answer:
     """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
     asked = seen = time.monotonic()
     while not heard.is_over:
         heard.changed.clear()
         first = topic.first_fetch
-        until = asked + STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
+        until = asked + STARTUP_TIMEOUT_S if first is None else min(seen + _IDLE_TIMEOUT_S, first + _CASE_TIMEOUT_S)
         left = until - time.monotonic()
-        if answer := _given_up(topic, heard, late=left <= 0):
+        if answer := _abort_answer(topic, heard, late=left <= 0):
             await seat.end(client)  # it goes on with the topic, may spin; those beside it are asked again
             return answer
         try:
@@ -122,17 +127,17 @@ async def _awaited(
             seen = time.monotonic()
         except TimeoutError:
             continue
-    if heard.void:
-        return {"unsupported": heard.void}
-    return {"crash": mishap} if (mishap := client.mishap(heard)) else shown(topic, heard)
+    if heard.invalid_reason:
+        return {"unsupported": heard.invalid_reason}
+    return {"crash": mishap} if (mishap := client.crash_text(heard)) else shown(topic, heard)
 
 
-def _given_up(topic: MockTopic, heard: ClientOutput, *, late: bool) -> Answer | None:
+def _abort_answer(topic: MockTopic, heard: ClientOutput, *, late: bool) -> Answer | None:
     """The answer about a topic whose end is not awaited any more; None where it is."""
-    if heard.void:
-        return {"unsupported": heard.void}
-    if topic.is_endless:
-        return {"unsupported": ENDLESS}
+    if heard.invalid_reason:
+        return {"unsupported": heard.invalid_reason}
+    if topic.cannot_end:
+        return {"unsupported": NO_END_RECORD_POSSIBLE}
     if heard.flooded:
-        return delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
-    return {"timeout": silence(topic, heard, STARTUP)} if late else None
+        return records_answer(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
+    return {"timeout": timeout_text(topic, heard, STARTUP_TIMEOUT_S)} if late else None

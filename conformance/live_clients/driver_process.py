@@ -24,9 +24,9 @@ from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Answer
 from conformance.mock_broker.topic import BEFORE_KEY, END_KEY
-from conformance.process.launcher import last_words
+from conformance.process.launcher import last_stderr_line
 
-DIED = "died of "
+CRASH_PREFIX = "died of "
 """How a crash begins that ended the process of the client; any other is one that its driver tells."""
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
@@ -35,7 +35,7 @@ _BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of records that are not those of a case."""
 _CHUNK = 1 << 14
 """Characters of standard error that are kept, the last ones."""
-_TELLING = re.compile(
+_CRASH_LINE = re.compile(
     r"(?i:assert|panic|fatal)"
     r"|^(?:Uncaught |Exception in thread \"[^\"]*\" )?[\w.$]*(?:Error|Exception)(?: \[\w+\])?:"
 )
@@ -59,11 +59,11 @@ class ClientOutput(Struct):
     """What an application was handed of one topic so far: the records of the case, and those beside it."""
 
     records: list[Answer] = field(default_factory=list)
-    beside: list[Answer] = field(default_factory=list)
+    guard_records: list[Answer] = field(default_factory=list)
     error: str = ""
     message: str = ""
     crash: str = ""
-    void: str = ""
+    invalid_reason: str = ""
     """Why it says nothing of the client; empty as a rule."""
     ended: bool = False
     died: bool = False
@@ -108,7 +108,7 @@ class DriverProcess:
         said = await asyncio.wait_for(self._process.stdout.readline(), seconds)
         if not said:
             await self._hear_out()
-            raise DriverError(f"the driver ended{last_words(self._errors)}")
+            raise DriverError(f"the driver ended{last_stderr_line(self._errors)}")
         hello = _line(said)
         self.version = str(hello.get("version", ""))
         self._reader = asyncio.create_task(self._read())
@@ -122,10 +122,10 @@ class DriverProcess:
             self._process.stdin.write(json.dumps({"topic": topic, **request}).encode() + b"\n")
         return heard
 
-    def void(self, reason: str) -> None:
+    def invalidate_cases(self, reason: str) -> None:
         """What becomes of the topics that the client is busy with says nothing of it."""
         for heard in self._heard.values():
-            heard.void = heard.void or reason
+            heard.invalid_reason = heard.invalid_reason or reason
             heard.changed.set()
 
     def forget(self, topic: str) -> None:
@@ -162,15 +162,15 @@ class DriverProcess:
         """The status with which the process ended; a negative number is a signal."""
         return self._process.returncode
 
-    def mishap(self, heard: ClientOutput) -> str:
+    def crash_text(self, heard: ClientOutput) -> str:
         """What a crash over a topic was; empty where there was none."""
         if heard.error == "driver":
             return f"the driver: {heard.message}"
         if heard.crash or not heard.died:
             return heard.crash
         before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
-        said = "\n".join(line for line in self._errors.splitlines() if _TELLING.search(line))
-        return f"{DIED}{_how_it_ended(self.status)}{last_words(said)}{before}"
+        said = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
+        return f"{CRASH_PREFIX}{_how_it_ended(self.status)}{last_stderr_line(said)}{before}"
 
     async def _listen(self) -> None:
         """Keep the end of what the driver complains of, and hand all of it on."""
@@ -209,18 +209,18 @@ class DriverProcess:
             record = said["record"]
             if not isinstance(record, dict):
                 raise DriverError(f"a record is an object, not {str(record)[:60]}")
-            heard.flooded = len(heard.records) + len(heard.beside) >= _MOST_RECORDS
+            heard.flooded = len(heard.records) + len(heard.guard_records) >= _MOST_RECORDS
             if not heard.flooded:
-                (heard.beside if record.get("key") in _BESIDE else heard.records).append(record)
-            elif heard.beside:
-                heard.records, heard.beside = heard.beside + heard.records, []
+                (heard.guard_records if record.get("key") in _BESIDE else heard.records).append(record)
+            elif heard.guard_records:
+                heard.records, heard.guard_records = heard.guard_records + heard.records, []
         elif "error" in said:
             known = said["error"] in ERRORS
             heard.error, heard.message = said["error"] if known else "other", str(said.get("message", ""))
         elif "crash" in said:
             heard.crash = str(said["crash"]) or "it raised"
         elif "unsupported" in said:
-            heard.void, heard.ended = str(said["unsupported"]), True
+            heard.invalid_reason, heard.ended = str(said["unsupported"]), True
         elif said.get("end") is True:
             heard.ended = True
         else:

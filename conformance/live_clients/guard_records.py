@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from conformance.cases.log_requests import fetch_question
+from conformance.cases.log_requests import fetch_expectation
 from conformance.cases.model import Expectation, ExpectConsumerView, Request, Value
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_size
-from conformance.mock_broker.topic import BEFORE_KEY, END_KEY, LAST_OFFSET, last_offset, plain_entry
-from conformance.semantics.consumer_view import SEEN, view
+from conformance.mock_broker.topic import BEFORE_KEY, END_KEY, LAST_OFFSET, build_single_record_entry, last_offset
+from conformance.semantics.consumer_view import RECORD_NOTATION, consumer_view
 
 _ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}
 """The layout of an entry, by its magic."""
@@ -32,7 +32,7 @@ class GuardedCase(Struct, frozen=True):
     before: Value = None
     """The record before it; None where there is none."""
 
-    def touched(self, given: Sequence[Mapping[str, Value]]) -> str:
+    def guard_violation(self, given: Sequence[Mapping[str, Value]]) -> str:
         """What a client that came to the end made of these records, handed out so; empty when it left them as they are.
 
         Raises NotationError for a record in a wrong notation.
@@ -41,10 +41,10 @@ class GuardedCase(Struct, frozen=True):
             if due is None:
                 continue
             named = f"the record {place} the bytes of the case, at offset {due['offset']}, was"
-            rows = [row for row in map(SEEN.parse, given) if _is_there(row, due)]
+            rows = [row for row in map(RECORD_NOTATION.parse, given) if _is_there(row, due)]
             if len(rows) != 1:
                 return f"{named} handed out {len(rows)} times" if rows else f"{named} not handed out"
-            if path := next(SEEN.mismatches(due, rows[0]), ""):
+            if path := next(RECORD_NOTATION.mismatches(due, rows[0]), ""):
                 return f"{named} handed out with another {path}"
         return ""
 
@@ -54,14 +54,14 @@ def _is_there(row: Value, due: Value) -> bool:
     return bool(row.get("key") == due["key"] and row.get("offset", due["offset"]) == due["offset"])
 
 
-def between(parts: Request, expected: Expectation) -> GuardedCase | None:
+def with_guard_records(parts: Request, expected: Expectation) -> GuardedCase | None:
     """A `read` request as it is with a record before the case and one behind it; None where what is due is not known.
 
     That is so where anything is open, and where the sizes in the bytes are not those of its entries: it is open then
     where the next record begins. The record before it is left out where there is no room below the case, and where the
     bytes are damaged, as the fetch that comes again would not begin at the same offset.
     """
-    if not isinstance(expected, ExpectConsumerView) or expected.open or not _is_tiled(parts["hex"]):
+    if not isinstance(expected, ExpectConsumerView) or expected.open or not _has_valid_entry_sizes(parts["hex"]):
         return None
     start = parts["fetchOffset"]
     behind = max(last_offset(parts["hex"], at) + 1 for at, _ in extents(parts["hex"]))
@@ -69,10 +69,10 @@ def between(parts: Request, expected: Expectation) -> GuardedCase | None:
     if behind > LAST_OFFSET:
         return None
     sides = [(start, behind)] if not start or expected.view.damage else [(start - 1, behind), (start, behind)]
-    return next(filter(None, (_sound(parts, expected, *side) for side in sides)), None)
+    return next(filter(None, (_if_view_unchanged(parts, expected, *side) for side in sides)), None)
 
 
-def _is_tiled(log: bytes) -> bool:
+def _has_valid_entry_sizes(log: bytes) -> bool:
     """Whether there are entries, and each is as long as its size says and holds the fields of its magic."""
     return bool(log) and all(
         stored_magic(log, at) in _ENTRIES
@@ -81,16 +81,16 @@ def _is_tiled(log: bytes) -> bool:
     )
 
 
-def _sound(parts: Request, expected: ExpectConsumerView, begin: int, behind: int) -> GuardedCase | None:
+def _if_view_unchanged(parts: Request, expected: ExpectConsumerView, begin: int, behind: int) -> GuardedCase | None:
     """The request that begins at an offset, if the reference sees the same of the case in it."""
     log, start = parts["hex"], parts["fetchOffset"]
     last = max(at for at, _ in extents(log))
-    before = [plain_entry(BEFORE_KEY, begin, stored_magic(log))] if begin < start else []
-    after = plain_entry(END_KEY, behind, stored_magic(log, last))
+    before = [build_single_record_entry(BEFORE_KEY, begin, stored_magic(log))] if begin < start else []
+    after = build_single_record_entry(END_KEY, behind, stored_magic(log, last))
     high = max(parts["highWatermark"], behind + 1)
     whole = {**parts, "hex": b"".join((*before, log, after)), "fetchOffset": begin, "highWatermark": high}
     due = (*_seen(before), *expected.view.records, *_seen([] if expected.view.damage else [after]))
-    seen = fetch_question(whole).expect
+    seen = fetch_expectation(whole).expect
     if not isinstance(seen, ExpectConsumerView) or seen.open or seen.view.partial or seen.view.records != due:
         return None
     return GuardedCase(whole, _seen([after])[0], next(iter(_seen(before)), None))
@@ -98,4 +98,4 @@ def _sound(parts: Request, expected: ExpectConsumerView, begin: int, behind: int
 
 def _seen(entries: Sequence[bytes]) -> tuple[Value, ...]:
     """What an application sees of entries."""
-    return view(b"".join(entries), 0).records
+    return consumer_view(b"".join(entries), 0).records

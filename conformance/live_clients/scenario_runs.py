@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.cases.client_requests import written_for
+from conformance.cases.client_requests import batches_for
 from conformance.cases.client_scenarios import (
     EMPTY,
     GIVEN_UP,
     IN_THE_END,
-    MARKED,
     MESSAGES_IN,
+    OFFSET_AFTER_MARKER,
     ONWARD,
     PRODUCING,
     SEVERAL,
     TRANSACTIONAL,
     WHOLE,
 )
-from conformance.cases.log_requests import fetch_question
+from conformance.cases.log_requests import fetch_expectation
 from conformance.cases.model import Answer, ExpectClientRequests, Request, Value, VerdictKind
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
@@ -28,17 +28,17 @@ from conformance.definitions.request_frames import SENT, api_of
 from conformance.judging.client_requests import judge_sent
 from conformance.live_clients.client_pool import ClientPool, ClientSlot
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.request_recorder import TOLD_AT_MOST, RequestRecorder
-from conformance.mock_broker.topic import marked, plain_entry
+from conformance.mock_broker.request_recorder import MAX_REQUESTS_IN_ANSWER, RequestRecorder
+from conformance.mock_broker.topic import build_single_record_entry, log_with_marker
 from conformance.targets.probes import plain_log
 
-_KEPT = 512
+_MAX_RECORDED = 512
 """Requests of a conversation that are kept, the first ones."""
-_AGAIN = 3
+_ACTIVE_REQUESTS = 3
 """Requests of a kind that show a client to work which does not go on."""
-_STEADILY = 20
+_CLEARLY_ACTIVE_REQUESTS = 20
 """As many show that it works steadily: what it did not come to was not for want of a core."""
-_COURSE = 64
+_MAX_REQUESTS_IN_ANSWER = 64
 """Requests in an answer at most where all of them tell together."""
 _ENDS_EMPTY = bytes.fromhex(
     "000000000000000000000041ffffffff02e80260ae00000000000000000000000003e800000000000003e8ffffffffffffffffffffffffffff"
@@ -47,7 +47,7 @@ _ENDS_EMPTY = bytes.fromhex(
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
 _RECORDS = 3
 """In a log of which a part is read when another node comes to lead, and more than one record is left."""
-WRITES = {
+PRODUCER_CLAIMS = {
     **{name: ("transactions" if name in TRANSACTIONAL else "idempotence",) for name in PRODUCING},
     **dict.fromkeys((*SEVERAL, *GIVEN_UP, *EMPTY), ("aborts",)),
     **{f"messages-{codec}": ("messages", codec) for codec in MESSAGES_IN},
@@ -55,13 +55,13 @@ WRITES = {
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
 
-def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> str:
+def missing_claim(parts: Request, produces: Collection[str], *, groups: bool) -> str:
     """What a client lacks for a `send` request, whose producer has these claims, and which claims `groups` or not.
 
     Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
     sent again are judged then. So have the requests of a client that joins a group unasked.
     """
-    needs, is_of_form = WRITES.get(parts["conversation"], ()), parts["check"] == "well-formed"
+    needs, is_of_form = PRODUCER_CLAIMS.get(parts["conversation"], ()), parts["check"] == "well-formed"
     if KINDS[parts["conversation"]].in_group:
         return "" if groups or is_of_form else "groups"
     if "idempotence" in needs and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
@@ -73,15 +73,15 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
 class ClientScenarioRun:
     """A conversation that is over: who kept what came, the requests that came in it, and what became of the client."""
 
-    witness: RequestRecorder
-    heard: list[Value]
-    said: Answer
+    recorder: RequestRecorder
+    requests: list[Value]
+    answer: Answer
 
 
 class ScenarioClient(Protocol):
     """Leads a client."""
 
-    async def why_not(self, conversation: str) -> str:
+    async def unsupported_reason(self, conversation: str) -> str:
         """Why it cannot be led in a conversation; empty where it can."""
 
     async def consume(self, conversation: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
@@ -114,28 +114,29 @@ class ClientScenarioRuns:
         """
         which = parts["conversation"], parts["isolation"]
         if which not in self._held:
-            self._held[which] = asyncio.create_task(self._hold(*which))
+            self._held[which] = asyncio.create_task(self._run(*which))
         # In each run a request is answered from the same conversations: all that were asked for until now.
         whole_run = dict(self._held)
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
-        kind, said = KINDS[parts["conversation"]], held.said
+        kind, said = KINDS[parts["conversation"]], held.answer
         if parts["check"] == "tells":
-            return _told(parts, held)
+            return _reported_error(parts, held)
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
-        if parts["check"] in (*ONWARD, *IN_THE_END) and kind.may_tell and _is_error(said):
+        if parts["check"] in (*ONWARD, *IN_THE_END) and kind.may_report_error and _is_error(said):
             return {"unsupported": f"it tells the application: {said.get('message', '')}"}
-        if parts["check"] in ONWARD and "timeout" in said and _works(held.heard, kind.may_wait):
+        if parts["check"] in ONWARD and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
             return {
-                "unsupported": f"it waits, and had not gone on when the case was over: {kind.may_wait} came to the end"
+                "unsupported": "it waits, and had not gone on when the case was over: "
+                f"{kind.may_poll_request} came to the end"
             }
-        witnesses = [held.witness]
-        if kind.is_ordinary:
-            witnesses = [self._witness, *_of_ordinary(whole_run)]
-        flawed = [row for witness in witnesses for row in witness.flawed(parts["check"])]
-        answer = _answer(parts, flawed, held.heard) if held.heard else said
-        if held.heard and "crash" in said and parts["conversation"] != "bare":
+        witnesses = [held.recorder]
+        if kind.uses_default_broker:
+            witnesses = [self._witness, *_recorders_of_default_broker(whole_run)]
+        flawed = [row for witness in witnesses for row in witness.violating(parts["check"])]
+        answer = _answer(parts, flawed, held.requests) if held.requests else said
+        if held.requests and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(
                 ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"]
             )
@@ -143,44 +144,46 @@ class ClientScenarioRuns:
             return said if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
-    async def _hold(self, conversation: str, isolation: str) -> ClientScenarioRun:
+    async def _run(self, conversation: str, isolation: str) -> ClientScenarioRun:
         """Hold a conversation; what is heard is that of the process whose end counts."""
         witness = RequestRecorder()
-        if reason := await self._lead.why_not(conversation):
+        if reason := await self._lead.unsupported_reason(conversation):
             return ClientScenarioRun(witness, [], {"unsupported": reason})
 
         async def put(seat: ClientSlot) -> Answer:
             nonlocal witness
-            witness = RequestRecorder(_KEPT)
-            return await self._brought_to(seat, conversation, isolation, witness)
+            witness = RequestRecorder(_MAX_RECORDED)
+            return await self._run_client(seat, conversation, isolation, witness)
 
         def waits(said: Answer) -> bool:
-            return "timeout" in said and _works(witness.heard, KINDS[conversation].may_wait, _STEADILY)
+            return "timeout" in said and _sent_at_least(
+                witness.requests, KINDS[conversation].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
+            )
 
-        said = await self._seats.led(put, waits)
-        return ClientScenarioRun(witness, [*witness.heard], said)
+        said = await self._seats.run_scenario(put, waits)
+        return ClientScenarioRun(witness, [*witness.requests], said)
 
-    async def _brought_to(
+    async def _run_client(
         self, seat: ClientSlot, conversation: str, isolation: str, witness: RequestRecorder
     ) -> Answer:
         """Bring the client to do something: what came of it."""
-        if conversation in WRITES:
-            batches = written_for(conversation, idempotent=self._idempotent)
+        if conversation in PRODUCER_CLAIMS:
+            batches = batches_for(conversation, idempotent=self._idempotent)
             return await self._lead.write(conversation, seat, batches, witness)
-        asked = fetch_question({"hex": self._log_for(conversation), "isolation": isolation}).parts
+        asked = fetch_expectation({"hex": self._log_for(conversation), "isolation": isolation}).parts
         return await self._lead.consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG), witness)
 
     def _log_for(self, conversation: str) -> bytes:
         """What the client is to consume."""
         kind = KINDS[conversation]
-        if kind.moves and kind.moves.at == MARKED:
-            return marked()
-        if kind.stops:
-            return b"".join(plain_entry(b"k", offset) for offset in range(_RECORDS))
+        if kind.leader_change and kind.leader_change.at == OFFSET_AFTER_MARKER:
+            return log_with_marker()
+        if kind.serves_one_record_per_fetch:
+            return b"".join(build_single_record_entry(b"k", offset) for offset in range(_RECORDS))
         return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
 
 
-def _works(heard: Sequence[Value], name: str, often: int = _AGAIN) -> bool:
+def _sent_at_least(heard: Sequence[Value], name: str, often: int = _ACTIVE_REQUESTS) -> bool:
     """Whether requests of this name came so `often`."""
     return sum(api_of(row["hex"]) == name for row in heard) >= often
 
@@ -190,19 +193,23 @@ def _is_error(said: Answer) -> bool:
     return said.get("ok") is False or "error" in said.get("value", ())
 
 
-def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[ClientScenarioRun]]) -> Iterator[RequestRecorder]:
+def _recorders_of_default_broker(
+    held: Mapping[tuple[str, str], asyncio.Task[ClientScenarioRun]],
+) -> Iterator[RequestRecorder]:
     """Who kept what came in the conversations whose broker is as the client's own."""
     for (conversation, _), task in held.items():
-        if KINDS[conversation].is_ordinary and task.exception() is None:
-            yield task.result().witness
+        if KINDS[conversation].uses_default_broker and task.exception() is None:
+            yield task.result().recorder
 
 
-def _told(parts: Request, held: ClientScenarioRun) -> Answer:
+def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
     """What a producer told the application: its error, or where it said nothing of one, the requests refused."""
-    if "timeout" in held.said:
+    if "timeout" in held.answer:
         return {"unsupported": "it had not given up when the case was over"}
-    refused = [row for row in held.heard if api_of(row["hex"]) == parts["of"]]
-    return {"ok": True, "value": SENT.render(refused[-TOLD_AT_MOST:])} if held.said.get("ok") else held.said
+    refused = [row for row in held.requests if api_of(row["hex"]) == parts["of"]]
+    return (
+        {"ok": True, "value": SENT.render(refused[-MAX_REQUESTS_IN_ANSWER:])} if held.answer.get("ok") else held.answer
+    )
 
 
 def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
@@ -211,4 +218,7 @@ def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> 
     if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
         wanted.reverse()
         wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
-    return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] in WHOLE else TOLD_AT_MOST])}
+    return {
+        "ok": True,
+        "value": SENT.render(wanted[: _MAX_REQUESTS_IN_ANSWER if parts["check"] in WHOLE else MAX_REQUESTS_IN_ANSWER]),
+    }

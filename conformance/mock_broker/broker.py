@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from conformance.cases.api_versions_profiles import BARE, TAKEN_FROM, Offer
-from conformance.cases.client_scenarios import INSTANCE, SUBSCRIPTION
+from conformance.cases.api_versions_profiles import MIN_ACCEPTED_VERSION, MINIMAL, ApiVersions
+from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, SUBSCRIPTION_ID
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import (
     CloseConnection,
@@ -25,7 +25,7 @@ from conformance.definitions.request_frames import (
     response_frame,
 )
 from conformance.mock_broker import fetch_handlers, group_handlers, produce_handlers
-from conformance.mock_broker.faults import NODE
+from conformance.mock_broker.faults import NODE_1
 from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.topic import MockTopic
 
@@ -51,13 +51,13 @@ def _subscriptions(broker: MockBroker, _: KafkaRequest) -> Values:
     """
     topic = _topic(broker)
     told = {
-        "ClientInstanceId": INSTANCE,
-        "SubscriptionId": SUBSCRIPTION,
-        "AcceptedCompressionTypes": topic.accepted,
+        "ClientInstanceId": CLIENT_INSTANCE_ID,
+        "SubscriptionId": SUBSCRIPTION_ID,
+        "AcceptedCompressionTypes": topic.accepted_codecs,
         "PushIntervalMs": _SOON_MS,
         "TelemetryMaxBytes": _AT_MOST,
         "DeltaTemporality": True,
-        "RequestedMetrics": topic.wanted,
+        "RequestedMetrics": topic.requested_metrics,
     }
     return {"ErrorCode": topic.group.error("GetTelemetrySubscriptions"), **told}
 
@@ -89,29 +89,29 @@ class MockBroker(Struct):
 
     host: str
     port: int
-    offered: Offer = field(default_factory=lambda: BARE)
+    offered: ApiVersions = field(default_factory=lambda: MINIMAL)
     topics: dict[str, MockTopic] = field(default_factory=dict)
-    features: Mapping[str, int] = field(default_factory=dict)
+    finalized_features: Mapping[str, int] = field(default_factory=dict)
     """The finalized features that it tells of, and their levels."""
-    has_told: bool = False
+    api_versions_sent: bool = False
     """Whether a client was answered what is offered, since somebody set this to False."""
-    carried: int = -1
+    max_fetch_magic: int = -1
     """The highest magic that the version of the last fetch carries; -1 before the first one."""
     is_tagged: bool = False
     """Whether its answers hold tagged fields that nobody knows."""
     is_strict: bool = False
     """Whether a version that it does not offer ends the connection, and accuses the client of what comes of it."""
-    away: float = 0.0
+    downtime_s: float = 0.0
     """Seconds in which it takes no connection once it ended one, as all others end too; 0: that one ends alone."""
-    is_gone: bool = False
+    is_stopped: bool = False
     """Whether it ended for good: Metadata tells of it no more."""
     aliases: tuple[int, ...] = ()
     """The ids of further nodes that Metadata lists at its address."""
     in_pieces: bool = False
     """Whether its answers come in several pieces."""
-    node: int = NODE
+    node: int = NODE_1
     """Its id."""
-    fellows: tuple[MockBroker, ...] = ()
+    other_nodes: tuple[MockBroker, ...] = ()
     """The other nodes of its cluster."""
     sessions: FetchSessionCache | None = None
     """The fetch sessions that clients have; None where it declines them."""
@@ -119,12 +119,12 @@ class MockBroker(Struct):
     @property
     def nodes(self) -> tuple[MockBroker, ...]:
         """All nodes of its cluster, by their ids."""
-        return tuple(sorted((self, *self.fellows), key=lambda one: one.node))
+        return tuple(sorted((self, *self.other_nodes), key=lambda one: one.node))
 
     @property
     def bootstrap(self) -> str:
         """The address at which a client enters its cluster: that of a node which stays."""
-        entry = self.nodes[-1] if self.away == math.inf else self
+        entry = self.nodes[-1] if self.downtime_s == math.inf else self
         return f"{entry.host}:{entry.port}"
 
     def respond(self, frame: bytes) -> ResponseFrame:
@@ -144,20 +144,20 @@ class MockBroker(Struct):
             raise (CloseConnection if self.is_strict else UnhandledRequest)(
                 f"{name} {version}, where {low} to {high} is offered"
             )
-        if version < TAKEN_FROM.get(name, low) <= high:
+        if version < MIN_ACCEPTED_VERSION.get(name, low) <= high:
             raise UnhandledRequest(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
         request = request_in(frame)
         body = self._answered(request)
         written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
-        wrong = [topic for topic in self.topics.values() if topic.misframed and name == "Fetch"]
+        wrong = [topic for topic in self.topics.values() if topic.response_sizes and name == "Fetch"]
         return ResponseFrame(
-            written, fetch_handlers.wait_before(request, body), wrong[0].misframed.pop(0) if wrong else None
+            written, fetch_handlers.fetch_delay_s(request, body), wrong[0].response_sizes.pop(0) if wrong else None
         )
 
     def _answered(self, request: KafkaRequest) -> Values:
         """The body of the response."""
         if request.name == "ApiVersions":
-            self.has_told = True
+            self.api_versions_sent = True
             return self._versions()
         if request.name not in _ANSWERS:
             raise UnhandledRequest(f"{request.name} {request.version}")
@@ -171,9 +171,12 @@ class MockBroker(Struct):
             if name in (only or self.offered)
         ]
         levels = [
-            {"Name": name, "MinVersionLevel": level, "MaxVersionLevel": level} for name, level in self.features.items()
+            {"Name": name, "MinVersionLevel": level, "MaxVersionLevel": level}
+            for name, level in self.finalized_features.items()
         ]
-        known = [{"Name": name, "MinVersion": 0, "MaxVersion": level} for name, level in self.features.items()]
+        known = [
+            {"Name": name, "MinVersion": 0, "MaxVersion": level} for name, level in self.finalized_features.items()
+        ]
         told = {"SupportedFeatures": known, "FinalizedFeatures": levels, "FinalizedFeaturesEpoch": 1} if levels else {}
         return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"]), **told}
 

@@ -7,32 +7,40 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.api_versions_profiles import Offer
-from conformance.cases.client_scenarios import COMMITS_REFUSED, GATHERED, HOLLOW, MARKED, MESSAGES_IN, METRIC, PLACE
+from conformance.cases.api_versions_profiles import ApiVersions
+from conformance.cases.client_scenarios import (
+    CONSUMED_OFFSET,
+    EMPTY_FETCHES,
+    MESSAGES_IN,
+    OFFSET_AFTER_MARKER,
+    REJECTED_COMMITS,
+    REQUESTED_METRIC,
+    SHARED_GENERATIONS,
+)
 
 # How a fetch may bring nothing, or how topics are described.
-NULL, THROTTLED, EMPTY, UNDECIDED, LOST = "null", "throttled", "empty", "undecided", "lost"
-NO_BROKERS, NO_LEADER, ERRED, UNKNOWN, ALONE = "no-brokers", "no-leader", "erred", "unknown", "alone"
-UNLISTED = "unlisted"
+NULL, THROTTLED, EMPTY, ABOVE_LAST_STABLE_OFFSET, SESSION_LOST = "null", "throttled", "empty", "undecided", "lost"
+NO_BROKERS, NO_LEADER, PARTITION_ERROR, UNKNOWN, LEADER_ONLY = "no-brokers", "no-leader", "erred", "unknown", "alone"
+LEADER_NOT_LISTED = "unlisted"
 # How a generation of a group is made up: another member leads it, in a newer version too, and leaves nothing to the
 # client, or the client leads another member.
-FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
+FOLLOWER, FOLLOWER_NEWER_VERSION, FOLLOWER_NO_PARTITION, LEADER_OF_TWO = "following", "newer", "idle", "company"
 # The same, where what the other member says is no subscription: nothing at all, or cut.
-SILENT, GARBLED = "silent", "garbled"
+EMPTY_METADATA, MALFORMED_METADATA = "silent", "garbled"
 # The same, where that wants another topic.
-APART = "apart"
+OTHER_TOPIC = "apart"
 # The same, and it had the client's partition in a generation that the client was not in.
-CLAIMS = "claims"
+OWNED_PARTITION_CONFLICT = "claims"
 # What another replica has, to which a fetch is sent: the records, or not the offset.
-SERVES, LACKS = "serves", "lacks"
+REPLICA_IN_SYNC, REPLICA_BEHIND = "serves", "lacks"
 
-NODE, OTHER = 1, 2
+NODE_1, NODE_2 = 1, 2
 """The ids of the nodes: most conversations have the first one alone."""
-NOTHING = -1
+NO_COMMITTED_OFFSET = -1
 """The offset of a partition for which none is committed."""
 EPOCH = 5
 """That of the first leader, where it is told."""
-GONE = 1 << 15
+CLOSE_CONNECTION = 1 << 15
 """What stands for an error where the connection ends in place of an answer, as the node may be gone."""
 _AWAY = 0.5
 """Seconds in which a broker that is started again takes no connection."""
@@ -69,13 +77,13 @@ class LeaderChange(Struct, frozen=True):
 class ClientScenario(Struct, frozen=True):
     """A conversation as the broker leads it; what stands in a list comes once each, and then everything is as ever."""
 
-    called: str = ""
+    topic_name: str = ""
     """The name of the topic, its group, client and transaction, where it is an uncommon one."""
     offers: str = ""
     """What is offered, by its name; empty for what the client's own broker offers."""
-    but: Offer = field(default_factory=dict)
+    version_overrides: ApiVersions = field(default_factory=dict)
     """The requests that are offered in other versions than that."""
-    features: Mapping[str, int] = field(default_factory=dict)
+    finalized_features: Mapping[str, int] = field(default_factory=dict)
     """The finalized features that ApiVersions tells of, and their levels."""
     is_tagged: bool = False
     """Whether its answers hold tagged fields that nobody knows."""
@@ -88,94 +96,94 @@ class ClientScenario(Struct, frozen=True):
     """Whether it keeps fetch sessions."""
     refusals: tuple[int, ...] = ()
     """The errors with which fetches and writes are answered; 0 for none."""
-    hollow: tuple[str, ...] = ()
+    empty_fetches: tuple[str, ...] = ()
     """How fetches bring nothing: by NULL records, without a topic as it has too much to do (THROTTLED), by EMPTY ones,
-    as all that is there is UNDECIDED, and LOST, as their session is."""
-    described: tuple[str, ...] = ()
+    as all that is there is ABOVE_LAST_STABLE_OFFSET, and SESSION_LOST, as their session is."""
+    metadata_faults: tuple[str, ...] = ()
     """How Metadata describes the topic: without any broker, its leader or one that is listed, as UNKNOWN, its leader
     ALONE until a fetch came and once more, or, once all refusals are told, with an error beside one partition more."""
     has_ids: bool = True
     """Whether topics have ids; where they have none, Metadata tells zeros."""
     aliases: tuple[int, ...] = ()
     """The ids of further nodes that Metadata lists at the address of the first one, as behind a proxy."""
-    misframed: tuple[int, ...] = ()
+    response_sizes: tuple[int, ...] = ()
     """The sizes that the answers to the first fetches have."""
     in_group: bool = False
     """Whether the client is a member of a group."""
-    committed: tuple[int, int] = (NOTHING, NOTHING)
-    """The offset that the group has committed, and its epoch; NOTHING for none."""
+    committed: tuple[int, int] = (NO_COMMITTED_OFFSET, NO_COMMITTED_OFFSET)
+    """The offset that the group has committed, and its epoch; NO_COMMITTED_OFFSET for none."""
     errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By the request of a group or of a transaction, or about offsets, the errors with which it is answered."""
-    holds: bool = False
+    stop_serving_after_commit: bool = False
     """Whether nothing is served behind the offset that the group has committed, or the first one."""
-    hands_over: bool = False
-    """Whether the other node coordinates once one of these errors says that the first does not, or that it is GONE."""
-    led_by: int = NODE
+    coordinator_moves: bool = False
+    """Whether the other node coordinates after one of these errors, or after CLOSE_CONNECTION."""
+    initial_leader: int = NODE_1
     """The node that leads the topic."""
-    gathered: tuple[str, ...] = ()
+    group_generations: tuple[str, ...] = ()
     """How the generations of the group are made up; behind them the client is its only member."""
-    lost: int = 0
+    dropped_responses: int = 0
     """Writes that are taken, and fetches, whose answers are lost with their connection."""
-    away: float = 0.0
+    refuse_connections_s: float = 0.0
     """Seconds from then on in which no connection is taken, as all others end too; 0: that one ends alone. For ever:
     nobody listens any more."""
-    forgets: bool = False
+    forgets_offset_of_duplicate: bool = False
     """Whether of a batch that comes again it knows only that it is a repetition, and not where it is."""
-    trims: bool = False
+    trims_log: bool = False
     """Whether the log begins further on once a client has come to its second record."""
-    cuts: bool = False
+    truncates_log: bool = False
     """Whether the new leader says with OffsetForLeaderEpoch that the epoch ends before all that a client has read."""
-    moves: LeaderChange | None = None
+    leader_change: LeaderChange | None = None
     """How the topic gets to another node, if it does."""
     replica: str = ""
     """What another replica has, to which the leader sends who names a rack; empty where it sends nobody there."""
-    wanted: tuple[str, ...] = ()
+    requested_metrics: tuple[str, ...] = ()
     """The metrics that the broker wants of the client: by their names, what those begin with, or `*` for all."""
-    accepted: tuple[int, ...] = ()
+    accepted_codecs: tuple[int, ...] = ()
     """The codecs in which it takes them."""
-    for_good: bool = False
+    error_is_permanent: bool = False
     """Whether the first error with which a write or a request is answered comes each time."""
-    may_wait: str = ""
+    may_poll_request: str = ""
     """The request by which a client shows that it still works which has not gone on when the case is over: it may wait
     until it asks for Metadata by itself, which takes minutes."""
-    may_tell: bool = False
+    may_report_error: bool = False
     """Whether a client does well, too, that tells the application of what it met."""
 
     @property
-    def has_two(self) -> bool:
+    def has_two_nodes(self) -> bool:
         """Whether its broker has another node beside it."""
-        return bool((self.moves and not self.moves.stays) or self.replica or self.hands_over)
+        return bool((self.leader_change and not self.leader_change.stays) or self.replica or self.coordinator_moves)
 
     @property
-    def stops(self) -> bool:
+    def serves_one_record_per_fetch(self) -> bool:
         """Whether something becomes of its topic at the second record: each fetch brings one, and more are left."""
-        return bool(self.trims or (self.moves and self.moves.at))
+        return bool(self.trims_log or (self.leader_change and self.leader_change.at))
 
     @property
-    def is_ordinary(self) -> bool:
+    def uses_default_broker(self) -> bool:
         """Whether its broker offers what the client's own does, and is one node; what it answers may differ."""
-        return not (self.offers or self.in_pieces or self.has_two)
+        return not (self.offers or self.in_pieces or self.has_two_nodes)
 
     @property
-    def needs_all(self) -> bool:
+    def needs_full_versions(self) -> bool:
         """Whether only a client can be led so that comes through where everything is offered."""
         return self.offers == "full"
 
 
-PLAIN = ClientScenario()
-_NEWEST_TRANSACTIONS: Offer = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
+NO_FAULTS = ClientScenario()
+_NEWEST_TRANSACTIONS: ApiVersions = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
 """With the versions for brokers, and those of the transactions that a feature tells of."""
 
 
-def _validated(*errors: int, at: int = PLACE, may_tell: bool = False, cuts: bool = False) -> ClientScenario:
+def _validated(*errors: int, at: int = CONSUMED_OFFSET, may_tell: bool = False, cuts: bool = False) -> ClientScenario:
     """Another node comes to lead, and says with OffsetForLeaderEpoch, after these errors, if the place is valid."""
     return ClientScenario(
         offers="full",
-        but={"OffsetForLeaderEpoch": (2, 4)},
-        moves=LeaderChange(at=at),
+        version_overrides={"OffsetForLeaderEpoch": (2, 4)},
+        leader_change=LeaderChange(at=at),
         errors={"OffsetForLeaderEpoch": errors},
-        may_tell=may_tell,
-        cuts=cuts,
+        may_report_error=may_tell,
+        truncates_log=cuts,
     )
 
 
@@ -185,171 +193,199 @@ def _measured(
     """Metrics are wanted, and both requests answered by errors at first; the records come late enough for a push."""
     return ClientScenario(
         offers="full",
-        but={"GetTelemetrySubscriptions": (0, 0), "PushTelemetry": (0, 0)},
-        wanted=wanted,
-        accepted=accepted,
-        hollow=(EMPTY,) * _SLOW,
+        version_overrides={"GetTelemetrySubscriptions": (0, 0), "PushTelemetry": (0, 0)},
+        requested_metrics=wanted,
+        accepted_codecs=accepted,
+        empty_fetches=(EMPTY,) * _SLOW,
         errors={"GetTelemetrySubscriptions": asked, "PushTelemetry": pushed},
     )
 
 
 KINDS: Mapping[str, ClientScenario] = {
     "consume": ClientScenario(refusals=(_NOT_LEADER,)),
-    "reset": ClientScenario(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
+    "reset": ClientScenario(refusals=(_OFFSET_OUT_OF_RANGE,), may_report_error=True),
     "reset-late": ClientScenario(
         refusals=(_OFFSET_OUT_OF_RANGE,),
         errors={"ListOffsets": (_NOT_LEADER, _OFFSET_NOT_AVAILABLE)},
-        may_tell=True,
+        may_report_error=True,
     ),
-    "trimmed": ClientScenario(trims=True, may_tell=True),
-    "unavailable": ClientScenario(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_tell=True),
-    "unknown-error": ClientScenario(refusals=(_NOBODY_KNOWS,), may_tell=True),
-    "null": ClientScenario(hollow=(NULL,) * HOLLOW),
-    "throttled": ClientScenario(hollow=(THROTTLED,) * HOLLOW),
-    "undecided": ClientScenario(hollow=(UNDECIDED,) * HOLLOW),
-    "no-brokers": ClientScenario(described=(NO_BROKERS,), may_tell=True),
-    "no-leader": ClientScenario(described=(NO_LEADER,), may_tell=True),
-    "leader-unlisted": ClientScenario(described=(UNLISTED,) * _SEVERAL, may_tell=True),
-    "topic-unknown": ClientScenario(described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
-    "one-address": ClientScenario(aliases=(OTHER, OTHER + 1)),
-    "called-127": ClientScenario(called=_TWO_BYTES, offers="full"),
-    "called-249": ClientScenario(called=_LONGEST, offers="full"),
-    "called-shift": ClientScenario(called="shift"),
-    "called-constructor": ClientScenario(called="constructor"),
-    "called-proto": ClientScenario(called="__proto__"),
+    "trimmed": ClientScenario(trims_log=True, may_report_error=True),
+    "unavailable": ClientScenario(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_report_error=True),
+    "unknown-error": ClientScenario(refusals=(_NOBODY_KNOWS,), may_report_error=True),
+    "null": ClientScenario(empty_fetches=(NULL,) * EMPTY_FETCHES),
+    "throttled": ClientScenario(empty_fetches=(THROTTLED,) * EMPTY_FETCHES),
+    "undecided": ClientScenario(empty_fetches=(ABOVE_LAST_STABLE_OFFSET,) * EMPTY_FETCHES),
+    "no-brokers": ClientScenario(metadata_faults=(NO_BROKERS,), may_report_error=True),
+    "no-leader": ClientScenario(metadata_faults=(NO_LEADER,), may_report_error=True),
+    "leader-unlisted": ClientScenario(metadata_faults=(LEADER_NOT_LISTED,) * _SEVERAL, may_report_error=True),
+    "topic-unknown": ClientScenario(
+        metadata_faults=(UNKNOWN,) * _SEVERAL, may_poll_request="Heartbeat", may_report_error=True
+    ),
+    "one-address": ClientScenario(aliases=(NODE_2, NODE_2 + 1)),
+    "called-127": ClientScenario(topic_name=_TWO_BYTES, offers="full"),
+    "called-249": ClientScenario(topic_name=_LONGEST, offers="full"),
+    "called-shift": ClientScenario(topic_name="shift"),
+    "called-constructor": ClientScenario(topic_name="constructor"),
+    "called-proto": ClientScenario(topic_name="__proto__"),
     "group": ClientScenario(in_group=True),
-    "group-called-249": ClientScenario(called=_LONGEST, offers="full", in_group=True),
+    "group-called-249": ClientScenario(topic_name=_LONGEST, offers="full", in_group=True),
     "group-newest": ClientScenario(offers="full", in_group=True),
     "group-topic-unknown": ClientScenario(
-        in_group=True, described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True
+        in_group=True, metadata_faults=(UNKNOWN,) * _SEVERAL, may_poll_request="Heartbeat", may_report_error=True
     ),
-    "topic-erred": ClientScenario(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
-    "misframed": ClientScenario(misframed=(-1,), may_tell=True),
-    "replica": ClientScenario(offers="full", replica=SERVES),
-    "replica-behind": ClientScenario(offers="full", replica=LACKS),
-    "replica-unlisted": ClientScenario(offers="full", replica=SERVES, described=(ALONE,), may_wait="Fetch"),
-    "moved": ClientScenario(moves=LeaderChange()),
-    "moved-unnoticed": ClientScenario(offers="full", moves=LeaderChange(EPOCH)),
-    "moved-untold": ClientScenario(offers="full", moves=LeaderChange(-1)),
-    "leader-gone": ClientScenario(moves=LeaderChange(), lost=1, away=math.inf, may_tell=True),
-    "recreated": ClientScenario(offers="full", moves=LeaderChange(0, is_another=True), may_tell=True),
+    "topic-erred": ClientScenario(
+        offers="full", refusals=(_NOT_LEADER,), metadata_faults=(PARTITION_ERROR,), may_report_error=True
+    ),
+    "misframed": ClientScenario(response_sizes=(-1,), may_report_error=True),
+    "replica": ClientScenario(offers="full", replica=REPLICA_IN_SYNC),
+    "replica-behind": ClientScenario(offers="full", replica=REPLICA_BEHIND),
+    "replica-unlisted": ClientScenario(
+        offers="full", replica=REPLICA_IN_SYNC, metadata_faults=(LEADER_ONLY,), may_poll_request="Fetch"
+    ),
+    "moved": ClientScenario(leader_change=LeaderChange()),
+    "moved-unnoticed": ClientScenario(offers="full", leader_change=LeaderChange(EPOCH)),
+    "moved-untold": ClientScenario(offers="full", leader_change=LeaderChange(-1)),
+    "leader-gone": ClientScenario(
+        leader_change=LeaderChange(), dropped_responses=1, refuse_connections_s=math.inf, may_report_error=True
+    ),
+    "recreated": ClientScenario(offers="full", leader_change=LeaderChange(0, is_another=True), may_report_error=True),
     "validated": _validated(),
-    "validated-marked": _validated(at=MARKED),
+    "validated-marked": _validated(at=OFFSET_AFTER_MARKER),
     "validated-late": _validated(*(_UNKNOWN_EPOCH,) * _SEVERAL),
     "validation-refused": _validated(_TOPIC_FORBIDDEN, may_tell=True),
     "truncated": _validated(may_tell=True, cuts=True),
-    "raised": ClientScenario(offers="full", moves=LeaderChange(stays=True)),
-    "hung-up": ClientScenario(lost=_SEVERAL, may_tell=True),
-    "restarted": ClientScenario(lost=1, away=_AWAY, may_tell=True),
-    "group-restarted": ClientScenario(in_group=True, lost=1, away=_AWAY, may_tell=True),
+    "raised": ClientScenario(offers="full", leader_change=LeaderChange(stays=True)),
+    "hung-up": ClientScenario(dropped_responses=_SEVERAL, may_report_error=True),
+    "restarted": ClientScenario(dropped_responses=1, refuse_connections_s=_AWAY, may_report_error=True),
+    "group-restarted": ClientScenario(
+        in_group=True, dropped_responses=1, refuse_connections_s=_AWAY, may_report_error=True
+    ),
     "committed": ClientScenario(in_group=True, committed=(0, EPOCH)),
     "rebalance": ClientScenario(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
-    "evicted": ClientScenario(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
+    "evicted": ClientScenario(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_report_error=True),
     "loading": ClientScenario(
         in_group=True,
         errors={"FindCoordinator": (_NOT_AVAILABLE,), "JoinGroup": (_LOADING,), "OffsetFetch": (NOT_COORDINATOR,)},
-        may_tell=True,
+        may_report_error=True,
     ),
-    "following": ClientScenario(in_group=True, gathered=(FOLLOWING,)),
-    "newer": ClientScenario(in_group=True, gathered=(NEWER,)),
-    "idle": ClientScenario(in_group=True, gathered=(IDLE,)),
+    "following": ClientScenario(in_group=True, group_generations=(FOLLOWER,)),
+    "newer": ClientScenario(in_group=True, group_generations=(FOLLOWER_NEWER_VERSION,)),
+    "idle": ClientScenario(in_group=True, group_generations=(FOLLOWER_NO_PARTITION,)),
     "generation-lost": ClientScenario(
-        in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_ILLEGAL_GENERATION,) * _MANY}
+        in_group=True, group_generations=(FOLLOWER_NO_PARTITION,), errors={"Heartbeat": (_ILLEGAL_GENERATION,) * _MANY}
     ),
     "coordinator-moved": ClientScenario(
-        in_group=True, gathered=(IDLE,), errors={"Heartbeat": (NOT_COORDINATOR,)}, may_tell=True
+        in_group=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+        errors={"Heartbeat": (NOT_COORDINATOR,)},
+        may_report_error=True,
     ),
     "coordinator-elsewhere": ClientScenario(
         in_group=True,
-        gathered=(IDLE,),
+        group_generations=(FOLLOWER_NO_PARTITION,),
         errors={"Heartbeat": (NOT_COORDINATOR,)},
-        hands_over=True,
-        may_tell=True,
+        coordinator_moves=True,
+        may_report_error=True,
     ),
     "coordinator-gone": ClientScenario(
         in_group=True,
-        gathered=(IDLE,),
-        errors={"Heartbeat": (GONE,)},
-        hands_over=True,
-        led_by=OTHER,
-        away=math.inf,
-        may_tell=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+        errors={"Heartbeat": (CLOSE_CONNECTION,)},
+        coordinator_moves=True,
+        initial_leader=NODE_2,
+        refuse_connections_s=math.inf,
+        may_report_error=True,
     ),
     "commit-loading": ClientScenario(
         in_group=True,
-        errors={"OffsetCommit": (_LOADING,) * COMMITS_REFUSED},
-        holds=True,
-        may_tell=True,
+        errors={"OffsetCommit": (_LOADING,) * REJECTED_COMMITS},
+        stop_serving_after_commit=True,
+        may_report_error=True,
     ),
-    "unstable": ClientScenario(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_tell=True),
-    "offsets-loading": ClientScenario(in_group=True, errors={"OffsetFetch": (_LOADING,) * _LONG}, may_tell=True),
-    "offsets-refused": ClientScenario(in_group=True, errors={"OffsetFetch": (_FORBIDDEN,)}, may_tell=True),
-    "company-silent": ClientScenario(in_group=True, gathered=(SILENT,), may_tell=True),
-    "company-garbled": ClientScenario(in_group=True, gathered=(GARBLED,), may_tell=True),
-    "company": ClientScenario(in_group=True, gathered=(COMPANY,) * GATHERED),
-    "company-claims": ClientScenario(in_group=True, gathered=(APART, CLAIMS)),
-    "company-apart": ClientScenario(in_group=True, gathered=(APART,) * GATHERED),
+    "unstable": ClientScenario(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_report_error=True),
+    "offsets-loading": ClientScenario(
+        in_group=True, errors={"OffsetFetch": (_LOADING,) * _LONG}, may_report_error=True
+    ),
+    "offsets-refused": ClientScenario(in_group=True, errors={"OffsetFetch": (_FORBIDDEN,)}, may_report_error=True),
+    "company-silent": ClientScenario(in_group=True, group_generations=(EMPTY_METADATA,), may_report_error=True),
+    "company-garbled": ClientScenario(in_group=True, group_generations=(MALFORMED_METADATA,), may_report_error=True),
+    "company": ClientScenario(in_group=True, group_generations=(LEADER_OF_TWO,) * SHARED_GENERATIONS),
+    "company-claims": ClientScenario(in_group=True, group_generations=(OTHER_TOPIC, OWNED_PARTITION_CONFLICT)),
+    "company-apart": ClientScenario(in_group=True, group_generations=(OTHER_TOPIC,) * SHARED_GENERATIONS),
     "pieces": ClientScenario(in_pieces=True),
     "bare": ClientScenario(offers="bare"),
     "tagged": ClientScenario(offers="full", is_tagged=True),
     "older": ClientScenario(
-        offers="full", but={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)}, is_strict=True
+        offers="full", version_overrides={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)}, is_strict=True
     ),
     "zero-ids": ClientScenario(offers="full", has_ids=False),
-    "without-ids": ClientScenario(offers="full", but={"Metadata": (0, 9)}),
-    "session": ClientScenario(offers="full", has_sessions=True, hollow=(EMPTY,)),
-    "session-declined": ClientScenario(offers="full", hollow=(EMPTY,) * HOLLOW),
-    "session-lost": ClientScenario(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
+    "without-ids": ClientScenario(offers="full", version_overrides={"Metadata": (0, 9)}),
+    "session": ClientScenario(offers="full", has_sessions=True, empty_fetches=(EMPTY,)),
+    "session-declined": ClientScenario(offers="full", empty_fetches=(EMPTY,) * EMPTY_FETCHES),
+    "session-lost": ClientScenario(offers="full", has_sessions=True, empty_fetches=(EMPTY, SESSION_LOST)),
     "measured": _measured("*"),
-    "measured-by-prefix": _measured(METRIC[:-2], "conformance.none"),
-    "measured-compressed": _measured(METRIC, accepted=(4, 3, 2, 1)),
+    "measured-by-prefix": _measured(REQUESTED_METRIC[:-2], "conformance.none"),
+    "measured-compressed": _measured(REQUESTED_METRIC, accepted=(4, 3, 2, 1)),
     "measured-unmatched": _measured("conformance.none"),
     "measured-unwanted": _measured(),
     "measured-anew": _measured("*", pushed=(_UNKNOWN_SUBSCRIPTION,) * _SEVERAL),
     "measured-refused": _measured("*", pushed=(_TOO_LARGE, _UNSUPPORTED_CODEC, _INVALID_RECORD)),
     "measured-unasked": _measured("*", asked=(_NOBODY_KNOWS, _INVALID_REQUEST)),
     "produce": ClientScenario(refusals=(_NOT_LEADER,)),
-    "produce-called-249": ClientScenario(called=_LONGEST, offers="full"),
-    "produce-called-proto": ClientScenario(called="__proto__"),
-    **{f"messages-{codec}": ClientScenario(offers="old", may_tell=True) for codec in MESSAGES_IN},
+    "produce-called-249": ClientScenario(topic_name=_LONGEST, offers="full"),
+    "produce-called-proto": ClientScenario(topic_name="__proto__"),
+    **{f"messages-{codec}": ClientScenario(offers="old", may_report_error=True) for codec in MESSAGES_IN},
     "disk": ClientScenario(refusals=(_STORAGE_ERROR,)),
-    "produce-moved": ClientScenario(moves=LeaderChange(), may_tell=True),
-    "produce-gone": ClientScenario(moves=LeaderChange(), lost=1, away=math.inf, may_tell=True),
-    "answer-lost": ClientScenario(lost=1),
-    "repetition": ClientScenario(lost=1, forgets=True, may_tell=True),
+    "produce-moved": ClientScenario(leader_change=LeaderChange(), may_report_error=True),
+    "produce-gone": ClientScenario(
+        leader_change=LeaderChange(), dropped_responses=1, refuse_connections_s=math.inf, may_report_error=True
+    ),
+    "answer-lost": ClientScenario(dropped_responses=1),
+    "repetition": ClientScenario(dropped_responses=1, forgets_offset_of_duplicate=True, may_report_error=True),
     "together": ClientScenario(refusals=(_NOT_LEADER,)),
     "timed-out": ClientScenario(refusals=(_REQUEST_TIMED_OUT,)),
-    "transact": PLAIN,
-    "transaction-called-249": ClientScenario(called=_LONGEST, offers="full"),
+    "transact": NO_FAULTS,
+    "transaction-called-249": ClientScenario(topic_name=_LONGEST, offers="full"),
     "busy": ClientScenario(
         errors={"InitProducerId": (_CONCURRENT_TRANSACTIONS,), "AddPartitionsToTxn": (_CONCURRENT_TRANSACTIONS,)}
     ),
     "not-ready": ClientScenario(errors={"InitProducerId": (_LOADING,)}),
     "transaction-elsewhere": ClientScenario(
-        errors={"AddPartitionsToTxn": (NOT_COORDINATOR,)}, hands_over=True, may_tell=True
+        errors={"AddPartitionsToTxn": (NOT_COORDINATOR,)}, coordinator_moves=True, may_report_error=True
     ),
     "transaction-gone": ClientScenario(
-        errors={"AddPartitionsToTxn": (GONE,)}, hands_over=True, led_by=OTHER, away=math.inf, may_tell=True
+        errors={"AddPartitionsToTxn": (CLOSE_CONNECTION,)},
+        coordinator_moves=True,
+        initial_leader=NODE_2,
+        refuse_connections_s=math.inf,
+        may_report_error=True,
     ),
     "ending": ClientScenario(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
     "produce-newest": ClientScenario(offers="full", refusals=(_NOT_LEADER,)),
-    "produce-recreated": ClientScenario(offers="full", moves=LeaderChange(0, is_another=True), may_tell=True),
-    "transact-newest": ClientScenario(offers="full", but=_NEWEST_TRANSACTIONS),
-    "transaction-cut": ClientScenario(
-        errors={"InitProducerId": (GONE,), "AddPartitionsToTxn": (GONE,), "EndTxn": (GONE,)}, may_tell=True
+    "produce-recreated": ClientScenario(
+        offers="full", leader_change=LeaderChange(0, is_another=True), may_report_error=True
     ),
-    "transactions": PLAIN,
+    "transact-newest": ClientScenario(offers="full", version_overrides=_NEWEST_TRANSACTIONS),
+    "transaction-cut": ClientScenario(
+        errors={
+            "InitProducerId": (CLOSE_CONNECTION,),
+            "AddPartitionsToTxn": (CLOSE_CONNECTION,),
+            "EndTxn": (CLOSE_CONNECTION,),
+        },
+        may_report_error=True,
+    ),
+    "transactions": NO_FAULTS,
     "transactions-told": ClientScenario(
         offers="full",
-        but=_NEWEST_TRANSACTIONS,
-        features={"transaction.version": 2},
+        version_overrides=_NEWEST_TRANSACTIONS,
+        finalized_features={"transaction.version": 2},
     ),
     "transaction-given-up": ClientScenario(refusals=(0, _INVALID_RECORD)),
     "produce-given-up": ClientScenario(refusals=(0, _INVALID_RECORD)),
-    "transact-nothing": PLAIN,
-    "refused": ClientScenario(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
-    "fenced": ClientScenario(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
-    "no-transaction": ClientScenario(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, for_good=True),
-    "no-right": ClientScenario(errors={"InitProducerId": (_ID_FORBIDDEN,)}, for_good=True),
+    "transact-nothing": NO_FAULTS,
+    "refused": ClientScenario(refusals=(_TOPIC_FORBIDDEN,), error_is_permanent=True),
+    "fenced": ClientScenario(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, error_is_permanent=True),
+    "no-transaction": ClientScenario(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, error_is_permanent=True),
+    "no-right": ClientScenario(errors={"InitProducerId": (_ID_FORBIDDEN,)}, error_is_permanent=True),
 }
 """By the name of the conversation."""

@@ -6,28 +6,28 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from conformance.cases.append import carried
+from conformance.cases.append import max_magic_of_fetch
 from conformance.cases.client_scenarios import LATEST
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.faults import (
-    ALONE,
-    ERRED,
-    LACKS,
-    LOST,
+    ABOVE_LAST_STABLE_OFFSET,
+    LEADER_NOT_LISTED,
+    LEADER_ONLY,
     NO_BROKERS,
     NO_LEADER,
-    NODE,
+    NODE_1,
+    NODE_2,
     NULL,
-    OTHER,
+    PARTITION_ERROR,
+    REPLICA_BEHIND,
+    SESSION_LOST,
     THROTTLED,
-    UNDECIDED,
     UNKNOWN,
-    UNLISTED,
 )
 from conformance.mock_broker.fetch_sessions import FetchSession, FetchSessionError
-from conformance.mock_broker.topic import TIME_MS, is_carried
-from conformance.mock_broker.topic_rows import NOT_LEADER, name_of, named, with_leader
+from conformance.mock_broker.topic import TIME_MS, fits_fetch_version
+from conformance.mock_broker.topic_rows import NOT_LEADER, add_current_leader, resolve_topic, topic_name
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
@@ -46,11 +46,11 @@ _LONGEST_WAIT_MS = 50
 
 
 def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
-    asked, listed = request.body["Topics"], _listed(broker)
+    asked, listed = request.body["Topics"], _brokers_in_metadata(broker)
     if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
-        topics = [_described(name, topic) for name, topic in broker.topics.items()]
+        topics = [_topic_metadata(name, topic) for name, topic in broker.topics.items()]
     else:
-        topics = [_described_as_asked(broker, request, row) for row in asked]
+        topics = [_topic_metadata_for(broker, request, row) for row in asked]
     if any(row["ErrorCode"] == _LEADER_NOT_AVAILABLE for row in topics):
         return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
     nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in listed]
@@ -58,44 +58,48 @@ def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
     return {"Brokers": nodes, "ControllerId": nodes[0]["NodeId"], "ClusterId": _CLUSTER, "Topics": topics}
 
 
-def _listed(broker: MockBroker) -> Sequence[MockBroker]:
+def _brokers_in_metadata(broker: MockBroker) -> Sequence[MockBroker]:
     """The nodes that Metadata tells of, none that is gone: the leader of a topic alone where that is described so."""
-    alone = {topic.leader for topic in broker.topics.values() if topic.described[:1] == [ALONE]}
-    return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_gone]
+    alone = {topic.leader for topic in broker.topics.values() if topic.metadata_faults[:1] == [LEADER_ONLY]}
+    return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_stopped]
 
 
-def _described_as_asked(broker: MockBroker, request: KafkaRequest, row: Values) -> Values:
+def _topic_metadata_for(broker: MockBroker, request: KafkaRequest, row: Values) -> Values:
     """A topic that was asked for by its name, or by its id from version 10 on."""
     name = row["Name"]
     if name is None:
-        name = name_of(broker, row["TopicId"])
+        name = topic_name(broker, row["TopicId"])
     if name is None:
         no_name = None if request.version >= 12 else ""
         return {"ErrorCode": _UNKNOWN_TOPIC_ID, "Name": no_name, "TopicId": row["TopicId"], "Partitions": []}
-    return _described(name, broker.topics.get(name))
+    return _topic_metadata(name, broker.topics.get(name))
 
 
-def _described(name: str, topic: MockTopic | None) -> Values:
+def _topic_metadata(name: str, topic: MockTopic | None) -> Values:
     if topic is None:
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
-    waits = topic.described[:1] == [ERRED] and topic.refusals
-    how = topic.described.pop(0) if topic.described and not waits and topic.described[0] != ALONE else ""
+    waits = topic.metadata_faults[:1] == [PARTITION_ERROR] and topic.refusals
+    how = (
+        topic.metadata_faults.pop(0)
+        if topic.metadata_faults and not waits and topic.metadata_faults[0] != LEADER_ONLY
+        else ""
+    )
     if how == UNKNOWN:
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
     if how == NO_BROKERS:
         return {"ErrorCode": _LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
     place = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
-    nodes = sorted({NODE, OTHER if topic.replica else topic.leader})
-    if topic.described[:1] == [ALONE]:
+    nodes = sorted({NODE_1, NODE_2 if topic.replica else topic.leader})
+    if topic.metadata_faults[:1] == [LEADER_ONLY]:
         nodes = [topic.leader]
         if topic.first_fetch is not None:
-            topic.described.pop(0)
+            topic.metadata_faults.pop(0)
     partition = {"ErrorCode": 0, "PartitionIndex": 0, **place, "ReplicaNodes": nodes, "IsrNodes": nodes}
     if how == NO_LEADER:
         partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
-    if how == UNLISTED:
-        partition |= {"LeaderId": OTHER, "ReplicaNodes": [*nodes, OTHER]}
-    if how == ERRED:
+    if how == LEADER_NOT_LISTED:
+        partition |= {"LeaderId": NODE_2, "ReplicaNodes": [*nodes, NODE_2]}
+    if how == PARTITION_ERROR:
         rows = [partition, {**partition, "PartitionIndex": 1}]
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "TopicId": topic.id, "Partitions": rows}
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
@@ -104,7 +108,7 @@ def _described(name: str, topic: MockTopic | None) -> Values:
 def _list_offsets(broker: MockBroker, request: KafkaRequest) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
-        error = _refused_epoch(broker, topic, row) or (topic.group.error("ListOffsets") if topic else 0)
+        error = _leader_epoch_error(broker, topic, row) or (topic.group.error("ListOffsets") if topic else 0)
         offset = -1 if topic is None or error else _offset_at(topic, row["Timestamp"])
         found = (
             {"Timestamp": -1, "Offset": offset} if request.version else {"OldStyleOffsets": [offset] if topic else []}
@@ -121,9 +125,9 @@ def _list_offsets(broker: MockBroker, request: KafkaRequest) -> Values:
 def _offset_at(topic: MockTopic, timestamp: int) -> int:
     """Where a topic begins or ends. Raises UnhandledRequest for what would take its records to be read."""
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        return max(topic.start, topic.begins)
-    if timestamp >= 0 and topic.begins:
-        return topic.begins if timestamp <= TIME_MS else -1
+        return max(topic.start, topic.log_start)
+    if timestamp >= 0 and topic.log_start:
+        return topic.log_start if timestamp <= TIME_MS else -1
     if timestamp != LATEST:
         raise UnhandledRequest(f"ListOffsets for the timestamp {timestamp}")
     return topic.high_watermark
@@ -135,95 +139,97 @@ def _fetch(broker: MockBroker, request: KafkaRequest) -> Values:
         session = _session(broker, request.body)
     except FetchSessionError as problem:
         return {"ErrorCode": problem.error, "Responses": []}
-    body = _fetched_from(broker, request, request.body["Topics"] if session is None else session.topics())
+    body = _fetch_topics(broker, request, request.body["Topics"] if session is None else session.topics())
     if session is not None:
         body |= {"SessionId": session.id, "Responses": session.news(body["Responses"])}
-    return with_leader(broker, request, body)
+    return add_current_leader(broker, request, body)
 
 
 def _session(broker: MockBroker, body: Values) -> FetchSession | None:
     """The session of a fetch, where it wants one and the broker keeps them. Raises FetchSessionError."""
     session = broker.sessions.of(body) if broker.sessions is not None else None
     if broker.sessions is not None and session is not None and session.epoch:
-        topics = [named(broker, row, "Topic")[1] for row in session.topics()]
-        lost = [topic for topic in topics if topic is not None and topic.hollow[:1] == [LOST]]
+        topics = [resolve_topic(broker, row, "Topic")[1] for row in session.topics()]
+        lost = [topic for topic in topics if topic is not None and topic.empty_fetches[:1] == [SESSION_LOST]]
         for topic in lost:
-            topic.hollow.pop(0)
+            topic.empty_fetches.pop(0)
             broker.sessions.lose(session)
     return session
 
 
-def _fetched_from(broker: MockBroker, request: KafkaRequest, topics: Iterable[Values]) -> Values:
+def _fetch_topics(broker: MockBroker, request: KafkaRequest, topics: Iterable[Values]) -> Values:
     """What each of these partitions has."""
-    isolation, newest = request.body.get("IsolationLevel", 0), carried(request.version)
-    broker.carried = newest
+    isolation, newest = request.body.get("IsolationLevel", 0), max_magic_of_fetch(request.version)
+    broker.max_fetch_magic = newest
     rows = []
     for row in topics:
-        asked, topic = named(broker, row, "Topic")
+        asked, topic = resolve_topic(broker, row, "Topic")
         unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
-        if topic is not None and topic.hollow[:1] == [THROTTLED]:
-            topic.hollow.pop(0)
+        if topic is not None and topic.empty_fetches[:1] == [THROTTLED]:
+            topic.empty_fetches.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
         if topic is not None and topic.leader == broker.node:
-            topic.move(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
-            topic.lose()
+            topic.change_leader(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
+            topic.drop_connection()
         if topic is not None and topic.replica and request.body.get("RackId"):
-            parts = [_fetched_beside(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]
+            parts = [_fetch_from_follower(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]
         else:
             parts = [
                 _refused(part, error)
-                if topic is not None and (error := _refused_epoch(broker, topic, part))
-                else _fetched(topic, part, isolation, newest, unknown)
+                if topic is not None and (error := _leader_epoch_error(broker, topic, part))
+                else _fetch_partition(topic, part, isolation, newest, unknown)
                 for part in row["Partitions"]
             ]
         rows.append({**asked, "Partitions": parts})
     return {"Responses": rows}
 
 
-def wait_before(request: KafkaRequest, body: Values) -> float:
+def fetch_delay_s(request: KafkaRequest, body: Values) -> float:
     """Seconds that a response is held back: that of a fetch that brings nothing, as the client lets it wait."""
     if request.name != "Fetch" or any(part["Records"] for row in body["Responses"] for part in row["Partitions"]):
         return 0.0
     return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
 
 
-def _fetched_beside(node: int, topic: MockTopic, row: Values, isolation: int, newest: int) -> Values:
+def _fetch_from_follower(node: int, topic: MockTopic, row: Values, isolation: int, newest: int) -> Values:
     """What a partition has on a node where the leader sends who fetches to another replica."""
-    if node != topic.leader and topic.replica == LACKS:
+    if node != topic.leader and topic.replica == REPLICA_BEHIND:
         return {**_refused(row, _OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
-    if node != topic.leader or (topic.replica == LACKS and topic.first_fetch):
-        return _fetched(topic, row, isolation, newest, 0)
+    if node != topic.leader or (topic.replica == REPLICA_BEHIND and topic.first_fetch):
+        return _fetch_partition(topic, row, isolation, newest, 0)
     topic.first_fetch = topic.first_fetch or time.monotonic()
     topic.on_fetch()
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark, "ErrorCode": 0}
-    return {"PartitionIndex": row["Partition"], **ends, "PreferredReadReplica": OTHER, "Records": b""}
+    return {"PartitionIndex": row["Partition"], **ends, "PreferredReadReplica": NODE_2, "Records": b""}
 
 
 def _refused(row: Values, error: int) -> Values:
     return {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b"", "ErrorCode": error}
 
 
-def _fetched(topic: MockTopic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
+def _fetch_partition(topic: MockTopic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
     """What a partition has for a fetch whose version carries no magic above the newest one."""
     if topic is None:
         return _refused(row, unknown)
     if topic.refusals:
         return _refused(row, topic.refusals.pop(0))
-    if not is_carried(topic.log, newest):
+    if not fits_fetch_version(topic.log, newest):
         return _refused(row, _UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
-    if row["FetchOffset"] < topic.begins:
+    if row["FetchOffset"] < topic.log_start:
         return _refused(row, _OFFSET_OUT_OF_RANGE)
     shown: Values = {"PartitionIndex": row["Partition"]}
-    if topic.hollow:
-        how = topic.hollow.pop(0)
-        stable = topic.start if how == UNDECIDED else topic.high_watermark
+    if topic.empty_fetches:
+        how = topic.empty_fetches.pop(0)
+        stable = topic.start if how == ABOVE_LAST_STABLE_OFFSET else topic.high_watermark
         ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": stable}
         return {**shown, **ends, "ErrorCode": 0, "Records": None if how == NULL else b""}
-    if topic.withholds(row["FetchOffset"]):
+    if topic.is_withheld(row["FetchOffset"]):
         return {**shown, "HighWatermark": topic.high_watermark, "ErrorCode": 0, "Records": b""}
-    records = topic.serve(row["FetchOffset"], isolation, newest)
+    records = topic.fetch(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
-    listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level
+    listed = topic.aborted_transactions(row["FetchOffset"]) or (
+        [] if isolation else None
+    )  # some brokers list them at any level
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 
@@ -231,11 +237,11 @@ def _offset_for_leader_epoch(broker: MockBroker, request: KafkaRequest) -> Value
     """Where the epoch of what a client read last ends, unless the new leader cut that off."""
 
     def one(topic: MockTopic | None, row: Values) -> Values:
-        error = _refused_epoch(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
+        error = _leader_epoch_error(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
         ends = {"LeaderEpoch": -1, "EndOffset": -1}
         if topic is not None and not error:
             ends = dict(zip(("LeaderEpoch", "EndOffset"), topic.end_of(row["LeaderEpoch"]), strict=True))
-            if topic.cuts:
+            if topic.truncates_log:
                 ends = {"LeaderEpoch": row["LeaderEpoch"] - 1, "EndOffset": topic.start}
         return {"Partition": row["Partition"], "ErrorCode": error, **ends}
 
@@ -249,7 +255,7 @@ def _offset_for_leader_epoch(broker: MockBroker, request: KafkaRequest) -> Value
     return {"Topics": rows}
 
 
-def _refused_epoch(broker: MockBroker, topic: MockTopic | None, row: Values) -> int:
+def _leader_epoch_error(broker: MockBroker, topic: MockTopic | None, row: Values) -> int:
     """The error about a partition where there is none, or another leader, or the client knows another epoch; 0 if none.
 
     A request in an older version knows none (-1); one of a client that was told of none may have anything there.

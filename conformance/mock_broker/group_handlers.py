@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
+from conformance.cases.client_scenarios import OTHER_MEMBER_ID, OTHER_TOPIC_SUFFIX
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.faults import APART, NOTHING
-from conformance.mock_broker.membership import COMPANIES, GroupState, company
+from conformance.mock_broker.faults import NO_COMMITTED_OFFSET, OTHER_TOPIC
+from conformance.mock_broker.membership import LEADER_COMPOSITIONS, GroupState, other_member
 from conformance.mock_broker.topic import MockTopic
-from conformance.mock_broker.topic_rows import named
+from conformance.mock_broker.topic_rows import resolve_topic
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
@@ -52,7 +52,7 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
     if not body["Protocols"]:
         raise UnhandledRequest("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
-    error = group.error("JoinGroup", broker.node) or (_UNKNOWN_MEMBER if member in group.gone else 0)
+    error = group.error("JoinGroup", broker.node) or (_UNKNOWN_MEMBER if member in group.stopped_nodes else 0)
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
         # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
         error = _MEMBER_ID_REQUIRED
@@ -61,16 +61,21 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
             **{"ErrorCode": error, "GenerationId": -1, "ProtocolType": None, "ProtocolName": "", "Leader": ""},
             **{"MemberId": member if error == _MEMBER_ID_REQUIRED else body["MemberId"], "Members": []},
         }
-    group.gather()
+    group.next_generation()
     itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
-    led = [itself] if group.now in ("", *COMPANIES) else []
-    if group.now in COMPANIES:
-        led.append(company(body["GroupId"], group))
-    if group.now == APART:
-        broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC, MockTopic(b"", 0, 0, group=group))
+    led = [itself] if group.now in ("", *LEADER_COMPOSITIONS) else []
+    if group.now in LEADER_COMPOSITIONS:
+        led.append(other_member(body["GroupId"], group))
+    if group.now == OTHER_TOPIC:
+        broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC_SUFFIX, MockTopic(b"", 0, 0, group=group))
     return {
         **{"ErrorCode": 0, "GenerationId": group.generation, "ProtocolType": body["ProtocolType"]},
-        **{"ProtocolName": chosen["Name"], "Leader": member if led else ANOTHER, "MemberId": member, "Members": led},
+        **{
+            "ProtocolName": chosen["Name"],
+            "Leader": member if led else OTHER_MEMBER_ID,
+            "MemberId": member,
+            "Members": led,
+        },
     }
 
 
@@ -82,26 +87,26 @@ def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
     body, group = request.body, _group(broker, request.body["GroupId"])
     if error := group.error("SyncGroup", broker.node):
         if error == _UNKNOWN_MEMBER:
-            group.gone.add(body["MemberId"])
+            group.stopped_nodes.add(body["MemberId"])
         return {"ErrorCode": error, "Assignment": b""}
     asked: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
     mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
     if not (mine or group.now):
         topic = broker.topics.get(body["GroupId"])
-        if topic is not None and topic.called:
+        if topic is not None and topic.name:
             return {"ErrorCode": 0, **asked, "Assignment": b""}
         raise UnhandledRequest("SyncGroup of a leader that assigns nothing to itself")
-    is_led = group.now not in ("", *COMPANIES) or not mine
+    is_led = group.now not in ("", *LEADER_COMPOSITIONS) or not mine
     return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
 
 def _heartbeat(broker: MockBroker, request: KafkaRequest) -> Values:
     group = _group(broker, request.body["GroupId"])
-    if request.body["MemberId"] in group.gone:
+    if request.body["MemberId"] in group.stopped_nodes:
         return {"ErrorCode": _UNKNOWN_MEMBER}
     if error := group.error("Heartbeat", broker.node):
         return {"ErrorCode": error}
-    return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
+    return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.is_idle_generation else 0}
 
 
 def _leave_group(_: MockBroker, request: KafkaRequest) -> Values:
@@ -117,7 +122,7 @@ def _leave_group(_: MockBroker, request: KafkaRequest) -> Values:
 def _offset_commit(broker: MockBroker, request: KafkaRequest) -> Values:
     error, rows = _group(broker, request.body["GroupId"]).error("OffsetCommit", broker.node), []
     for row in request.body["Topics"]:
-        asked, topic = named(broker, row, "Name")
+        asked, topic = resolve_topic(broker, row, "Name")
         for part in row["Partitions"]:
             if topic is not None and not error:
                 topic.committed, topic.committed_epoch = part["CommittedOffset"], -1
@@ -129,12 +134,12 @@ def _offset_commit(broker: MockBroker, request: KafkaRequest) -> Values:
 def _offset_fetch(broker: MockBroker, request: KafkaRequest) -> Values:
     body = request.body
     if "Groups" not in body:
-        return _fetched(broker, request.version, body["GroupId"], body["Topics"])
-    rows = [_fetched(broker, request.version, row["GroupId"], row["Topics"]) for row in body["Groups"]]
+        return _committed_offsets(broker, request.version, body["GroupId"], body["Topics"])
+    rows = [_committed_offsets(broker, request.version, row["GroupId"], row["Topics"]) for row in body["Groups"]]
     return {"Groups": [{**row, "GroupId": of["GroupId"]} for row, of in zip(rows, body["Groups"], strict=True)]}
 
 
-def _fetched(broker: MockBroker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
+def _committed_offsets(broker: MockBroker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
     """The committed offsets of these topics.
 
     Raises UnhandledRequest where none is named: groups have no topics here.
@@ -145,9 +150,9 @@ def _fetched(broker: MockBroker, version: int, group: str, asked: Iterable[Value
     if error and error != _UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
         return {"ErrorCode": error, "Topics": []}
     for row in asked:
-        shown, topic = named(broker, row, "Name")
-        offset = NOTHING if topic is None or error else topic.committed
-        epoch = -1 if offset == NOTHING or topic is None else topic.committed_epoch
+        shown, topic = resolve_topic(broker, row, "Name")
+        offset = NO_COMMITTED_OFFSET if topic is None or error else topic.committed
+        epoch = -1 if offset == NO_COMMITTED_OFFSET or topic is None else topic.committed_epoch
         one = {"CommittedOffset": offset, "CommittedLeaderEpoch": epoch, "Metadata": "", "ErrorCode": error}
         rows.append({**shown, "Partitions": [{"PartitionIndex": number, **one} for number in row["PartitionIndexes"]]})
     return {"ErrorCode": 0, "Topics": rows}

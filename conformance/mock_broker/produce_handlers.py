@@ -13,8 +13,8 @@ from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.topic import MockTopic, holds_messages
-from conformance.mock_broker.topic_rows import NOT_LEADER, named, with_leader
+from conformance.mock_broker.topic import MockTopic, has_legacy_messages
+from conformance.mock_broker.topic_rows import NOT_LEADER, add_current_leader, resolve_topic
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
@@ -37,7 +37,7 @@ _NOBODY = (-1, -1, -1)
 # --- what is asked ------------------------------------------------------------------------------------
 
 
-def why_not(batch: Value, produces: Collection[str]) -> str:
+def unsupported_batch(batch: Value, produces: Collection[str]) -> str:
     """Why a client cannot be brought to write a batch; empty when it can. `produces` are its driver's claims."""
     producer = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
     needs = [CODEC_NAMES[batch["compression"]] if batch["compression"] < len(CODEC_NAMES) else "such a codec"]
@@ -61,7 +61,7 @@ _BATCH_BYTES, _FEW = 4 << 20, 1024
 """Bytes of a batch at most: enough for any, and so few that each record of what is written together is one."""
 
 
-def told_of(
+def producer_command(
     batches: Sequence[Value], ends: Sequence[str] = (), *, together: bool = False, given_up: Collection[int] = ()
 ) -> Answer:
     """What a driver is told to write: batches that follow one another, each with the first one's producer and codec.
@@ -100,18 +100,18 @@ def _produce(broker: MockBroker, request: KafkaRequest) -> Values:
         raise UnhandledRequest("Produce that wants no answer")
     rows = []
     for row in request.body["TopicData"]:
-        asked, topic = named(broker, row, "Name")
+        asked, topic = resolve_topic(broker, row, "Name")
         leads = topic is not None and topic.leader == broker.node
         if topic is not None and leads:
-            topic.move()
-        taken = [_taken(broker, topic, part, request.version) for part in row["PartitionData"]]
+            topic.change_leader()
+        taken = [_append(broker, topic, part, request.version) for part in row["PartitionData"]]
         if topic is not None and leads:
-            topic.lose()
+            topic.drop_connection()
         rows.append({**asked, "PartitionResponses": taken})
-    return with_leader(broker, request, {"Responses": rows})
+    return add_current_leader(broker, request, {"Responses": rows})
 
 
-def _taken(broker: MockBroker, topic: MockTopic | None, part: Values, version: int) -> Values:
+def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: int) -> Values:
     """The answer about a partition: its batches are kept, but for one that is refused."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
@@ -123,20 +123,24 @@ def _taken(broker: MockBroker, topic: MockTopic | None, part: Values, version: i
     if error := topic.group.next_of(topic.refusals):
         return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
-    topic.has_begun = topic.has_begun or version >= _ADDED_SINCE
-    if holds_messages(data):  # each set counts as one: nobody reads them
+    topic.has_started = topic.has_started or version >= _ADDED_SINCE
+    if has_legacy_messages(data):  # each set counts as one: nobody reads them
         topic.produced.append(data)
         topic.high_watermark += 1
         return {**shown, "ErrorCode": 0, "BaseOffset": base}
-    if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
+    if version < _ZSTD_SINCE and any(
+        BATCH_LAYOUT.read_field("compression", data, at) == _ZSTD for at, _ in extents(data)
+    ):
         return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
-    count = sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
-    if topic.due is not None:
-        id_, epoch, first = (BATCH_LAYOUT.peek(name, data) for name in ("producerId", "producerEpoch", "baseSequence"))
-        due = topic.due.setdefault((id_, epoch), [])
+    count = sum(BATCH_LAYOUT.read_field("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
+    if topic.accepted_sequences is not None:
+        id_, epoch, first = (
+            BATCH_LAYOUT.read_field(name, data) for name in ("producerId", "producerEpoch", "baseSequence")
+        )
+        due = topic.accepted_sequences.setdefault((id_, epoch), [])
         if first > len(due):
             return {**shown, "ErrorCode": _OUT_OF_ORDER_SEQUENCE_NUMBER}
-        if 0 <= first < len(due) and topic.forgets:
+        if 0 <= first < len(due) and topic.forgets_offset_of_duplicate:
             return {**shown, "ErrorCode": _DUPLICATE_SEQUENCE_NUMBER}
         if 0 <= first < len(due):
             return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
@@ -154,7 +158,7 @@ def _init_producer_id(broker: MockBroker, request: KafkaRequest) -> Values:
     if error := topic.group.error("InitProducerId", _coordinator(broker, request)):
         return {"ErrorCode": error, "ProducerId": -1, "ProducerEpoch": -1}
     producer, epoch = topic.producer
-    if topic.due is not None:  # who asks again is another producer
+    if topic.accepted_sequences is not None:  # who asks again is another producer
         topic.producer = producer + 1, epoch
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
@@ -181,7 +185,7 @@ def _added(broker: MockBroker, topics: Sequence[Values]) -> list[Values]:
         topic = broker.topics.get(row["Name"])
         error = topic.group.error("AddPartitionsToTxn", broker.node) if topic is not None else 0
         if topic is not None and not error:
-            topic.has_begun = True
+            topic.has_started = True
         added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
         rows.append({"Name": row["Name"], "ResultsByPartition": added})
     return rows
@@ -193,7 +197,7 @@ def _end(broker: MockBroker, request: KafkaRequest) -> Values:
     if topic is None:
         raise UnhandledRequest("EndTxn with an id that is not named after its topic")
     error = topic.group.error("EndTxn", broker.node)
-    if error or not topic.has_begun:
+    if error or not topic.has_started:
         return {"ErrorCode": error or _INVALID_TXN_STATE}
     id_, epoch = request.body["ProducerId"], request.body["ProducerEpoch"] + 1
     if request.version >= _BUMPED_SINCE:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import cycle
 
-from conformance.cases.api_versions_profiles import BARE, Offer
+from conformance.cases.api_versions_profiles import MINIMAL, ApiVersions
 from conformance.definitions.request_frames import START, CloseConnection, MalformedFrame, UnhandledRequest
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.request_recorder import RequestRecorder
@@ -36,7 +36,7 @@ class MockBrokerServer:
     """A broker on a free port of this machine. `notice` is told why a request was not answered."""
 
     def __init__(
-        self, notice: Callable[[str], object], offered: Offer = BARE, witness: RequestRecorder | None = None
+        self, notice: Callable[[str], object], offered: ApiVersions = MINIMAL, witness: RequestRecorder | None = None
     ) -> None:
         """Nothing listens before `start`."""
         self._notice, self._offered = notice, offered
@@ -94,9 +94,9 @@ class MockBrokerServer:
                         if self._broker.in_pieces:
                             await asyncio.sleep(_APART)
         except MalformedFrame as problem:  # who sends what is none is let go, as Kafka does
-            self.witness.unread = self.witness.unread or str(problem)
+            self.witness.parse_error = self.witness.parse_error or str(problem)
         except CloseConnection:
-            if self._broker.away:
+            if self._broker.downtime_s:
                 self._restart()
         except UnhandledRequest as problem:
             self._notice(f"the broker has no answer to {problem}")
@@ -108,9 +108,9 @@ class MockBrokerServer:
 
     def _restart(self) -> None:
         """End every connection, and take none meanwhile. The port stays taken, so that nobody else gets it."""
-        self._away_until = time.monotonic() + self._broker.away
+        self._away_until = time.monotonic() + self._broker.downtime_s
         if self._away_until == math.inf and self._server is not None:  # nobody listens any more
-            self._broker.is_gone = True
+            self._broker.is_stopped = True
             self._server.close()
             self._taken.bind((self._broker.host, self._broker.port))
         for task in self._open - {asyncio.current_task()}:
@@ -134,7 +134,7 @@ class MockBrokerServer:
     async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
         """The next request with its size, or what came of it, noted. Raises RequestTooLarge, or IncompleteReadError."""
         frame = await _frame(reader)
-        self.witness.note(frame, in_flight, self._broker.offered, is_told=self._broker.has_told)
+        self.witness.record(frame, in_flight, self._broker.offered, is_told=self._broker.api_versions_sent)
         return frame
 
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Self, TypeAlias
 from uuid import uuid4
 
-from conformance.cases.client_scenarios import LEFT, PLACE
+from conformance.cases.client_scenarios import CONSUMED_OFFSET, TRIMMED_LOG_OFFSETS
 from conformance.cases.model import Expectation, ExpectConsumerView, Request, Value
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
@@ -23,7 +23,7 @@ from conformance.codec.record_batch import (
     stored_size,
 )
 from conformance.definitions.request_frames import CloseConnection
-from conformance.mock_broker.faults import EPOCH, NODE, OTHER, ClientScenario, LeaderChange
+from conformance.mock_broker.faults import EPOCH, NODE_1, NODE_2, ClientScenario, LeaderChange
 from conformance.mock_broker.membership import GroupState
 from conformance.semantics.consumer_view import ConsumerView, abort_markers
 
@@ -59,15 +59,15 @@ class MockTopic:
     high_watermark: int
     aborted: Sequence[dict[str, int]] = ()
     """The aborted transactions that each fetch lists: `ProducerId` and `FirstOffset`."""
-    by_entry: bool = False
+    one_entry_per_fetch: bool = False
     """Whether a fetch brings one entry alone; otherwise all from there on."""
-    patience: float = _PATIENCE
+    refetch_limit: float = _PATIENCE
     """How often the same bytes are served from an offset; then the record that ends the topic is served instead."""
     end: int | None = None
     """Where the record that ends the topic stands; None until a client has come so far."""
-    is_healed: bool = False
+    end_was_served: bool = False
     """Whether it ends in place of bytes that a client asked for again and again."""
-    is_endless: bool = False
+    cannot_end: bool = False
     """Whether a client has come to where no further record can stand."""
     fetches: Counter[int] = field(default_factory=Counter)
     """How often each offset was asked for."""
@@ -75,7 +75,7 @@ class MockTopic:
     """The offset that the group of a client has committed; before that, where the client is told to begin, or none."""
     committed_epoch: int = -1
     """That of the record before it; -1 where none is told."""
-    called: str = ""
+    name: str = ""
     """Its name, where that is an uncommon one."""
     id: bytes = field(default_factory=lambda: uuid4().bytes)
     isolations: set[int] = field(default_factory=set)
@@ -84,104 +84,121 @@ class MockTopic:
     """When it was fetched first, by `time.monotonic()`."""
     refusals: list[int] = field(default_factory=list)
     """Errors with which the next fetches of it, or writes to it, are answered."""
-    hollow: list[str] = field(default_factory=list)
+    empty_fetches: list[str] = field(default_factory=list)
     """How the next fetches of it bring nothing."""
-    misframed: list[int] = field(default_factory=list)
+    response_sizes: list[int] = field(default_factory=list)
     """The sizes that the answers to the next fetches have."""
-    described: list[str] = field(default_factory=list)
+    metadata_faults: list[str] = field(default_factory=list)
     """How Metadata describes it next."""
     group: GroupState = field(default_factory=GroupState)
     """The group, and the transactional id, that is named after it."""
-    holds: bool = False
+    withholds_records: bool = False
     """Whether nothing is served behind the offset that its group has committed, or the first one."""
-    lost: int = 0
+    dropped_responses: int = 0
     """How many writes to it are taken next, or fetches come, and are not answered, as the connection ends."""
-    leader: int = NODE
+    leader: int = NODE_1
     """The node that leads it."""
     epoch: int = -1
     """That of its leader; -1 where none is told."""
     replica: str = ""
     """What the other node has of it, to which the leader sends who fetches; empty where it sends nobody there."""
-    moves: LeaderChange | None = None
+    leader_change: LeaderChange | None = None
     """What becomes of its leader with the next fetch or write."""
-    begins: int = 0
+    log_start: int = 0
     """The offset before which nothing is left, though a client has been told of it."""
-    trims: bool = False
+    trims_log: bool = False
     """Whether it begins further on from the fetch of the second record on."""
-    cuts: bool = False
+    truncates_log: bool = False
     """Whether the epoch of what a client has read ends before all of it, by what its leader says."""
-    wanted: tuple[str, ...] = ()
+    requested_metrics: tuple[str, ...] = ()
     """The metrics that the broker wants of the client."""
-    accepted: tuple[int, ...] = ()
+    accepted_codecs: tuple[int, ...] = ()
     """The codecs in which it takes them."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
-    forgets: bool = False
+    forgets_offset_of_duplicate: bool = False
     """Whether what a producer repeats is refused as that."""
-    due: Due | None = None
+    accepted_sequences: Due | None = None
     """By producer id and epoch, the offset of each sequence taken: what follows is due. None where all are taken."""
-    has_begun: bool = False
+    has_started: bool = False
     """Whether a partition was added to a transaction."""
     produced: list[bytes] = field(default_factory=list)
     """The record sets that a producer has written to it, in order."""
     on_fetch: Callable[[], object] = lambda: None
 
-    def led(self, kind: ClientScenario) -> Self:
+    def with_faults(self, kind: ClientScenario) -> Self:
         """The same topic, in a conversation of this kind."""
-        self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
-        self.group, self.lost, self.replica = GroupState.of(kind), kind.lost, kind.replica
-        self.wanted, self.accepted = kind.wanted, kind.accepted
+        self.refusals, self.empty_fetches, self.metadata_faults = (
+            [*kind.refusals],
+            [*kind.empty_fetches],
+            [*kind.metadata_faults],
+        )
+        self.group, self.dropped_responses, self.replica = GroupState.of(kind), kind.dropped_responses, kind.replica
+        self.requested_metrics, self.accepted_codecs = kind.requested_metrics, kind.accepted_codecs
         if kind.in_group:
             self.committed, self.committed_epoch = kind.committed
-        self.misframed, self.forgets, self.called = [*kind.misframed], kind.forgets, kind.called
-        self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
-        self.by_entry = self.by_entry or kind.stops
-        self.leader, self.trims, self.cuts, self.holds = kind.led_by, kind.trims, kind.cuts, kind.holds
+        self.response_sizes, self.forgets_offset_of_duplicate, self.name = (
+            [*kind.response_sizes],
+            kind.forgets_offset_of_duplicate,
+            kind.topic_name,
+        )
+        self.leader_change, self.epoch = kind.leader_change, EPOCH if kind.leader_change else -1
+        self.one_entry_per_fetch = self.one_entry_per_fetch or kind.serves_one_record_per_fetch
+        self.leader, self.trims_log, self.truncates_log, self.withholds_records = (
+            kind.initial_leader,
+            kind.trims_log,
+            kind.truncates_log,
+            kind.stop_serving_after_commit,
+        )
         if not kind.has_ids:
             self.id = NO_ID
         return self
 
-    def lose(self) -> None:
+    def drop_connection(self) -> None:
         """Let the connection end in place of an answer, where that is due. Raises CloseConnection."""
-        if self.lost:
-            self.lost -= 1
+        if self.dropped_responses:
+            self.dropped_responses -= 1
             raise CloseConnection("its answer is lost")
 
-    def move(self, offset: int = 0) -> None:
+    def change_leader(self, offset: int = 0) -> None:
         """Let the other node lead it from now on, or the same one in another epoch, if a fetch has come so far."""
-        if self.moves is not None and offset >= self.moves.at:
-            self.leader, self.epoch = self.leader if self.moves.stays else OTHER, self.moves.epoch
-            self.id = uuid4().bytes if self.moves.is_another else self.id
-            self.moves = None
-        if self.trims and offset >= PLACE:
-            self.log = b"".join(plain_entry(b"k", at) for at in LEFT)
-            self.begins, self.high_watermark, self.trims = LEFT.start, LEFT.stop, False
+        if self.leader_change is not None and offset >= self.leader_change.at:
+            self.leader, self.epoch = self.leader if self.leader_change.stays else NODE_2, self.leader_change.epoch
+            self.id = uuid4().bytes if self.leader_change.is_another else self.id
+            self.leader_change = None
+        if self.trims_log and offset >= CONSUMED_OFFSET:
+            self.log = b"".join(build_single_record_entry(b"k", at) for at in TRIMMED_LOG_OFFSETS)
+            self.log_start, self.high_watermark, self.trims_log = (
+                TRIMMED_LOG_OFFSETS.start,
+                TRIMMED_LOG_OFFSETS.stop,
+                False,
+            )
 
     def __post_init__(self) -> None:
         """It begins where its group stands."""
         self.committed = self.start
 
-    def withholds(self, offset: int) -> bool:
+    def is_withheld(self, offset: int) -> bool:
         """Whether a fetch from an offset brings nothing yet."""
-        return self.group.withholds or (self.holds and offset > max(self.start, self.committed))
+        return self.group.serves_nothing or (self.withholds_records and offset > max(self.start, self.committed))
 
-    def serve(self, offset: int, isolation: int, carried: int = _BATCHES) -> bytes:
+    def fetch(self, offset: int, isolation: int, carried: int = _BATCHES) -> bytes:
         """What a fetch from an offset brings, which carries this magic at most; nothing where the topic ends."""
         if self.first_fetch is None:
             self.first_fetch = time.monotonic()
         self.fetches[offset] += 1
         self.isolations.add(isolation)
         self.on_fetch()
-        left = self._all() if offset == self.start and not self.by_entry else self._from(offset)
+        left = self._all() if offset == self.start and not self.one_entry_per_fetch else self._from(offset)
         passed = self.end is not None and offset >= self.end
-        if left and not passed and self.fetches[offset] <= self.patience:
+        if left and not passed and self.fetches[offset] <= self.refetch_limit:
             return left
         if self.end is None:
-            self.is_healed = bool(left)
-            self.is_endless = offset > LAST_OFFSET
+            self.end_was_served = bool(left)
+            self.cannot_end = offset > LAST_OFFSET
             self.end = min(offset, LAST_OFFSET)
             self.high_watermark = self.end + 1
-        return plain_entry(END_KEY, self.end, carried) if offset <= self.end else b""
+        return build_single_record_entry(END_KEY, self.end, carried) if offset <= self.end else b""
 
     def _all(self) -> bytes:
         """The log; none of it where all of it lies whole before the offset at which the client begins."""
@@ -195,12 +212,12 @@ class MockTopic:
             if self._is_cut_at(at):
                 break  # a broker serves it behind others, and never alone
             if last_offset(self.log, at) >= offset:
-                return self.log[at:end] if self.by_entry else self.log[at:]
+                return self.log[at:end] if self.one_entry_per_fetch else self.log[at:]
         return b""
 
-    def listed(self, offset: int) -> Sequence[dict[str, int]]:
+    def aborted_transactions(self, offset: int) -> Sequence[dict[str, int]]:
         """The aborted transactions that a fetch from an offset lists: by entry, those that have not ended before."""
-        if not self.by_entry:
+        if not self.one_entry_per_fetch:
             return self.aborted
         markers = [] if not self.aborted else abort_markers(self.log)
         return [
@@ -216,7 +233,7 @@ class MockTopic:
         begun = [
             (told, stored_offset(self.log, at))
             for at, _ in extents(self.log)
-            if (told := BATCH_LAYOUT.peek("partitionLeaderEpoch", self.log, at)) >= 0
+            if (told := BATCH_LAYOUT.read_field("partitionLeaderEpoch", self.log, at)) >= 0
         ]
         known = max((told for told, _ in begun if told <= epoch), default=epoch)
         return known, min((offset for told, offset in begun if told > epoch), default=self.high_watermark)
@@ -229,7 +246,7 @@ class MockTopic:
         """Whether the size of the entry that begins at a byte is one that it has."""
         return stored_size(self.log, at) > 0 and not self._is_cut_at(at)
 
-    def asked_again(self, now: float) -> str:
+    def refetch_text(self, now: float) -> str:
         """The offset that was fetched most often, and how fast, in words; empty where none was fetched twice.
 
         `now` is a time by `time.monotonic()`.
@@ -241,15 +258,15 @@ class MockTopic:
         return f"fetched offset {offset} {times} times in {seconds:.1f} s, {times / seconds:.1f} a second"
 
 
-def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> MockTopic:
+def mock_topic(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> MockTopic:
     """The topic of a `read` request, its parts parsed."""
     listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
-    topic = MockTopic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
-    topic.by_entry = by_entry
+    topic = MockTopic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, refetch_limit=patience)
+    topic.one_entry_per_fetch = by_entry
     return topic
 
 
-def unaskable(parts: Request, isolations: Collection[str], carried: int = _BATCHES) -> str:
+def unsupported_read(parts: Request, isolations: Collection[str], carried: int = _BATCHES) -> str:
     """Why a `read` request cannot be put to a client with these isolation levels; empty when it can.
 
     `carried`: the highest magic that the version of Fetch carries in which the client asks.
@@ -260,12 +277,12 @@ def unaskable(parts: Request, isolations: Collection[str], carried: int = _BATCH
         return "checksums are checked, or not, by the client's own setting"
     if not 0 <= parts["fetchOffset"] < LAST_OFFSET:
         return f"a client is not told to begin at {parts['fetchOffset']}"
-    if not is_carried(parts["hex"], carried):
+    if not fits_fetch_version(parts["hex"], carried):
         return f"the version of Fetch in which it asks carries no magic above {carried}"
     return ""
 
 
-def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
+def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
     """Whether a fetch of one entry after the other must come to the same as one of the whole log, and shows more.
 
     It need not where anything is open, and where a transaction is aborted in a log that is damaged: its end is not
@@ -279,12 +296,12 @@ def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: 
     return stood_between and expected.view.damage is None and not _is_without_gap(expected.view)
 
 
-def holds_messages(log: bytes) -> bool:
+def has_legacy_messages(log: bytes) -> bool:
     """Whether an entry of a log is a message of magic 0 or 1."""
     return any(0 <= stored_magic(log, at) < _BATCHES for at, _ in extents(log))
 
 
-def is_carried(log: bytes, newest: int) -> bool:
+def fits_fetch_version(log: bytes, newest: int) -> bool:
     """Whether a version of Fetch that carries no magic above the newest one may bring a log."""
     return newest == _BATCHES or all(stored_magic(log, at) <= newest for at, _ in extents(log))
 
@@ -298,16 +315,16 @@ def _is_without_gap(seen: ConsumerView) -> bool:
 def last_offset(log: bytes, at: int) -> int:
     """The last offset of the entry that begins at a byte, by its header alone."""
     first = stored_offset(log, at)
-    return first + BATCH_LAYOUT.peek("lastOffsetDelta", log, at) if stored_magic(log, at) == _BATCHES else first
+    return first + BATCH_LAYOUT.read_field("lastOffsetDelta", log, at) if stored_magic(log, at) == _BATCHES else first
 
 
-def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
+def build_single_record_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
     """A plain batch with one record, or a message of another magic."""
     value = b"v"  # some show empty as null
-    return plain(({"offset": offset, "timestamp": TIME_MS, "key": key, "value": value, "headers": ()},), magic)
+    return build_entry(({"offset": offset, "timestamp": TIME_MS, "key": key, "value": value, "headers": ()},), magic)
 
 
-def marked() -> bytes:
+def log_with_marker() -> bytes:
     """A record in a transaction, the marker that commits it in a newer epoch, and a plain record behind that."""
     old, new = _EPOCHS
     in_transaction = {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "partitionLeaderEpoch": old}
@@ -324,7 +341,7 @@ def marked() -> bytes:
     return b"".join(_batch((record,), **kind) for record, kind in rows)
 
 
-def plain(records: Sequence[Value], magic: int = _BATCHES) -> bytes:
+def build_entry(records: Sequence[Value], magic: int = _BATCHES) -> bytes:
     """Records without compression, in a batch of a producer without an id, or as messages of another magic."""
     return _batch(records) if magic == _BATCHES else encode_set(records, magic, 0)
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from conformance.mock_broker.topic import MockTopic
 
 
-def named(broker: MockBroker, row: Values, key: str) -> tuple[Values, MockTopic | None]:
+def resolve_topic(broker: MockBroker, row: Values, key: str) -> tuple[Values, MockTopic | None]:
     """How a row of a request names a topic, by name or by id, as the response repeats it; and the topic."""
     if "TopicId" not in row:
         return {key: row[key]}, broker.topics.get(row[key])
-    return {"TopicId": row["TopicId"]}, broker.topics.get(name_of(broker, row["TopicId"]) or "")
+    return {"TopicId": row["TopicId"]}, broker.topics.get(topic_name(broker, row["TopicId"]) or "")
 
 
-def name_of(broker: MockBroker, topic_id: bytes) -> str | None:
+def topic_name(broker: MockBroker, topic_id: bytes) -> str | None:
     """The name of the topic with this id; None where there is no such topic, or topics have no ids."""
     if topic_id == NO_ID:
         return None
@@ -46,11 +46,11 @@ _ROOMS: Mapping[str, _LeaderFieldNames] = {
 }
 
 
-def with_leader(broker: MockBroker, request: KafkaRequest, body: Values) -> Values:
+def add_current_leader(broker: MockBroker, request: KafkaRequest, body: Values) -> Values:
     """An answer that also tells the leader of each partition which it refuses because the leader has moved."""
     room, leaders = _ROOMS[request.name], set()
     for row in body["Responses"] if request.version >= room.leader else ():
-        _, topic = named(broker, row, room.topic)
+        _, topic = resolve_topic(broker, row, room.topic)
         for part in row[room.partitions]:
             if part["ErrorCode"] == NOT_LEADER and topic is not None:
                 part["CurrentLeader"] = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}

@@ -73,7 +73,7 @@ class ScanOptions(Struct, frozen=True):
     split_size: int
     """Bytes: larger segments are cut into parts of this size."""
     spark: SparkOptions = SparkOptions()
-    uncompacted: tuple[str, ...] = ()
+    never_compacted: tuple[str, ...] = ()
     """Globs of topics that were never compacted."""
     fail_on: str = "must"
     summary_file: Path | None = None

@@ -29,12 +29,19 @@ from conformance.process.launcher import (
     TOKEN,
     LaunchSpec,
     SupervisedProcess,
-    end_in_words,
-    last_words,
+    cpu_wait_s,
+    exit_text,
+    last_stderr_line,
     start,
-    waited_for_a_core,
 )
-from conformance.process.process_tree import PeakMemory, found_below, freeze, give_way, is_any_running, resident
+from conformance.process.process_tree import (
+    PeakMemory,
+    freeze,
+    is_any_running,
+    lower_priority,
+    resident_bytes,
+    supervised_processes,
+)
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
@@ -49,7 +56,7 @@ _LAST_LOOKS = 64
 _CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
 MAX_LINE_BYTES = 32 * 2**20
 """The longest line that is read from a process."""
-FAREWELL = 1.0
+GRACE_PERIOD_S = 1.0
 """Seconds a target has to exit after the end of its input."""
 _ENDING = 60
 """Seconds its keeper has to end all its processes, be they thousands."""
@@ -207,16 +214,16 @@ class ChildProcess:
         if self._over:
             return TargetExited(self._over, memory=True)
         try:
-            self._popen.wait(FAREWELL)
+            self._popen.wait(GRACE_PERIOD_S)
         except subprocess.TimeoutExpired:
-            if is_any_running(found_below(self._popen.pid, [])):
+            if is_any_running(supervised_processes(self._popen.pid, [])):
                 return TargetExited("closed its output and went on", lingers=True)
             with contextlib.suppress(subprocess.TimeoutExpired):  # on a busy machine its keeper tells of its end late
-                self._popen.wait(10 * FAREWELL)
+                self._popen.wait(10 * GRACE_PERIOD_S)
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        return TargetExited(f"{end_in_words(self._status())}{last_words(self.errors)}")
+        return TargetExited(f"{exit_text(self._status())}{last_stderr_line(self.errors)}")
 
     @property
     def alive(self) -> bool:
@@ -250,33 +257,33 @@ class ChildProcess:
             if self._stands_still:
                 continue
             if not self._family or time.monotonic() - looked > _FAMILY:
-                self._family = found_below(self._popen.pid, self._family)
+                self._family = supervised_processes(self._popen.pid, self._family)
                 looked = time.monotonic()
-            used = sum(map(resident, self._family))
-            self._footprint.seen(used)
+            used = sum(map(resident_bytes, self._family))
+            self._footprint.add_sample(used)
             if used > limit:
                 self._over = f"used {used >> 20} MiB of memory, {limit >> 20} MiB are allowed"
                 self.kill()
                 return
 
-    def mark(self) -> int:
+    def start_measuring(self) -> int:
         """The bytes of memory that it holds; from here on, the most that it holds counts anew."""
-        self._family = self._family or found_below(self._popen.pid, [])
-        return self._footprint.mark(self._family)
+        self._family = self._family or supervised_processes(self._popen.pid, [])
+        return self._footprint.start(self._family)
 
-    def grown(self, held: int | None) -> int:
+    def memory_growth(self, held: int | None) -> int:
         """The bytes by which its memory grew at most since a mark; 0 without one."""
-        return self._footprint.grown(self._family, held) if held is not None else 0
+        return self._footprint.growth(self._family, held) if held is not None else 0
 
-    def delay(self) -> float:
+    def cpu_wait_s(self) -> float:
         """Seconds since its start in which it could not run as others did: they are not its own."""
-        return waited_for_a_core([process.pid for process in self._family])
+        return cpu_wait_s([process.pid for process in self._family])
 
-    def give_way(self) -> None:
+    def lower_priority(self) -> None:
         """Leave the cores to whatever else wants them, from now on."""
-        give_way(self._family)
+        lower_priority(self._family)
 
-    def freeze(self, *, thaw: bool = False) -> None:
+    def suspend(self, *, thaw: bool = False) -> None:
         """Let it stand still, or go on."""
         self._stands_still = not thaw
         freeze(self._family, thaw=thaw)
@@ -289,7 +296,7 @@ class ChildProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._popen.send_signal(number)
 
-    def close(self, *, kindly: bool = False, patience: float = FAREWELL) -> int | None:
+    def close(self, *, kindly: bool = False, patience: float = GRACE_PERIOD_S) -> int | None:
         """End the target and every process that came of it.
 
         Its input ends first; `kindly`, it may exit by itself then, and has `patience` seconds for that.
@@ -303,7 +310,7 @@ class ChildProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(patience)
         by_itself = not self.alive
-        self._end_family()
+        self._kill_tree()
         self._selector.close()
         for pipe in filter(None, (self._popen.stdout, self._popen.stderr)):
             pipe.close()
@@ -314,7 +321,7 @@ class ChildProcess:
         os.close(self._report)
         return status
 
-    def _end_family(self) -> None:
+    def _kill_tree(self) -> None:
         """Let its keeper end everything; where the target has stopped or killed that, do it from here."""
         for _ in range(_ENDING):
             self.kill()  # again and again: what it kept may stop it again
@@ -322,17 +329,17 @@ class ChildProcess:
                 self._popen.wait(1)
                 break
         if self.alive:
-            supervisor.end_below(self._popen.pid, _ENDING)
+            supervisor.kill_descendants(self._popen.pid, _ENDING)
             self._popen.kill()
             self._popen.wait()
-        elif supervisor.CAN_ADOPT and self._status() is not None:
+        elif supervisor.HAS_SUBREAPER and self._status() is not None:
             return
         group = supervisor.group_of(self._popen.pid)
         supervisor.kill_group(group)
-        self._sweep()
+        self._kill_by_token()
         supervisor.remove_group(group)
 
-    def _sweep(self) -> None:
+    def _kill_by_token(self) -> None:
         """Kill the processes that were seen last, and all that carry our token in their environment.
 
         Where there are no control groups, one escapes that was born after the last look, at a keeper's violent death.
@@ -350,4 +357,4 @@ _running: set[ChildProcess] = set()
 def _end_all() -> None:
     """No target outlives this process, even where an interrupt came while it was being started or ended."""
     for process in list(_running):
-        process._end_family()  # noqa: SLF001 - the class is ours
+        process._kill_tree()  # noqa: SLF001 - the class is ours

@@ -13,7 +13,7 @@ from typing import IO
 
 import psutil
 
-from conformance.process.launcher import LaunchSpec, end_in_words, start
+from conformance.process.launcher import LaunchSpec, exit_text, start
 
 _CHUNK = 4096
 _KEPT = 1 << 16
@@ -64,7 +64,7 @@ class Daemon:
         return []
 
     @property
-    def last_words(self) -> str:
+    def last_stderr_line(self) -> str:
         """The last lines that it wrote, standard output and standard error alike, on one line; stacks are left out."""
         lines = self._said.decode("utf-8", "replace").splitlines()
         told = [line.strip() for line in lines if line.strip() and not line[0].isspace()]
@@ -95,7 +95,7 @@ class Daemon:
     def how_it_ended(self) -> str:
         """What became of it, in words, once it has ended."""
         word, status = self._report_of_its_end()
-        return f"could not be started: {os.strerror(int(status))}" if word == "failed" else end_in_words(self.status)
+        return f"could not be started: {os.strerror(int(status))}" if word == "failed" else exit_text(self.status)
 
     def _report_of_its_end(self) -> tuple[str, str]:
         """The last line that its keeper wrote: a word, and a status or the number of an error."""

@@ -13,7 +13,7 @@ from typing import Self
 from conformance.errors import TargetError
 from conformance.process.child_process import ChildProcess
 from conformance.process.errors import TargetFailure
-from conformance.process.launcher import ForkedSupervisor, LaunchSpec, hand_over, start
+from conformance.process.launcher import ForkedSupervisor, LaunchSpec, fork_child, start
 
 
 class ForkServerUnavailable(TargetError):
@@ -39,7 +39,7 @@ class ForkServer:
         self.is_due = False
         """Whether processes are forked: not before the target was started as a program, and has described itself."""
 
-    def begin(self, memory: int) -> None:
+    def prestart(self, memory: int) -> None:
         """Start the target as a program, without waiting for it."""
         pool = ThreadPoolExecutor(1)
         self._begun.append(pool.submit(ChildProcess, self._launch, memory))
@@ -57,16 +57,16 @@ class ForkServer:
         return begun.result()
 
     @property
-    def is_cheap(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether another process costs milliseconds."""
         return not self._declined
 
-    def due(self) -> Self:
+    def enable(self) -> Self:
         """It, from now on: the target was started as a program, and has described itself."""
         self.is_due = True
         return self
 
-    def decline(self) -> None:
+    def disable(self) -> None:
         """Fork no more."""
         self._declined = True
 
@@ -119,4 +119,4 @@ class ForkServer:
         parent = self._parent
         assert parent is not None
         assert self._channel is not None
-        return hand_over(self._channel, b"\n", report, lambda: parent.line(time.monotonic() + self._startup))
+        return fork_child(self._channel, b"\n", report, lambda: parent.line(time.monotonic() + self._startup))

@@ -194,7 +194,7 @@ class ForkedSupervisor:
             self.send_signal(signal.SIGKILL)
 
 
-def hand_over(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> ForkedSupervisor:
+def fork_child(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> ForkedSupervisor:
     """Let the process behind a socket fork a keeper, which has `report` and the ends of its target's pipes.
 
     It is `told` something, and says the process id. Raises OSError, ValueError, or what `pid` raises.
@@ -213,7 +213,7 @@ def hand_over(channel: socket.socket, told: bytes, report: int, pid: Callable[[]
         return forked
 
 
-def end_in_words(status: int | None) -> str:
+def exit_text(status: int | None) -> str:
     """How a target ended, by the status that its keeper told; None where it told none."""
     if status is None:
         return "ended the process that keeps it"
@@ -229,7 +229,7 @@ _OF_GO = ("fatal error: ", "panic: ")
 """How the line begins in which Go says what went wrong, in front of the stacks of all that runs."""
 
 
-def last_words(errors: str) -> str:
+def last_stderr_line(errors: str) -> str:
     """How standard error ends, after a semicolon: the last line that says something; nothing where none does.
 
     Frames of a stack and advice to its reader say nothing.
@@ -248,10 +248,10 @@ def clean(launch: LaunchSpec) -> str:
     if done.returncode == 0:
         return ""
     lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else f"what deletes it {end_in_words(done.returncode)}"
+    return lines[-1] if lines else f"what deletes it {exit_text(done.returncode)}"
 
 
-def waited_for_a_core(processes: Iterable[int]) -> float:
+def cpu_wait_s(processes: Iterable[int]) -> float:
     """The most seconds that a thread of some processes was ready to run while others did; 0 where that is not told."""
     longest = 0
     for process in processes:

@@ -11,7 +11,7 @@ import psutil
 
 from conformance.process import supervisor
 
-_FORGET_THE_PEAK = "5"
+_RESET_PEAK_RSS = "5"
 """What Linux takes for it (proc_pid_clear_refs(5))."""
 _LAST = 19
 """The lowest priority: what others leave of the cores."""
@@ -31,7 +31,7 @@ def descendants(root: int, known: Iterable[psutil.Process] = ()) -> list[psutil.
     return found
 
 
-def found_below(pid: int, known: list[psutil.Process]) -> list[psutil.Process]:
+def supervised_processes(pid: int, known: list[psutil.Process]) -> list[psutil.Process]:
     """The processes that a keeper keeps; where it was killed and has none any more, those that were seen before."""
     with contextlib.suppress(psutil.Error):
         found = descendants(pid, known)
@@ -49,7 +49,7 @@ def is_any_running(processes: Iterable[psutil.Process]) -> bool:
     return False
 
 
-def resident(process: psutil.Process) -> int:
+def resident_bytes(process: psutil.Process) -> int:
     """The bytes of memory that a process uses; 0 where it is gone."""
     try:
         return int(process.memory_info().rss)
@@ -67,26 +67,26 @@ class PeakMemory:
     def __init__(self) -> None:
         self._most, self._is_told = 0, False
 
-    def seen(self, used: int) -> None:
+    def add_sample(self, used: int) -> None:
         """Take note of a sample."""
         self._most = max(self._most, used)
 
-    def mark(self, family: Iterable[psutil.Process]) -> int:
+    def start(self, family: Iterable[psutil.Process]) -> int:
         """The bytes that they hold; the most counts anew."""
         self._is_told = True
         for process in family:
             try:
-                Path(f"/proc/{process.pid}/clear_refs").write_text(_FORGET_THE_PEAK)
+                Path(f"/proc/{process.pid}/clear_refs").write_text(_RESET_PEAK_RSS)
             except OSError:
                 self._is_told = False
-        self._most = held = sum(map(resident, family))
+        self._most = held = sum(map(resident_bytes, family))
         return held
 
-    def grown(self, family: Iterable[psutil.Process], held: int) -> int:
+    def growth(self, family: Iterable[psutil.Process], held: int) -> int:
         """The bytes by which they held more at most, since they held so many."""
         if self._is_told:
             return max(sum(map(_peak, family)) - held, 0)
-        self.seen(sum(map(resident, family)))
+        self.add_sample(sum(map(resident_bytes, family)))
         return self._most - held
 
 
@@ -95,10 +95,10 @@ def _peak(process: psutil.Process) -> int:
         told = supervisor.content_of(f"/proc/{process.pid}/status")
         return int(told.partition(b"\nVmHWM:")[2].split(None, 1)[0]) << 10
     except (OSError, IndexError):
-        return resident(process)
+        return resident_bytes(process)
 
 
-def give_way(processes: Iterable[psutil.Process]) -> None:
+def lower_priority(processes: Iterable[psutil.Process]) -> None:
     """Make processes leave the cores to whatever else wants them."""
     for process in processes:
         with contextlib.suppress(OSError):  # it may go between two reads

@@ -24,41 +24,41 @@ import sys
 import time
 from collections.abc import Callable
 
-CAN_ADOPT = sys.platform == "linux"
+HAS_SUBREAPER = sys.platform == "linux"
 """Whether every descendant stays a descendant."""
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
-_LOOK = 0.25
+_PARENT_POLL_S = 0.25
 """Seconds between two looks whether the suite is there."""
-_LONGEST = 60.0
+_KILL_TIMEOUT_S = 60.0
 """Seconds that ending everything may take; what then still runs cannot be killed."""
-_LAST = 2.0
+_CGROUP_REMOVE_TIMEOUT_S = 2.0
 """Seconds that processes which were killed may take to go."""
-_GOING = 0.001
+_REAP_POLL_S = 0.001
 """Seconds between two looks whether processes that were killed are gone."""
-_ROUNDS = 20
+_MAX_STOP_ROUNDS = 20
 """How often more processes are looked for to be stopped, before those that are stopped are killed."""
-_TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_PASSED_OVER = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE, signal.SIGTSTP)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_IGNORED_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE, signal.SIGTSTP)
 """Signals with which a target could disturb its keeper."""
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python ignores from its start."""
-CHANGED = (signal.SIGCHLD, *_TOLD, *_PASSED_OVER, *_IGNORED)
+RESET_SIGNALS = (signal.SIGCHLD, *_STOP_SIGNALS, *_IGNORED_SIGNALS, *_IGNORED)
 """Signals that a keeper handles in another way than a program of its interpreter does."""
 
 
 def main(report: int, suite: int, command: list[str]) -> None:
     """Keep a command."""
-    keep(report, suite, lambda: os.execvp(command[0], command))  # noqa: S606 - running targets is what we do
+    supervise(report, suite, lambda: os.execvp(command[0], command))  # noqa: S606 - running targets is what we do
 
 
-def keep(report: int, suite: int, become: Callable[[], None], closed: tuple[int, ...] = ()) -> None:
+def supervise(report: int, suite: int, become: Callable[[], None], closed: tuple[int, ...] = ()) -> None:
     """Start a target, wait for its end, for a signal or for the end of the suite, and leave nothing.
 
     `become` turns a new process into the target; `closed` are descriptors that are the target's alone.
     """
     os.set_inheritable(report, False)  # noqa: FBT003 - it takes no keyword
     woken = _handle_signals()
-    if CAN_ADOPT:
+    if HAS_SUBREAPER:
         _prctl(_SET_CHILD_SUBREAPER, 1)
     group = make_group(os.getpid())
     keeper = _Supervisor(group)
@@ -98,9 +98,9 @@ class _Supervisor:
     def wait(self, suite: int, woken: int) -> None:
         """Come back when the first process has ended, a signal says so, or the suite is gone."""
         while self.reap() and self.status is None and os.getppid() == suite:
-            select.select([woken], [], [], _LOOK)
+            select.select([woken], [], [], _PARENT_POLL_S)
             with contextlib.suppress(BlockingIOError):
-                if set(os.read(woken, 4096)) & set(_TOLD):
+                if set(os.read(woken, 4096)) & set(_STOP_SIGNALS):
                     return
 
     def reap(self) -> bool:
@@ -119,14 +119,14 @@ class _Supervisor:
         """Kill until no child is left: on Linux that is every process that came of the target."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._main, signal.SIGKILL)
-        until = time.monotonic() + _LONGEST
+        until = time.monotonic() + _KILL_TIMEOUT_S
         while self.reap() and time.monotonic() < until:
             kill_group(self._group)
             if self._kill_children():
-                _hurry()
-                end_below(os.getpid(), seconds=0.1)
+                _raise_priority()
+                kill_descendants(os.getpid(), seconds=0.1)
             else:
-                time.sleep(_GOING)
+                time.sleep(_REAP_POLL_S)
 
     def _kill_children(self) -> bool:
         """Kill the children there are; whether more came each time, or they cannot be listed.
@@ -135,7 +135,7 @@ class _Supervisor:
         more: it needs its time to go, and a core that we do not take from it.
         """
         killed: set[int] = set()
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_STOP_ROUNDS):
             children = children_of(os.getpid())
             if children is None:
                 return True
@@ -153,7 +153,7 @@ def _begin(become: Callable[[], None], keeper: int, group: str | None, failing: 
     """Turn this new process into the target; it dies with its keeper."""
     try:
         os.setsid()
-        if CAN_ADOPT:
+        if HAS_SUBREAPER:
             _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         for ignored in _IGNORED:
             signal.signal(ignored, signal.SIG_DFL)
@@ -174,12 +174,12 @@ def _handle_signals() -> int:
     os.set_blocking(woken, False)
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, *_TOLD, *_PASSED_OVER):
+    for number in (signal.SIGCHLD, *_STOP_SIGNALS, *_IGNORED_SIGNALS):
         signal.signal(number, lambda *_: None)
     return woken
 
 
-def _hurry() -> None:
+def _raise_priority() -> None:
     """Come before processes that go on making more, and never else: who looks at one in /proc may need our core."""
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -197,13 +197,13 @@ def _tell(report: int, text: str) -> None:
 # --- processes ----------------------------------------------------------------------------------------
 
 
-def end_below(root: int, seconds: float) -> None:
+def kill_descendants(root: int, seconds: float) -> None:
     """Kill the descendants of a process until none is left or the time is over; they are stopped first."""
     until = time.monotonic() + seconds
     while True:
         stopped: dict[int, str] = {}
-        for _ in range(_ROUNDS):
-            fresh = {pid: began for pid, began in _below(root).items() if stopped.get(pid) != began}
+        for _ in range(_MAX_STOP_ROUNDS):
+            fresh = {pid: began for pid, began in _descendants(root).items() if stopped.get(pid) != began}
             for pid, began in fresh.items():
                 _signal(pid, signal.SIGSTOP, began)
             stopped |= fresh
@@ -216,7 +216,7 @@ def end_below(root: int, seconds: float) -> None:
         time.sleep(0.005)
 
 
-def _below(root: int) -> dict[int, str]:
+def _descendants(root: int) -> dict[int, str]:
     """The descendants of a process that run, with the time each began."""
     table = _processes()
     members = {root}
@@ -227,7 +227,7 @@ def _below(root: int) -> dict[int, str]:
 
 def _processes() -> dict[int, tuple[int, str, bool]]:
     """Parent, time of start, and whether it has ended, of each process."""
-    if not CAN_ADOPT:
+    if not HAS_SUBREAPER:
         return _processes_by_ps()
     listed = map(int, filter(str.isdigit, os.listdir("/proc")))
     return {pid: about for pid in listed if (about := _stat(pid))}
@@ -277,7 +277,7 @@ def threads_of(pid: int) -> list[int]:
 def _signal(pid: int, number: signal.Signals, began: str = "") -> None:
     """Send a signal; where `began` is given, only to the process that began then: its id may be another's by now."""
     with contextlib.suppress(OSError):
-        if not began or not CAN_ADOPT:
+        if not began or not HAS_SUBREAPER:
             os.kill(pid, number)
             return
         descriptor = os.pidfd_open(pid)
@@ -327,7 +327,7 @@ def kill_group(group: str | None) -> None:
 
 def remove_group(group: str | None) -> None:
     """Remove a control group, and those in it, once its processes are gone, for which it waits a moment."""
-    until = time.monotonic() + _LAST
+    until = time.monotonic() + _CGROUP_REMOVE_TIMEOUT_S
     while group is not None and os.path.exists(group) and time.monotonic() < until:
         for folder, *_ in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):

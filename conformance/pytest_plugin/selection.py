@@ -45,7 +45,7 @@ class PytestSelection:
         self._is_named = len(named) == len(self._patterns) > 0
         if not self._is_named:
             labels = select(self.catalog.cases.labels.values(), self._patterns)
-            self.cases = [*(label.unpacked() for label in labels), *named]
+            self.cases = [*(label.deserialize() for label in labels), *named]
             self.properties = self._types() if self._count else []
 
     @cached_property

@@ -32,7 +32,7 @@ from conformance.runner.doctor_claims import ClaimProbe, claims_of, first, is_kn
 from conformance.runner.selection import nearest
 from conformance.targets import protocol, reference
 from conformance.targets.limits import ResourceLimits
-from conformance.targets.protocol import OPS, TargetDescription, cut
+from conformance.targets.protocol import OPS, TargetDescription, shorten
 from conformance.targets.session import TargetSession
 
 _SHORT, _LONG = 48, 400
@@ -244,13 +244,13 @@ def _unread(described: TargetDescription) -> Iterator[str]:
         for name in names:
             if name not in known:
                 meant = f" (is it {' or '.join(near)}?)" if (near := nearest(name, known)) else ""
-                yield f"{inside}{cut(name)}{meant}"
+                yield f"{inside}{shorten(name)}{meant}"
 
 
 def _doors(described: TargetDescription) -> DoctorCheck:
     """Whether it says for each claim which call answers it. An adapter that does not is sound."""
     lacking = {
-        op: [name for name in sorted(names) if described.door(op, name) is None]
+        op: [name for name in sorted(names) if described.entry_point(op, name) is None]
         for op, names in _claimed(described).items()
     }
     missing = [f"{op} {first(names)}".strip() for op, names in lacking.items() if names]

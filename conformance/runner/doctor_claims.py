@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import Struct, field, structs
 
 from conformance import codec
-from conformance.cases.log_requests import convert_question, read_question
+from conformance.cases.log_requests import convert_question, read_expectation
 from conformance.cases.model import Case
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODEC_NAMES
@@ -71,7 +71,7 @@ def is_known(name: str) -> bool:
 def _at_its_door(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
     """The claim with the call that answers it; with nothing to ask where nothing runs through that call."""
     case = next(iter(claim.cases.values()), None)
-    door = described.door(case.op, case.type) if case else None
+    door = described.entry_point(case.op, case.type) if case else None
     if door is None:
         return claim
     if door.who == "unused":
@@ -176,5 +176,5 @@ def _format(described: TargetDescription, what: str, magic: int, compression: in
     if known:
         return ClaimProbe(f"{what}: decode {known[0]}", {"": decode_probe(codec.wire(known[0]), data)})
     if described.claims("read", ""):
-        return ClaimProbe(f"{what}: read", {"": log_probe("read", read_question(data), data)})
+        return ClaimProbe(f"{what}: read", {"": log_probe("read", read_expectation(data), data)})
     return ClaimProbe(what, remark="not asked: nothing that is claimed reads logs or batches of it")

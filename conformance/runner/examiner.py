@@ -11,10 +11,16 @@ from conformance.cases.model import PASSED, Case, Outcome, Rejected, Unsupported
 from conformance.cases.packed_cases import AcceptedAsExpected, SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
-from conformance.judging.judge import judge, weightier
+from conformance.judging.judge import judge, more_serious
 from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import LITTLE, MOST, ROOM, Result, StoredAnswer
+from conformance.runner.results import (
+    ANSWER_BUDGET_BYTES,
+    MAX_ANSWER_BYTES,
+    MAX_ANSWER_BYTES_WHEN_FULL,
+    Result,
+    StoredAnswer,
+)
 from conformance.targets.claims import CaseOutcome, ClaimedTarget
 from conformance.targets.large_answers import CompressedAnswer
 from conformance.targets.target import TargetSpec
@@ -33,9 +39,9 @@ class TargetRunner:
         """Nothing is started before the target is asked; when `stop` is told, nothing more is asked."""
         self._name, self._requirements, self._policy = spec.name, requirements, policy
         self._stop = stop or StopEvent()
-        self._stop.reached.append(self)
+        self._stop.listeners.append(self)
         self.target = ClaimedTarget(spec.open())
-        if self._stop.is_told:
+        if self._stop.is_set:
             self.target.stop()
         self.waited: defaultdict[str, float] = defaultdict(float)
         """Seconds that answers were waited for, by the type of the cases; many requests are under way at once."""
@@ -59,7 +65,7 @@ class TargetRunner:
         name = self.target.describe().name
         since = time.monotonic()
         for answer in self.target.ask(cases):
-            if self._stop.is_told:
+            if self._stop.is_set:
                 raise CannotStart("stopped")
             self.waited[answer.label.type] += time.monotonic() - since
             yield self._judged(answer, name)
@@ -73,9 +79,9 @@ class TargetRunner:
             return self._policy.plain(self._name, label, verdict, self._requirements, name=name)
         if isinstance(label, SerializedCase) and _passes(label, held):
             return self._policy.plain(self._name, label, PASSED, self._requirements, name=name)
-        case = label if isinstance(label, Case) else label.unpacked()
-        held = weightier(case, held)
-        with held.whole() if isinstance(held, CompressedAnswer) else nullcontext(held) as outcome:
+        case = label if isinstance(label, Case) else label.deserialize()
+        held = more_serious(case, held)
+        with held.decompress() if isinstance(held, CompressedAnswer) else nullcontext(held) as outcome:
             return self._result(case, outcome, judge(case, outcome), answer, name)
 
     def _result(self, case: Case, outcome: Outcome, verdict: Verdict, answer: CaseOutcome, name: str) -> Result:
@@ -88,7 +94,7 @@ class TargetRunner:
             name=name,
             held=answer.label,
             via=answer.via,
-            most=MOST if self._kept < ROOM else LITTLE,
+            most=MAX_ANSWER_BYTES if self._kept < ANSWER_BUDGET_BYTES else MAX_ANSWER_BYTES_WHEN_FULL,
         )
         if isinstance(result.outcome, StoredAnswer):
             self._kept += len(result.outcome.json)
@@ -101,5 +107,5 @@ def _passes(label: SerializedCase, outcome: Outcome) -> bool:
         case AcceptedAsExpected():
             return True
         case Rejected(error):
-            return label.refusal is not None and label.refusal in ("", error)
+            return label.expected_rejection is not None and label.expected_rejection in ("", error)
     return False

@@ -51,7 +51,7 @@ def judge_target(
             progress(total=len(cases) + len(more))
             judging.judge(more)
     except CannotStart as error:
-        run.problem = "" if stop.is_told else str(error)
+        run.problem = "" if stop.is_set else str(error)
     finally:
         run.answered, run.waited = examiner.target.has_answered, examiner.waited
         examiner.target.close()

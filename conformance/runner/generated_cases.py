@@ -17,14 +17,14 @@ import zstandard
 from msgspec import Struct
 
 from conformance.cases.model import Case
-from conformance.cases.packed_cases import SerializedCase, SerializedCases, packed_with_due
-from conformance.catalog.catalog import CaseStore, Catalog, is_own, selected
+from conformance.cases.packed_cases import SerializedCase, SerializedCases, serialize_with_digest
+from conformance.catalog.catalog import CaseStore, Catalog, is_custom_message, selected
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import CannotStart
 from conformance.files.cache import SOURCES, CacheEntry
 from conformance.process.launcher import own_python
-from conformance.runner.parallel import StopEvent, collect_seldom
+from conformance.runner.parallel import StopEvent, reduce_gc
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 
 _TOGETHER = 64
@@ -42,12 +42,12 @@ class GenerationRequest(Struct, frozen=True):
     """Those of a selection; none: all."""
 
 
-def made(order: GenerationRequest, catalog: Catalog) -> Iterator[Case]:
+def generate(order: GenerationRequest, catalog: Catalog) -> Iterator[Case]:
     """The cases of an order."""
     return selected(generated_cases(order.names, order.count, order.seed, catalog), order.patterns)
 
 
-def made_elsewhere(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
+def generate_in_process(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
     """The same, packed, while another process makes them; it ends when nobody wants more of them.
 
     What that process does not make, as the machine has no room for it or a target ends it, is made here.
@@ -58,7 +58,7 @@ def made_elsewhere(order: GenerationRequest, catalog: Catalog) -> Iterator[Seria
             count += 1
             yield case
     except (OSError, EOFError, pickle.UnpicklingError):
-        yield from islice(map(packed_with_due, made(order, catalog)), count, None)
+        yield from islice(map(serialize_with_digest, generate(order, catalog)), count, None)
 
 
 def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
@@ -73,7 +73,7 @@ def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[Serial
             while some := _read(maker.stdout):
                 for case in some:
                     wire = catalog.types.wire(case.type)
-                    yield case._replace(wire=wire) if is_own(wire) else case
+                    yield case._replace(wire=wire) if is_custom_message(wire) else case
         finally:
             maker.kill()
 
@@ -96,11 +96,11 @@ def _read(stream: IO[bytes]) -> list[SerializedCase]:
 
 
 def serve() -> None:
-    """Make what is ordered on standard input, and write it to standard output: the other end of `made_elsewhere`."""
+    """Generate the cases that `generate_in_process` requests on standard input, and write them to standard output."""
     order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
-    cases = map(packed_with_due, made(order, Catalog(requirements, CaseStore(), types_with(messages))))
+    cases = map(serialize_with_digest, generate(order, Catalog(requirements, CaseStore(), types_with(messages))))
     with ExitStack() as stack, suppress(BrokenPipeError):  # nobody wants more
-        collect_seldom(stack)
+        reduce_gc(stack)
         while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
             _write(some)
         _write([])
@@ -140,7 +140,7 @@ class DeferredCases:
 def _until(stop: StopEvent, cases: Iterable[Case | SerializedCase]) -> Iterator[Case | SerializedCase]:
     """The cases. Raises CannotStart where the word to stop comes before they are made."""
     for case in cases:
-        if stop.is_told:
+        if stop.is_set:
             raise CannotStart("stopped")
         yield case
 
@@ -153,7 +153,7 @@ _Cases = dict[str, list[SerializedCase]]
 """Cases by what they are made under."""
 
 
-def prepared(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
+def cached_cases(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
     """The cases of an order: as they are kept, or else made by another process, and kept where all are made."""
     is_plain = (order.count, order.seed) == (COUNT, SEED) and not any(_is_own(name, catalog) for name in order.names)
     kept = _cached() if is_plain else {}
@@ -161,11 +161,11 @@ def prepared(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedC
         yield from selected((case for name in order.names for case in kept[name]), order.patterns)
         return
     fresh: _Cases = {name: [] for name in order.names}
-    for case in made_elsewhere(order, catalog):
+    for case in generate_in_process(order, catalog):
         fresh[_under(case)].append(case)
         yield case
     if is_plain and not order.patterns:
-        KEPT.store(partial(_dumped, fresh))
+        KEPT.save(partial(_dumped, fresh))
 
 
 def ship() -> None:
@@ -173,9 +173,9 @@ def ship() -> None:
     catalog = read_catalog()
     names = (*TYPES, *message_types(shipped_types().messages.values()))
     cases: _Cases = {name: [] for name in names}
-    for case in map(packed_with_due, generated_cases(names, COUNT, SEED, catalog)):
+    for case in map(serialize_with_digest, generated_cases(names, COUNT, SEED, catalog)):
         cases[_under(case)].append(case._replace(wire=None))
-    KEPT.ship(_dumped(cases))
+    KEPT.write_to_package(_dumped(cases))
 
 
 def _under(case: SerializedCase) -> str:
@@ -184,11 +184,11 @@ def _under(case: SerializedCase) -> str:
 
 
 def _is_own(name: str, catalog: Catalog) -> bool:
-    return name.startswith("MESSAGE<") and is_own(catalog.types.wire(name))
+    return name.startswith("MESSAGE<") and is_custom_message(catalog.types.wire(name))
 
 
 def _cached() -> _Cases:
-    content = KEPT.read()
+    content = KEPT.load()
     if content is None:
         return {}
     with zstandard.ZstdDecompressor().stream_reader(content) as stream:

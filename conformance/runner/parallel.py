@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from conformance.process.memory import share_one_heap
 
-AT_ONCE = (os.cpu_count() or 1) + 2
+MAX_PARALLEL_TARGETS = (os.cpu_count() or 1) + 2
 """Targets that are judged at once: more than there are cores, as some of them keep silent for seconds."""
 _OBJECTS = 50_000
 """Objects that are made before those that are new are looked through for cycles."""
@@ -31,41 +31,41 @@ class StopEvent:
     """The word to stop, for those that put cases to targets."""
 
     def __init__(self) -> None:
-        self.is_told = False
-        self.reached: list[Stoppable] = []
+        self.is_set = False
+        self.listeners: list[Stoppable] = []
         """Who is told; who comes later looks whether the word was told."""
 
-    def tell(self) -> None:
+    def set(self) -> None:
         """Tell all, from any thread: whoever waits for a target gets CannotStart."""
-        self.is_told = True
-        for one in [*self.reached]:
+        self.is_set = True
+        for one in [*self.listeners]:
             one.stop()
 
 
 Work: TypeAlias = Callable[[StopEvent], None]
 
 
-def do_at_once(works: Sequence[Work]) -> None:
+def run_parallel(works: Sequence[Work]) -> None:
     """Do all of it. What one raises is raised when the others are done; an interrupt stops them, and is raised then."""
     if len(works) == 1:
         works[0](StopEvent())
         return
     share_one_heap()
     stop = StopEvent()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL_TARGETS) as pool:
         futures = [pool.submit(work, stop) for work in works]
         try:
             while wait(futures, _LOOK).not_done:
                 pass
         except BaseException:
-            stop.tell()
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     for future in futures:
         future.result()
 
 
-def collect_seldom(stack: ExitStack) -> None:
+def reduce_gc(stack: ExitStack) -> None:
     """Look for cycles seldom until the stack is left: a run keeps nearly all it makes, and answers are many objects."""
     before = gc.get_threshold()
     gc.freeze()  # what lives as long as the run is not looked through again

@@ -7,14 +7,22 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.attribution import basis_of, charged
+from conformance.cases.attribution import attribute, basis_of
 from conformance.cases.model import FAILURES, Case, Outcome, Verdict, VerdictKind
 from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packed_cases import SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.judging.raw_requests import codes_of
 from conformance.runner.known_failures import KnownFailure
-from conformance.runner.results import MOST, NOTHING, Result, cause_in, kept, kept_verdict, plain_cause
+from conformance.runner.results import (
+    MAX_ANSWER_BYTES,
+    NO_ANSWER,
+    Result,
+    failure_cause,
+    plain_cause,
+    store_outcome,
+    store_verdict,
+)
 
 _COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
 
@@ -49,7 +57,7 @@ class FailurePolicy(Struct, frozen=True):
         row = requirements.get(label.requirement)
         basis = basis_of(row, label) if row is not None else ""
         cause = plain_cause(verdict.kind, label.requirement)
-        return Result(target, label, NOTHING, verdict, label.level, basis, cause=cause, name=name)
+        return Result(target, label, NO_ANSWER, verdict, label.level, basis, cause=cause, name=name)
 
     def result(
         self,
@@ -62,27 +70,27 @@ class FailurePolicy(Struct, frozen=True):
         name: str = "",
         held: Case | SerializedCase | None = None,
         via: str = "",
-        most: int = MOST,
+        most: int = MAX_ANSWER_BYTES,
     ) -> Result:
         """The result of a verdict: its level and basis, and whether it is disputed, counts and is known.
 
         `name` is what the target calls itself, and `via` is told where it did not pass. The result holds the case as
         `held`, where that takes less memory, and of an answer `most` bytes, or less.
         """
-        verdict, row, level, disputed = charged(case, verdict, requirements)
+        verdict, row, level, disputed = attribute(case, verdict, requirements)
         basis = basis_of(row, case) if row is not None else ""
         is_disputed = verdict.kind in disputed
         result = Result(
             target,
             held or case,
-            kept(outcome, verdict, most),
-            kept_verdict(verdict),
+            store_outcome(outcome, verdict, most),
+            store_verdict(verdict),
             level,
             basis,
             counts=verdict.kind in FAILURES and self.counts(level, basis, disputed=is_disputed),
             disputed=is_disputed,
             via="" if verdict.kind in (VerdictKind.PASS, VerdictKind.SKIP) else via,
-            cause=cause_in(case, outcome, verdict),
+            cause=failure_cause(case, outcome, verdict),
             name=name,
             python=self.python,
             codes=codes_of(case, outcome) if case.op in BROKER_OPS else "",

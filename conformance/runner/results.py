@@ -27,18 +27,18 @@ from conformance.cases.model import (
 from conformance.cases.packed_cases import SerializedCase
 from conformance.codec.json_notation import UNSHOWN
 from conformance.errors import ExitStatus, overall
-from conformance.judging.differences import part_at
+from conformance.judging.differences import value_at
 from conformance.judging.failure_causes import FailureCause, cause_of
 
 if TYPE_CHECKING:
     from conformance.targets.protocol import TargetDescription
 
 
-MOST = 4096
+MAX_ANSWER_BYTES = 4096
 """Bytes of an answer, as JSON, that are kept; of what is longer, length and digest."""
-LITTLE = 512
-"""The same for a target of whose answers so much is kept already as ROOM says."""
-ROOM = 64 << 20
+MAX_ANSWER_BYTES_WHEN_FULL = 512
+"""The same for a target of whose answers so much is kept already as ANSWER_BUDGET_BYTES says."""
+ANSWER_BUDGET_BYTES = 64 << 20
 """Bytes of a target's answers that are kept before less is kept of each."""
 _FEW = 24
 """Elements of a list of which each has a digest of its own."""
@@ -61,10 +61,10 @@ class StoredAnswer(Struct, frozen=True):
     """Of an answer that was cut, the field at which expected and actual part, as JSON; empty where that is long too."""
 
 
-def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | StoredAnswer:
+def store_outcome(outcome: Outcome, verdict: Verdict, most: int = MAX_ANSWER_BYTES) -> Outcome | StoredAnswer:
     """What a result keeps of an outcome, of an answer `most` bytes; a quarter of that of the field that differs."""
     if verdict.kind in (VerdictKind.PASS, VerdictKind.SKIP):
-        return NOTHING
+        return NO_ANSWER
     if not isinstance(outcome, Accepted):
         return outcome
     whole = _encode(outcome.answer)
@@ -92,12 +92,12 @@ def _exact(text: bytes) -> bytes:
     return bytes(memoryview(text))
 
 
-def kept_again(answer: Answer) -> StoredAnswer:
+def load_outcome(answer: Answer) -> StoredAnswer:
     """An answer as a result kept it, read back from where it was written down."""
     return StoredAnswer(_encode(answer))
 
 
-def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
+def failure_cause(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
     """The cause of a failure; where there is none, or an answer was cut and does not tell, verdict and requirement."""
     if verdict.kind not in FAILURES:
         return plain_cause(str(verdict.kind), verdict.requirement or case.requirement)
@@ -119,11 +119,11 @@ def _same(cause: FailureCause) -> FailureCause:
     return cause
 
 
-NOTHING = Accepted({})
+NO_ANSWER = Accepted({})
 """What is kept where no report shows what the target did."""
 
 
-def kept_verdict(verdict: Verdict) -> Verdict:
+def store_verdict(verdict: Verdict) -> Verdict:
     """The verdict, without most of the paths that a target did not show."""
     if len(verdict.unobserved) <= _UNOBSERVED:
         return verdict
@@ -139,12 +139,12 @@ def kept_verdict(verdict: Verdict) -> Verdict:
 
 
 def _part(answer: Answer, path: str, most: int) -> bytes:
-    part = part_at(answer.get("value"), path) if path else UNSHOWN
+    part = value_at(answer.get("value"), path) if path else UNSHOWN
     shown = b"" if part is UNSHOWN else _encode(part)
     return _exact(shown) if len(shown) <= most else b""
 
 
-def shortened(entry: object, most: int = MOST) -> object:
+def shortened(entry: object, most: int = MAX_ANSWER_BYTES) -> object:
     """A value in notation, or, where its JSON has more bytes, length and digest of it; of hex digits, of the bytes."""
     text = _encode(entry)
     if len(text) <= most:
@@ -204,7 +204,7 @@ class Result(Struct, frozen=True):
             force_setattr(self, "name", self.target)
         if self.cause is _UNTOLD:
             assert not isinstance(self.outcome, StoredAnswer)  # it may be cut
-            force_setattr(self, "cause", cause_in(self.case, self.outcome, self.verdict))
+            force_setattr(self, "cause", failure_cause(self.case, self.outcome, self.verdict))
 
     @property
     def failed(self) -> bool:
@@ -219,7 +219,7 @@ class Result(Struct, frozen=True):
     @property
     def case(self) -> Case:
         """The case, unpacked."""
-        return self.label if isinstance(self.label, Case) else self.label.unpacked()
+        return self.label if isinstance(self.label, Case) else self.label.deserialize()
 
     @property
     def comment(self) -> str:

@@ -30,7 +30,7 @@ from conformance.files.atomic import OutputFiles
 from conformance.files.bounded_json import is_text
 from conformance.files.yaml_loader import JSON_TAG
 from conformance.runner.results import ShrunkFailure, TargetRun
-from conformance.semantics.consumer_view import VIEW
+from conformance.semantics.consumer_view import VIEW_NOTATION
 from conformance.semantics.format_conversion import CONVERTED
 
 _LONGEST_TYPE = 100
@@ -117,7 +117,7 @@ def _of_log(expect: Expectation) -> dict[str, object]:
     """The answer of a vector for a whole log."""
     match expect:
         case ExpectConsumerView(view, _, is_open):
-            seen = VIEW.render({"records": view.records, "nextOffset": view.next_offset})
+            seen = VIEW_NOTATION.render({"records": view.records, "nextOffset": view.next_offset})
             if is_open:
                 return {"either": ["reject", {"value": seen}]}
             if view.damage is not None:

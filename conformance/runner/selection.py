@@ -15,7 +15,7 @@ from conformance.catalog.catalog import Catalog, as_of, select
 from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError
-from conformance.runner.generated_cases import GenerationRequest, made
+from conformance.runner.generated_cases import GenerationRequest, generate
 from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
 from conformance.strategies.seeded.log_requests import OF_BROKERS
 from conformance.targets.protocol import TargetDescription
@@ -132,7 +132,7 @@ def further_cases(
     selection: Selection,
     catalog: Catalog,
     targets: Sequence[TargetSpec],
-    make: Callable[[GenerationRequest, Catalog], Iterable[Case | SerializedCase]] = made,
+    make: Callable[[GenerationRequest, Catalog], Iterable[Case | SerializedCase]] = generate,
 ) -> Iterator[Case | SerializedCase]:
     """The generated cases of a selection, in order, as `make` makes them; those that it names by their ids last.
 

@@ -43,17 +43,17 @@ Wanted: TypeAlias = Callable[[TargetRun], Container[FailureKey]]
 """Which failures of a run are shown so that it matters whether they are small."""
 
 
-def kin(result: Result) -> FailureKey:
+def failure_key(result: Result) -> FailureKey:
     """What a failure has in common with others."""
     return FailureKey(result.cause, result.disputed)
 
 
-def failures_by_kin(results: Sequence[Result]) -> dict[FailureKey, list[Result]]:
+def failures_by_key(results: Sequence[Result]) -> dict[FailureKey, list[Result]]:
     """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
     groups: dict[FailureKey, list[Result]] = {}
     for result in results:
         if result.label.is_shrinkable and result.failed and not result.known:
-            groups.setdefault(kin(result), []).append(result)
+            groups.setdefault(failure_key(result), []).append(result)
     return groups
 
 
@@ -67,17 +67,19 @@ def shrink_all(
 ) -> Iterator[ShrunkFailure]:
     """Shrink the failures of a run [all]; the target is started anew. The record notes a target that cannot start."""
     stop = stop or StopEvent()
-    if record.problem or stop.is_told or not failures_by_kin(record.results):
+    if record.problem or stop.is_set or not failures_by_key(record.results):
         return
     chosen = None if wanted is None else wanted(record)
-    results = [result for result in record.results if chosen is None or (result.failed and kin(result) in chosen)]
-    if not failures_by_kin(results):
+    results = [
+        result for result in record.results if chosen is None or (result.failed and failure_key(result) in chosen)
+    ]
+    if not failures_by_key(results):
         return
     examiner = TargetRunner(spec, catalog.requirements, policy, stop)
     try:
         yield from shrink(results, examiner, catalog)
     except CannotStart as error:
-        record.problem = "" if stop.is_told else str(error)
+        record.problem = "" if stop.is_set else str(error)
     finally:
         examiner.target.close()
 
@@ -87,7 +89,7 @@ def shrink(
 ) -> Iterator[ShrunkFailure]:
     """Shrink one failure of each cause, with the questions of a purse [IN_ALL] for all. Raises CannotStart."""
     purse = purse or ShrinkBudget(IN_ALL)
-    for group in list(failures_by_kin(results).values())[:MOST]:
+    for group in list(failures_by_key(results).values())[:MOST]:
         smallest = _smallest(group)
         why_not = _why_not(smallest, purse)
         if why_not:
@@ -116,7 +118,7 @@ def shrink_one(
         # A crash has one cause over all bytes; bytes that are to be refused would make one over sound bytes seem less.
         serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
         is_as_bad = serious and is_sound == (not refused_by(again.case))
-        return again.failed and is_as_bad and kin(again) == kin(smallest)
+        return again.failed and is_as_bad and failure_key(again) == failure_key(smallest)
 
     case, budget = smallest.case, ShrinkBudget(within=purse)
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):

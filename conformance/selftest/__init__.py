@@ -19,7 +19,7 @@ from conformance.selftest.known_faults.primitives import PRIMITIVES, TAGGED_FIEL
 from conformance.selftest.known_faults.producer_state import CONVERSIONS, SEQUENCES
 from conformance.selftest.known_faults.producers import PRODUCERS
 from conformance.selftest.known_faults.transactions import TRANSACTIONS
-from conformance.selftest.pairwise_faults import MEETINGS, MEETINGS_IN_LOGS
+from conformance.selftest.pairwise_faults import MEETINGS_IN_LOGS, PAIRWISE_FAULTS
 from conformance.selftest.requirement_faults import TABLES
 from conformance.selftest.seeded_fault import SeededFault
 
@@ -32,7 +32,7 @@ _AREAS = {
 }
 """The area of a requirement by its table and the first part of its id, where that is not the table's."""
 
-TWINS = frozenset(
+SAME_FAULT = frozenset(
     (
         *("string.null-not-encoded", "definitions.flexible-compact-encodings", "offset.last-formula"),
         *("consumer.decompresses-transparently", "batch.crc-algorithm", "batch.crc-covers-21-to-end"),
@@ -50,14 +50,14 @@ def _violations() -> Iterator[SeededFault]:
     """A defect for each requirement."""
     for area, table in TABLES.items():
         for name, lie in table.items():
-            if name not in TWINS:
+            if name not in SAME_FAULT:
                 own_area = _AREAS.get((area, name.partition(".")[0]), area)
                 yield SeededFault(f"violates/{name}", own_area, "", name, lie, (name,))
 
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
+    *(SEQUENCES, CONVERSIONS, PAIRWISE_FAULTS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
 )
 
 DEFECTS: dict[str, SeededFault] = {defect.id: defect for defect in _violations()} | {

@@ -34,10 +34,10 @@ from conformance.codec.record_batch import HEADER_SIZE
 from conformance.process.child_process import MAX_LINE_BYTES
 from conformance.selftest import mutators
 from conformance.selftest.mutators import (
-    Lie,
-    at_the_one,
+    Mutator,
     batches,
     describing,
+    on_trigger,
     records,
     values,
     written,
@@ -52,12 +52,12 @@ def hang() -> None:
     time.sleep(3600)
 
 
-def complain() -> None:
+def write_stderr_forever() -> None:
     while True:
         os.write(2, b"still trying\n" * 100)
 
 
-def trickle() -> None:
+def write_slowly() -> None:
     while True:
         write(b" ")
         time.sleep(0.01)
@@ -126,7 +126,7 @@ def _stated(request: Request) -> int:
     return max(int.from_bytes(bytes.fromhex(request["hex"])[:4], signed=True), 0) if is_one else 0
 
 
-def set_aside(request: Request, answer: Answer) -> Answer:
+def allocate_claimed_size(request: Request, answer: Answer) -> Answer:
     """Set memory aside for all elements that are stated, up to a quarter of a gibibyte, and give it back."""
     size = 8 * _stated(request)
     taken = b"x" * (size if size <= 256 << 20 else 0)
@@ -137,7 +137,7 @@ def set_aside(request: Request, answer: Answer) -> Answer:
 _ZSTD, _STATES_EIGHT_BYTES = bytes.fromhex("28b52ffd"), 0xE0
 
 
-def believe_the_frame(request: Request, answer: Answer) -> Answer:
+def trust_zstd_content_size(request: Request, answer: Answer) -> Answer:
     """Set aside what a zstd frame in a batch says that it becomes, up to a quarter of a gibibyte, and give it back."""
     is_one = request["op"] == "decode" and request.get("type") == "RECORD_BATCH"
     payload = bytes.fromhex(request["hex"])[HEADER_SIZE:] if is_one else b""
@@ -167,7 +167,7 @@ class BadTarget(Struct, frozen=True):
 
     name: str
     does: str
-    lie: Lie
+    lie: Mutator
     caught: tuple[ExpectedDetection, ...] = ()
     """Each of these must be among its results."""
     never_passes: tuple[type, ...] = ()
@@ -202,11 +202,13 @@ def skips(*requirements: str) -> tuple[ExpectedDetection, ...]:
     return tuple(ExpectedDetection(VerdictKind.SKIP, requirement) for requirement in requirements)
 
 
-def once(name: str, does: str, deed: mutators.Deed, kind: VerdictKind | None, seconds: float = 5.0) -> BadTarget:
+def misbehave_once(
+    name: str, does: str, deed: mutators.Misbehavior, kind: VerdictKind | None, seconds: float = 5.0
+) -> BadTarget:
     """A liar that breaks down at one request: it fails the requirement of that case, and the one to answer at all."""
     robust = (ExpectedDetection(kind, ROBUSTNESS),) if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ()
     caught = (ExpectedDetection(kind, "varint.examples"), *robust) if kind else ()
-    return BadTarget(name, does, at_the_one(deed), caught, once=True, seconds=seconds)
+    return BadTarget(name, does, on_trigger(deed), caught, once=True, seconds=seconds)
 
 
 # fmt: off
@@ -260,9 +262,9 @@ _DECODING = (
          fails("codec.gzip", "codec.snappy", "codec.lz4", "batch.record-count")),
     BadTarget("stops-at-the-count", "looks at nothing after the counted records", mutators.stop_at_the_count,
          fails("batch.record-count-mismatch", level="should")),
-    BadTarget("sets-aside-what-is-stated", "takes memory for all elements that an array states", set_aside,
+    BadTarget("sets-aside-what-is-stated", "takes memory for all elements that an array states", allocate_claimed_size,
          fails("memory.array-count-bounded", level="should")),
-    BadTarget("believes-the-frame", "takes memory for what a zstd frame says that it becomes", believe_the_frame,
+    BadTarget("believes-the-frame", "takes memory for what a zstd frame says that it becomes", trust_zstd_content_size,
          fails("memory.in-proportion", level="should")),
     BadTarget("counts-to-the-end", "does something for each element that an array states", count_to_the_end,
          fails("memory.array-count-bounded", level="should"), seconds=20.0),
@@ -316,11 +318,13 @@ LOGS = (
           *fails("convert.down-loses-features", "convert.up-to-v2"))),
     BadTarget("converts-the-first", "loses all entries but the first", mutators.convert_the_first,
          fails("convert.down-for-old-consumers", level="should")),
-    BadTarget("stores-repeats", "accepts a batch sent again", mutators.fates(duplicate="accept"),
+    BadTarget("stores-repeats", "accepts a batch sent again", mutators.change_sequence_results(duplicate="accept"),
          fails("sequence.duplicate-deduplicated")),
-    BadTarget("stores-gaps", "accepts a batch after a gap", mutators.fates(**{"out-of-order": "accept"}),
+    BadTarget(
+        "stores-gaps", "accepts a batch after a gap", mutators.change_sequence_results(**{"out-of-order": "accept"}
+    ),
          fails("sequence.gap-out-of-order")),
-    BadTarget("fences-nobody", "accepts an older epoch", mutators.fates(fenced="accept"),
+    BadTarget("fences-nobody", "accepts an older epoch", mutators.change_sequence_results(fenced="accept"),
          fails("producer-epoch.fences")),
     BadTarget("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
          (ExpectedDetection(VerdictKind.PROTOCOL),), never_passes=(ExpectSequenceResults,)),
@@ -328,24 +332,36 @@ LOGS = (
 """Those that lie about whole logs, and about nothing else."""
 
 _BREAKING = (
-    once("hangs", "never answers", hang, VerdictKind.TIMEOUT, seconds=1),
-    once("complains", "answers on standard error only, for ever", complain, VerdictKind.TIMEOUT, seconds=1),
-    once("trickles", "writes its answer a byte at a time, for ever", trickle, VerdictKind.TIMEOUT, seconds=1),
-    once("exits", "exits with status 0", lambda: os._exit(0), VerdictKind.CRASH),
-    once("segfaults", "dies of a signal", segfault, VerdictKind.CRASH),
-    once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, VerdictKind.CRASH),
-    BadTarget("allocates", "allocates without end", at_the_one(allocate),
+    misbehave_once("hangs", "never answers", hang, VerdictKind.TIMEOUT, seconds=1),
+    misbehave_once(
+        "complains", "answers on standard error only, for ever", write_stderr_forever, VerdictKind.TIMEOUT, seconds=1
+    ),
+    misbehave_once(
+        "trickles", "writes its answer a byte at a time, for ever", write_slowly, VerdictKind.TIMEOUT, seconds=1
+    ),
+    misbehave_once("exits", "exits with status 0", lambda: os._exit(0), VerdictKind.CRASH),
+    misbehave_once("segfaults", "dies of a signal", segfault, VerdictKind.CRASH),
+    misbehave_once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, VerdictKind.CRASH),
+    BadTarget("allocates", "allocates without end", on_trigger(allocate),
          fails(ROBUSTNESS), once=True),
-    once("leaves-a-child", "leaves a child behind, and answers as it should", leave_child, None),
-    once("leaves-a-session", "leaves a child in a session of its own", leave_session, None),
-    once("dies-with-a-child", "dies while a child holds its output open", leave_child_and_die, VerdictKind.CRASH),
-    once("closes-output", "closes its output, and lives on", close_output, VerdictKind.CRASH),
-    once("long-line", "writes a line without end", lambda: write(b"x" * 65536, FOREVER), VerdictKind.PROTOCOL),
-    once("unasked-lines", "writes unasked lines", lambda: write(b"{}\n" * 21845, FOREVER), VerdictKind.PROTOCOL),
-    once("garbage", "prints a line before its answer", lambda: write(b"hello\n"), VerdictKind.PROTOCOL),
-    once("wrong-id", "answers under another id", lambda: {"id": -1}, VerdictKind.PROTOCOL),
-    once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, VerdictKind.PROTOCOL),
-    once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, VerdictKind.PROTOCOL),
+    misbehave_once("leaves-a-child", "leaves a child behind, and answers as it should", leave_child, None),
+    misbehave_once("leaves-a-session", "leaves a child in a session of its own", leave_session, None),
+    misbehave_once(
+        "dies-with-a-child", "dies while a child holds its output open", leave_child_and_die, VerdictKind.CRASH
+    ),
+    misbehave_once("closes-output", "closes its output, and lives on", close_output, VerdictKind.CRASH),
+    misbehave_once(
+        "long-line", "writes a line without end", lambda: write(b"x" * 65536, FOREVER), VerdictKind.PROTOCOL
+    ),
+    misbehave_once(
+        "unasked-lines", "writes unasked lines", lambda: write(b"{}\n" * 21845, FOREVER), VerdictKind.PROTOCOL
+    ),
+    misbehave_once("garbage", "prints a line before its answer", lambda: write(b"hello\n"), VerdictKind.PROTOCOL),
+    misbehave_once("wrong-id", "answers under another id", lambda: {"id": -1}, VerdictKind.PROTOCOL),
+    misbehave_once(
+        "wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, VerdictKind.PROTOCOL
+    ),
+    misbehave_once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, VerdictKind.PROTOCOL),
     BadTarget("out-of-order", "answers the waiting requests in reverse order", mutators.nothing,
          (ExpectedDetection(VerdictKind.PROTOCOL),), reads=in_reverse),
     BadTarget("empty-claims", "answers `unsupported` to all that it claims", mutators.claim_only,

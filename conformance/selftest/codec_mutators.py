@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import NO, fits
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import REJECTION, fits
 from conformance.targets.reference import answer as honest
 
 Function = Callable[..., Value]
@@ -20,7 +20,7 @@ _DEATHS = (IndexError, OverflowError, RecursionError, struct.error)
 """What a wrong function may die of, as the reader it is modelled on would."""
 
 
-def wrong(name: str, make: Callable[[Function], Function], *ops: str) -> Lie:
+def wrong(name: str, make: Callable[[Function], Function], *ops: str) -> Mutator:
     """The reference with another function in place of one, which `make` gets.
 
     A name is `semantics.producer_state._span`; `ops` are the operations that come by it.
@@ -31,7 +31,7 @@ def wrong(name: str, make: Callable[[Function], Function], *ops: str) -> Lie:
         if request["op"] not in ops:
             return answer
         # The quick readers and writers are made of the tables, and do not call the functions.
-        with patch("conformance.codec.dispatch.ENABLED", new=False), patch(where, make(resolve_name(where))):
+        with patch("conformance.codec.dispatch.COMPILED", new=False), patch(where, make(resolve_name(where))):
             try:
                 return honest(request)
             except _DEATHS as death:
@@ -43,19 +43,19 @@ def wrong(name: str, make: Callable[[Function], Function], *ops: str) -> Lie:
 # --- readers ------------------------------------------------------------------------------------------
 
 
-def decoding(types: str, read: Callable[[bytes], tuple[Value, int] | None]) -> Lie:
+def decoding(types: str, read: Callable[[bytes], tuple[Value, int] | None]) -> Mutator:
     """Decode types by a reader of one's own: the value in notation and the bytes consumed, or None to refuse."""
 
     def lie(request: Request, answer: Answer) -> Answer:
         if request["op"] != "decode" or not fits(request, types):
             return answer
         out = read(bytes.fromhex(request["hex"]))
-        return NO if out is None else {"ok": True, "value": out[0], "consumed": out[1]}
+        return REJECTION if out is None else {"ok": True, "value": out[0], "consumed": out[1]}
 
     return lie
 
 
-def encoding(types: str, write: Callable[[Value], bytes | None]) -> Lie:
+def encoding(types: str, write: Callable[[Value], bytes | None]) -> Mutator:
     """Encode types by a writer of one's own, which gets a value in notation; None for what the reference writes."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -90,7 +90,7 @@ def ends(entry: Values) -> int:
     return int(entry["baseOffset"]) + int(entry["lastOffsetDelta"]) + 1 if is_batch(entry) else int(entry["offset"]) + 1
 
 
-def stops(before: Callable[[Log, int], bool]) -> Lie:
+def stop_at_entry(before: Callable[[Log, int], bool]) -> Mutator:
     """Take an entry of a log for damaged, told by the entries and its place; what stands before it is shown."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -102,7 +102,7 @@ def stops(before: Callable[[Log, int], bool]) -> Lie:
         at = next((at for at in range(len(log)) if before(log, at)), None)
         if at is None:
             return answer
-        return NO if request["op"] == "decode" else _cut(request, answer, ends(log[at - 1]) if at else None)
+        return REJECTION if request["op"] == "decode" else _cut(request, answer, ends(log[at - 1]) if at else None)
 
     return lie
 
@@ -114,29 +114,29 @@ def _cut(request: Request, answer: Answer, end: int | None) -> Answer:
     return {"ok": True, "value": {"records": records, "nextOffset": str(begun), "error": "malformed"}}
 
 
-def fetches(change: Callable[[Request, Values, Log], Values | None]) -> Lie:
+def change_fetch(change: Callable[[Request, Values, Log], Values | None]) -> Mutator:
     """Show other parts of a fetch, told by the request, what is due and the log; None to refuse it."""
 
     def lie(request: Request, answer: Answer) -> Answer:
         if request["op"] != "read" or not answer.get("ok"):
             return answer
         parts = change(request, answer["value"], entries_of(request["hex"]))
-        return NO if parts is None else {**answer, "value": {**answer["value"], **parts}}
+        return REJECTION if parts is None else {**answer, "value": {**answer["value"], **parts}}
 
     return lie
 
 
-def stays(when: Callable[[Log], bool]) -> Lie:
+def refetch_same_offset(when: Callable[[Log], bool]) -> Mutator:
     """Fetch at the same offset again after a fetch without records, of such logs."""
 
     def change(request: Request, seen: Values, log: Log) -> Values:
         silent = not seen["records"] and bool(log) and when(log)
         return {"nextOffset": request["fetchOffset"]} if silent else {}
 
-    return fetches(change)
+    return change_fetch(change)
 
 
-def tail_of(data: bytes) -> int:
+def cut_tail_size(data: bytes) -> int:
     """Bytes of the entry that is cut off at the end of a log or message set."""
     at = 0
     while len(data) - at >= 12:
@@ -147,9 +147,9 @@ def tail_of(data: bytes) -> int:
     return len(data) - at
 
 
-def meets_tail(
-    when: Callable[[bytes, int], bool], answers: Answer = NO, ops: Sequence[str] = ("read", "decode")
-) -> Lie:
+def fail_at_cut_tail(
+    when: Callable[[bytes, int], bool], answers: Answer = REJECTION, ops: Sequence[str] = ("read", "decode")
+) -> Mutator:
     """Fail at an entry that is cut off, told by the log and by how many bytes of the entry there are."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -157,7 +157,7 @@ def meets_tail(
         if not asked or not (request["op"] == "read" or fits(request, "LOG MESSAGE_SET")):
             return answer
         data = bytes.fromhex(request["hex"])
-        left = tail_of(data)
+        left = cut_tail_size(data)
         return answers if left and when(data, left) else answer
 
     return lie

@@ -15,35 +15,35 @@ from typing import Any
 
 from conformance.cases.model import Answer, Request
 from conformance.codec.log import extents
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.files.bounded_json import is_text
 from conformance.targets.reference import answer as honest
 
-Shown = dict[str, Any]
+ShownValue = dict[str, Any]
 """A batch or a record as an answer shows it."""
-Change = Callable[[Any], Any]
+ValueChange = Callable[[Any], Any]
 """Makes of a value the one that is shown instead."""
-Lie = Callable[[Request, Answer], Answer]
+Mutator = Callable[[Request, Answer], Answer]
 """Makes of a request and the honest answer to it the answer of a liar."""
 
-Deed = Callable[[], Answer | None]
+Misbehavior = Callable[[], Answer | None]
 """Something that a liar does when it gets a request; the fields it returns replace those of the honest answer."""
 
-THE_ONE = ("decode", "VARINT", "7e")
+TRIGGER_REQUEST = ("decode", "VARINT", "7e")
 """The only request at which some liars break down; one case of the catalogue makes it, `varint/63`."""
 
 
 # --- shapes that lies share ---------------------------------------------------------------------------
 
 
-def _on(*ops: str, types: Iterable[str] = (), refused: bool = False) -> Callable[[Lie], Lie]:
+def _on(*ops: str, types: Iterable[str] = (), refused: bool = False) -> Callable[[Mutator], Mutator]:
     """Lie only in these operations, on these types (all, if none is named), where the honest answer accepts.
 
     With `refused`, lie where the honest answer refuses instead.
     """
     wanted = tuple(types)
 
-    def narrowed(lie: Lie) -> Lie:
+    def narrowed(lie: Mutator) -> Mutator:
         def narrow(request: Request, answer: Answer) -> Answer:
             fits = request["op"] in ops and (not wanted or request.get("type") in wanted)
             return lie(request, answer) if fits and answer.get("ok") is not refused else answer
@@ -53,59 +53,59 @@ def _on(*ops: str, types: Iterable[str] = (), refused: bool = False) -> Callable
     return narrowed
 
 
-def at_the_one(deed: Deed) -> Lie:
+def on_trigger(deed: Misbehavior) -> Mutator:
     """Do the deed at the request `THE_ONE`, then answer honestly, but for the fields that the deed returns."""
 
     def lie(request: Request, answer: Answer) -> Answer:
         asked = (request["op"], request.get("type"), request.get("hex"))
-        return {**answer, **(deed() or {})} if asked == THE_ONE else answer
+        return {**answer, **(deed() or {})} if asked == TRIGGER_REQUEST else answer
 
     return lie
 
 
-def describing(deed: Deed) -> Lie:
+def describing(deed: Misbehavior) -> Mutator:
     """Do the deed at the request to describe itself."""
     return lambda request, answer: {**answer, **(deed() or {})} if request["op"] == "describe" else answer
 
 
-def values(change: Change, *types: str) -> Lie:
+def values(change: ValueChange, *types: str) -> Mutator:
     """Show another value instead of the decoded one."""
     return _on("decode", types=types)(lambda _, answer: {**answer, "value": change(answer["value"])})
 
 
-def batches(change: Callable[[Shown], Shown]) -> Lie:
+def batches(change: Callable[[ShownValue], ShownValue]) -> Mutator:
     """Show other values in some fields of a decoded batch."""
     return values(lambda batch: {**batch, **change(batch)}, "RECORD_BATCH")
 
 
-def records(change: Callable[[Shown], Shown]) -> Lie:
+def records(change: Callable[[ShownValue], ShownValue]) -> Mutator:
     """Show other values in some fields of each record of a decoded batch."""
     return batches(lambda batch: {"records": [{**record, **change(record)} for record in batch["records"]]})
 
 
-def written(change: Callable[[bytes], bytes], *types: str) -> Lie:
+def written(change: Callable[[bytes], bytes], *types: str) -> Mutator:
     """Write other bytes instead of the right ones."""
     return _on("encode", types=types)(lambda _, answer: {**answer, "hex": change(bytes.fromhex(answer["hex"])).hex()})
 
 
-def view(change: Callable[[Request, Shown], Shown]) -> Lie:
+def view(change: Callable[[Request, ShownValue], ShownValue]) -> Mutator:
     """Show other records, another next offset or another error for a fetch."""
     return _on("read")(
         lambda request, answer: {**answer, "value": {**answer["value"], **change(request, answer["value"])}}
     )
 
 
-def asked(**otherwise: Any) -> Lie:
+def asked(**otherwise: Any) -> Mutator:
     """Answer a `read` request as if these parts of it were others."""
     return _on("read")(lambda request, _: honest({**request, **otherwise}))
 
 
-def fates(**changed: str) -> Lie:
+def change_sequence_results(**changed: str) -> Mutator:
     """Answer a `sequence` request with other fates of batches."""
     return _on("sequence")(lambda _, answer: {**answer, "value": [changed.get(fate, fate) for fate in answer["value"]]})
 
 
-def _everywhere(change: Change, value: Any) -> Any:
+def _everywhere(change: ValueChange, value: Any) -> Any:
     """Change every leaf of a value."""
     if isinstance(value, dict):
         return {name: _everywhere(change, entry) for name, entry in value.items()}
@@ -162,7 +162,7 @@ def ignore_crc(request: Request, answer: Answer) -> Answer:
 
 def _with_right_crc(request: Request, data: bytes) -> Answer:
     _, end = next(extents(data), (0, 0))
-    return honest({**request, "hex": (sealed(data[:end], length=False) + data[end:]).hex()})
+    return honest({**request, "hex": (with_checksums(data[:end], length=False) + data[end:]).hex()})
 
 
 @_on("decode", refused=True)
@@ -181,25 +181,25 @@ def read_the_end(request: Request, answer: Answer) -> Answer:
     return {**honest({**request, "hex": data[len(data) - used :].hex()}), "consumed": used}
 
 
-def drop_last(batch: Shown) -> Shown:
+def drop_last(batch: ShownValue) -> ShownValue:
     return {"records": batch["records"][:-1]}
 
 
-def leave_compressed(batch: Shown) -> Shown:
+def leave_compressed(batch: ShownValue) -> ShownValue:
     return {} if batch["compression"] == "none" else {"records": []}
 
 
-def always_create_time(batch: Shown) -> Shown:
+def always_create_time(batch: ShownValue) -> ShownValue:
     base = int(batch["baseTimestamp"])
     records = [{**record, "timestamp": str(base + int(record["timestampDelta"]))} for record in batch["records"]]
     return {"timestampType": "CreateTime", "records": records}
 
 
-def last_header_wins(record: Shown) -> Shown:
+def last_header_wins(record: ShownValue) -> ShownValue:
     return {"headers": list({header["key"]: header for header in record["headers"]}.values())}
 
 
-def whole_seconds(record: Shown) -> Shown:
+def whole_seconds(record: ShownValue) -> ShownValue:
     return {"timestamp": str(int(record["timestamp"]) // 1000 * 1000)}
 
 
@@ -238,8 +238,8 @@ def stop_at_the_count(request: Request, answer: Answer) -> Answer:
     """Read as many records as recordCount says, and ignore what follows them."""
     data = bytes.fromhex(request["hex"])
     for more in (1, 2):
-        count = min(BATCH_LAYOUT.peek("recordCount", data) + more, (1 << 31) - 1)
-        whole = _with_right_crc(request, BATCH_LAYOUT.put("recordCount", data, count))
+        count = min(BATCH_LAYOUT.read_field("recordCount", data) + more, (1 << 31) - 1)
+        whole = _with_right_crc(request, BATCH_LAYOUT.with_field("recordCount", data, count))
         if whole["ok"]:
             return {**whole, "value": {**whole["value"], "records": whole["value"]["records"][:-more]}}
     return answer
@@ -250,7 +250,7 @@ def padded(data: bytes) -> bytes:
 
 
 def without_crc(data: bytes) -> bytes:
-    return BATCH_LAYOUT.put("crc", data, 0)
+    return BATCH_LAYOUT.with_field("crc", data, 0)
 
 
 @_on("size")
@@ -270,7 +270,7 @@ def write_halves(request: Request, answer: Answer) -> Answer:
     lone = re.compile(r"\\ud[89a-f]..")
     written = honest(json.loads(lone.sub(r"\\ufffd", json.dumps(request))))
     data = bytes.fromhex(written["hex"]).replace(b"\xef\xbf\xbd", b"\xed\xa0\x80")
-    return {**written, "hex": (sealed(data) if request["type"] == "RECORD_BATCH" else data).hex()}
+    return {**written, "hex": (with_checksums(data) if request["type"] == "RECORD_BATCH" else data).hex()}
 
 
 @_on("encode", types=["RECORD_BATCH"])
@@ -278,7 +278,7 @@ def write_uncompressed(request: Request, _: Answer) -> Answer:
     return honest({**request, "value": {**request["value"], "compression": "none"}})
 
 
-def show_markers(request: Request, seen: Shown) -> Shown:
+def show_markers(request: Request, seen: ShownValue) -> ShownValue:
     """Hand out control records with the others."""
     log = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
     markers = [
@@ -291,25 +291,25 @@ def show_markers(request: Request, seen: Shown) -> Shown:
     return {"records": sorted([*seen["records"], *markers], key=lambda record: int(record["offset"]))}
 
 
-def next_after_the_last(request: Request, seen: Shown) -> Shown:
+def next_after_the_last(request: Request, seen: ShownValue) -> ShownValue:
     """Let the next fetch start after the last record that was shown."""
     last = int(seen["records"][-1]["offset"]) + 1 if seen["records"] else request["fetchOffset"]
     return {"nextOffset": str(last)}
 
 
-def one_further(_: Request, seen: Shown) -> Shown:
+def one_further(_: Request, seen: ShownValue) -> ShownValue:
     return {"nextOffset": str(int(seen["nextOffset"]) + 1)}
 
 
-def one_back(_: Request, seen: Shown) -> Shown:
+def one_back(_: Request, seen: ShownValue) -> ShownValue:
     return {"nextOffset": str(int(seen["nextOffset"]) - 1)}
 
 
-def stay(request: Request, _: Shown) -> Shown:
+def stay(request: Request, _: ShownValue) -> ShownValue:
     return {"nextOffset": request["fetchOffset"], "records": []}
 
 
-def hand_out_the_past(request: Request, _: Shown) -> Shown:
+def hand_out_the_past(request: Request, _: ShownValue) -> ShownValue:
     return {"records": honest({**request, "fetchOffset": "0"})["value"]["records"]}
 
 

@@ -12,29 +12,29 @@ from msgspec import Struct
 
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
-from conformance.selftest.codec_mutators import Function, Log, ends, entries_of, fetches, is_batch, wrong
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import batch, both, writes_as
+from conformance.selftest.codec_mutators import Function, Log, change_fetch, ends, entries_of, is_batch, wrong
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import batch, both, encode_other_value
 from conformance.selftest.seeded_fault import SeededFault
 
 
 class RecordMutation(Struct, frozen=True):
     """A mistake with a part of a record: what stands there instead, and the requirement that it breaks."""
 
-    says: str
+    description: str
     requirement: str
     change: Callable[[Values], Values]
     """From a record in notation to the fields that differ."""
 
 
-Test = Callable[[Values], bool]
+Predicate = Callable[[Values], bool]
 
 
 def _headers(change: Callable[[list[Values]], list[Values]]) -> Callable[[Values], Values]:
     return lambda one: {"headers": change(one["headers"])} if one.get("headers") else {}
 
 
-DATA: dict[str, RecordMutation] = {
+CONTENT_MUTATIONS: dict[str, RecordMutation] = {
     "null-key": RecordMutation(
         "shows an empty key for null",
         "record.key-absent-when-negative",
@@ -61,7 +61,7 @@ DATA: dict[str, RecordMutation] = {
 }
 """Mistakes with a record or an older message."""
 
-MISTAKES = DATA | {
+RECORD_MUTATIONS = CONTENT_MUTATIONS | {
     "headers": RecordMutation("leaves the headers out", "record.headers-count", _headers(lambda _: [])),
     "second-header": RecordMutation(
         "shows the first header alone", "record.headers-follow-count", _headers(lambda all_: all_[:1])
@@ -88,11 +88,11 @@ MISTAKES = DATA | {
 # --- a batch and a record -----------------------------------------------------------------------------
 
 
-def _codec(name: str) -> Test:
+def _codec(name: str) -> Predicate:
     return lambda one: one["compression"] == name
 
 
-BATCHES: dict[str, tuple[str, Test]] = {
+BATCHES: dict[str, tuple[str, Predicate]] = {
     "transactional": ("a transactional batch", lambda one: one["isTransactional"]),
     "idempotent": ("an idempotent batch", lambda one: int(one["producerId"]) >= 0 and not one["isTransactional"]),
     **{name: (f"a batch in {name}", _codec(name)) for name in ("gzip", "snappy", "lz4", "zstd")},
@@ -106,7 +106,7 @@ BATCHES: dict[str, tuple[str, Test]] = {
 """Properties of a batch."""
 
 
-def _of_batches(test: Test, mistake: RecordMutation) -> Lie:
+def _of_batches(test: Predicate, mistake: RecordMutation) -> Mutator:
     """Make a mistake with each record of such batches, however they are read."""
 
     def shown(one: Values) -> Values:
@@ -119,7 +119,7 @@ def _of_batches(test: Test, mistake: RecordMutation) -> Lie:
         }
         return changed(given, mistake, inside)
 
-    return both(batch(shown), fetches(seen))
+    return both(batch(shown), change_fetch(seen))
 
 
 def changed(given: Values, mistake: RecordMutation, offsets: Mapping[str, object]) -> Values:
@@ -131,8 +131,8 @@ def changed(given: Values, mistake: RecordMutation, offsets: Mapping[str, object
 
 def _pairs_of_batches() -> Iterator[SeededFault]:
     for name, (what, test) in BATCHES.items():
-        for key, mistake in MISTAKES.items():
-            says = f"a reader {mistake.says}, in {what} alone"
+        for key, mistake in RECORD_MUTATIONS.items():
+            says = f"a reader {mistake.description}, in {what} alone"
             yield SeededFault(
                 f"meets/{key}-in-{name}",
                 "meetings in batches",
@@ -145,29 +145,29 @@ def _pairs_of_batches() -> Iterator[SeededFault]:
 
 # --- a batch and what is written ----------------------------------------------------------------------
 
-WRITTEN: dict[str, tuple[str, Test]] = {name: BATCHES[name] for name in ("gzip", "snappy", "lz4", "zstd")} | {
+WRITTEN: dict[str, tuple[str, Predicate]] = {name: BATCHES[name] for name in ("gzip", "snappy", "lz4", "zstd")} | {
     "transactional": BATCHES["transactional"],
     "idempotent": BATCHES["idempotent"],
     "plain": ("a batch without a producer", lambda one: int(one["producerId"]) < 0 and one["compression"] == "none"),
 }
 
 
-def _of_writers(test: Test, mistake: RecordMutation) -> Lie:
+def _of_writers(test: Predicate, mistake: RecordMutation) -> Mutator:
     def change(value: Values) -> Values:
         if not test(value):
             return value
         return {**value, "records": [{**one, **mistake.change(one)} for one in value["records"]]}
 
-    return writes_as("RECORD_BATCH", change)
+    return encode_other_value("RECORD_BATCH", change)
 
 
 def _pairs_of_writers() -> Iterator[SeededFault]:
     for name, (what, test) in WRITTEN.items():
-        for key, mistake in MISTAKES.items():
+        for key, mistake in RECORD_MUTATIONS.items():
             yield SeededFault(
                 f"meets/{key}-written-in-{name}",
                 "meetings in writers",
-                f"a writer {mistake.says.replace('shows', 'writes')}, in {what} alone",
+                f"a writer {mistake.description.replace('shows', 'writes')}, in {what} alone",
                 mistake.requirement,
                 _of_writers(test, mistake),
                 (mistake.requirement,),
@@ -177,7 +177,7 @@ def _pairs_of_writers() -> Iterator[SeededFault]:
 # --- a wrapper and a message --------------------------------------------------------------------------
 
 
-def _set(magic: int, codec: str, *, late: bool = False) -> Test:
+def _set(magic: int, codec: str, *, late: bool = False) -> Predicate:
     def test(entry: Values) -> bool:
         kind = entry["messages"][0].get("timestampType") if entry["messages"] else None
         own = entry["magic"] == magic and entry["compression"] == codec
@@ -186,7 +186,7 @@ def _set(magic: int, codec: str, *, late: bool = False) -> Test:
     return test
 
 
-SETS: dict[str, tuple[str, Test]] = {
+SETS: dict[str, tuple[str, Predicate]] = {
     **{
         f"{codec}-wrapper-of-magic-{magic}": (f"a {codec} wrapper of magic {magic}", _set(magic, codec))
         for magic in (0, 1)
@@ -200,7 +200,7 @@ SETS: dict[str, tuple[str, Test]] = {
 """Properties of an entry of magic 0 or 1."""
 
 
-def _of_sets(test: Test, mistake: RecordMutation) -> Lie:
+def _of_sets(test: Predicate, mistake: RecordMutation) -> Mutator:
     """Make a mistake with each message of such entries, however they are read."""
 
     def offsets_of(log: Log) -> dict[str, object]:
@@ -215,16 +215,16 @@ def _of_sets(test: Test, mistake: RecordMutation) -> Lie:
         value = [{**one, **mistake.change(one)} if one["offset"] in inside else one for one in answer["value"]]
         return {**answer, "value": value}
 
-    return both(in_set, fetches(lambda _, given, log: changed(given, mistake, offsets_of(log))))
+    return both(in_set, change_fetch(lambda _, given, log: changed(given, mistake, offsets_of(log))))
 
 
 def _pairs_of_sets() -> Iterator[SeededFault]:
     for name, (what, test) in SETS.items():
-        for key, mistake in DATA.items():
+        for key, mistake in CONTENT_MUTATIONS.items():
             yield SeededFault(
                 f"meets/{key}-in-{name}",
                 "meetings in message sets",
-                f"a reader {mistake.says}, in {what} alone",
+                f"a reader {mistake.description}, in {what} alone",
                 {"null-key": "legacy.key-nullable", "null-value": "legacy.value-nullable"}.get(
                     key, "message-set.entry-layout"
                 ),
@@ -232,7 +232,7 @@ def _pairs_of_sets() -> Iterator[SeededFault]:
             )
 
 
-MEETINGS = (*_pairs_of_batches(), *_pairs_of_writers(), *_pairs_of_sets())
+PAIRWISE_FAULTS = (*_pairs_of_batches(), *_pairs_of_writers(), *_pairs_of_sets())
 """Every pair of a mistake with a part of a record and a property of what holds it."""
 
 
@@ -242,7 +242,7 @@ Place = Callable[[Request, Log, int], bool]
 """Whether an entry stands at such a place of a fetch, told by the request, the log and its number."""
 
 
-def _after(test: Test) -> Place:
+def _after(test: Predicate) -> Place:
     return lambda _, log, at: at > 0 and test(log[at - 1])
 
 
@@ -260,7 +260,7 @@ def _is_interleaved(_: Request, log: Log, at: int) -> bool:
     return is_batch(log[at]) and any(one not in ("-1", log[at]["producerId"]) for one in producers)
 
 
-PLACES: dict[str, tuple[str, Place]] = {
+FETCH_PROPERTIES: dict[str, tuple[str, Place]] = {
     "committed": ("a fetch under read_committed", lambda request, _, __: request["isolation"] == "read_committed"),
     "aborts-listed": ("a fetch with aborted transactions", lambda request, _, __: bool(request["aborted"])),
     "fetch-inside": ("the entry that holds the fetch offset", _holds_the_offset),
@@ -278,26 +278,28 @@ _LATE = RecordMutation(
     "timestamp.log-append-overwritten",
     lambda one: {"timestampType": "CreateTime"} if one["timestampType"] == "LogAppendTime" else {},
 )
-_FETCHED = {name: MISTAKES[name] for name in (*DATA, "headers", "null-header", "empty-header")} | {"append-time": _LATE}
+_FETCHED = {name: RECORD_MUTATIONS[name] for name in (*CONTENT_MUTATIONS, "headers", "null-header", "empty-header")} | {
+    "append-time": _LATE
+}
 
 
-def _at_places(place: Place, mistake: RecordMutation) -> Lie:
+def _at_places(place: Place, mistake: RecordMutation) -> Mutator:
     def seen(request: Request, given: Values, log: Log) -> Values:
         inside = {
             one["offset"]: True for at, entry in enumerate(log) if place(request, log, at) for one in _records(entry)
         }
         return changed(given, mistake, inside)
 
-    return fetches(seen)
+    return change_fetch(seen)
 
 
 def _pairs_of_places() -> Iterator[SeededFault]:
-    for name, (what, place) in PLACES.items():
+    for name, (what, place) in FETCH_PROPERTIES.items():
         for key, mistake in _FETCHED.items():
             yield SeededFault(
                 f"meets/{key}-at-{name}",
                 "meetings in fetches",
-                f"a consumer {mistake.says}, in {what} alone",
+                f"a consumer {mistake.description}, in {what} alone",
                 mistake.requirement,
                 _at_places(place, mistake),
             )
@@ -308,11 +310,11 @@ def _pairs_of_places() -> Iterator[SeededFault]:
 _CODEC_NUMBERS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
-def _codec_of(number: int) -> Test:
+def _codec_of(number: int) -> Predicate:
     return lambda one: bool(one["compression"] == number)
 
 
-ABORTED: dict[str, tuple[str, Test]] = {
+ABORTED: dict[str, tuple[str, Predicate]] = {
     **{name: (f"compressed with {name}", _codec_of(number)) for name, number in _CODEC_NUMBERS.items()},
     "append-time": ("with LogAppendTime", lambda one: one["timestampType"] == 1),
     "gaps": ("with offsets gone", lambda one: len(one["records"]) <= one["lastOffsetDelta"]),
@@ -330,7 +332,7 @@ ABORTED: dict[str, tuple[str, Test]] = {
 }
 
 
-def _shown_all_the_same(test: Callable[[Values], bool]) -> Lie:
+def _shown_all_the_same(test: Callable[[Values], bool]) -> Mutator:
     def make(right: Function) -> Function:
         return lambda self, one, at, remarks: right(self, one, at, remarks) and not test(one)
 
@@ -352,15 +354,15 @@ def _pairs_of_aborts() -> Iterator[SeededFault]:
 # --- a marker and its shape ---------------------------------------------------------------------------
 
 
-def _value(test: Callable[[str | None], bool]) -> Test:
+def _value(test: Callable[[str | None], bool]) -> Predicate:
     return lambda one: bool(one["records"]) and test(one["records"][0]["value"])
 
 
-def _type(number: int) -> Test:
+def _type(number: int) -> Predicate:
     return lambda one: bool(one["records"]) and (one["records"][0]["key"] or "")[4:8] == f"{number:04x}"
 
 
-MARKERS: dict[str, tuple[str, Test]] = {
+MARKERS: dict[str, tuple[str, Predicate]] = {
     "emptied": ("that compaction emptied", lambda one: not one["records"]),
     "null-value": ("whose value is null", _value(lambda text: text is None)),
     "empty-value": ("whose value is empty", _value(lambda text: text == "")),
@@ -381,15 +383,15 @@ MARKERS: dict[str, tuple[str, Test]] = {
 _UNDER = {"committed": "read_committed", "uncommitted": "read_uncommitted"}
 
 
-def _fails_at_marker(test: Test, isolation: str) -> Lie:
+def _fails_at_marker(test: Predicate, isolation: str) -> Mutator:
     def change(request: Request, _: Values, log: Log) -> Values | None:
         met = any(entry.get("isControlBatch") and test(entry) for entry in log)
         return None if met and request["isolation"] == isolation else {}
 
-    return fetches(change)
+    return change_fetch(change)
 
 
-def _shows_marker(test: Test, isolation: str) -> Lie:
+def _shows_marker(test: Predicate, isolation: str) -> Mutator:
     """Hand out the record of such a marker."""
 
     def change(request: Request, given: Values, log: Log) -> Values:
@@ -405,7 +407,7 @@ def _shows_marker(test: Test, isolation: str) -> Lie:
         ]
         return {"records": sorted([*given["records"], *more], key=lambda one: int(one["offset"]))} if more else {}
 
-    return fetches(change)
+    return change_fetch(change)
 
 
 def _pairs_of_markers() -> Iterator[SeededFault]:

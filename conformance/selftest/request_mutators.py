@@ -9,15 +9,15 @@ from itertools import islice
 from conformance import codec
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.definitions.request_frames import START, api_of, frame_wire, wire_in
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 
 Rows = list[Values]
 """The requests that a client sent, in notation."""
 
 
-def sent(change: Callable[[Rows], Rows], *checks: str) -> Lie:
+def sent(change: Callable[[Rows], Rows], *checks: str) -> Mutator:
     """Send other requests where one of these checks looks at them."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -100,7 +100,9 @@ def batches(change: Callable[[int, bytes], bytes]) -> Callable[[Rows], Rows]:
 def with_number(name: str, change: Callable[[int, int], int]) -> Callable[[int, bytes], bytes]:
     """A batch with another number in its header, made of the place of the batch and the number."""
     return lambda at, data: (
-        sealed(BATCH_LAYOUT.put(name, data, change(at, BATCH_LAYOUT.peek(name, data)))) if data else data
+        with_checksums(BATCH_LAYOUT.with_field(name, data, change(at, BATCH_LAYOUT.read_field(name, data))))
+        if data
+        else data
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.targets.reference import answer as honest
 
 Change = Callable[[Value], Value]
@@ -17,7 +17,7 @@ Change = Callable[[Value], Value]
 When = Callable[[Request, Answer], bool]
 """Whether a lie is told about a request and its honest answer."""
 
-NO: Answer = {"ok": False, "error": "malformed", "message": "no"}
+REJECTION: Answer = {"ok": False, "error": "malformed", "message": "no"}
 
 
 def fits(request: Request, types: str) -> bool:
@@ -26,7 +26,7 @@ def fits(request: Request, types: str) -> bool:
     return not types or any(name in named for name in types.split())
 
 
-def _told(op: str, types: str, lie: Lie, when: When | None = None) -> Lie:
+def _told(op: str, types: str, lie: Mutator, when: When | None = None) -> Mutator:
     """Lie about an accepted request of this operation and these types."""
 
     def narrow(request: Request, answer: Answer) -> Answer:
@@ -36,7 +36,7 @@ def _told(op: str, types: str, lie: Lie, when: When | None = None) -> Lie:
     return narrow
 
 
-def both(*lies: Lie) -> Lie:
+def both(*lies: Mutator) -> Mutator:
     """One violation that shows in several operations."""
 
     def told(request: Request, answer: Answer) -> Answer:
@@ -55,7 +55,7 @@ def rule_of(answer: Answer) -> str:
     return str(answer.get("message", "")).partition(" ")[0].rstrip(":")
 
 
-def accepts(*rules: str, types: str = "") -> Lie:
+def accept_invalid(*rules: str, types: str = "") -> Mutator:
     """Accept what breaks these rules, without a value (or with no bytes)."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -66,7 +66,7 @@ def accepts(*rules: str, types: str = "") -> Lie:
     return lie
 
 
-def accepts_values(types: str = "") -> Lie:
+def accepts_values(types: str = "") -> Mutator:
     """Write something for a value that has no encoding."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -76,12 +76,12 @@ def accepts_values(types: str = "") -> Lie:
     return lie
 
 
-def refuses(types: str, when: When | None = None, op: str = "decode") -> Lie:
+def reject_valid(types: str, when: When | None = None, op: str = "decode") -> Mutator:
     """Refuse what the reference accepts."""
-    return _told(op, types, lambda _, __: NO, when)
+    return _told(op, types, lambda _, __: REJECTION, when)
 
 
-def crashes(types: str, when: When | None = None) -> Lie:
+def crash_on(types: str, when: When | None = None) -> Mutator:
     """Die of bytes to decode, whatever is right there."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -91,7 +91,7 @@ def crashes(types: str, when: When | None = None) -> Lie:
     return lie
 
 
-def hoards(types: str, part: str = "") -> Lie:
+def leak_memory(types: str, part: str = "") -> Mutator:
     """Take memory without end for bytes that the reference refuses and that have a part, in hex."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -105,7 +105,7 @@ def hoards(types: str, part: str = "") -> Lie:
 # --- decoding -----------------------------------------------------------------------------------------
 
 
-def shows(types: str, change: Change, when: When | None = None) -> Lie:
+def change_value(types: str, change: Change, when: When | None = None) -> Mutator:
     """Show another value than the decoded one."""
 
     def lie(_: Request, answer: Answer) -> Answer:
@@ -114,12 +114,12 @@ def shows(types: str, change: Change, when: When | None = None) -> Lie:
     return _told("decode", types, lie, when)
 
 
-def consumes(types: str, more: int) -> Lie:
+def consumes(types: str, more: int) -> Mutator:
     """Say that so many bytes more were consumed."""
     return _told("decode", types, lambda _, answer: {**answer, "consumed": answer["consumed"] + more})
 
 
-def reads(types: str, change: Callable[[bytes], bytes], when: When | None = None) -> Lie:
+def decode_other_bytes(types: str, change: Callable[[bytes], bytes], when: When | None = None) -> Mutator:
     """Decode other bytes than the given ones."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -129,7 +129,7 @@ def reads(types: str, change: Callable[[bytes], bytes], when: When | None = None
     return _told("decode", types, lie, when)
 
 
-def reads_as(types: str, **otherwise: object) -> Lie:
+def decode_as(types: str, **otherwise: object) -> Mutator:
     """Decode as another type, or as another version of a message."""
     return _told("decode", types, lambda request, _: honest({**request, **otherwise}))
 
@@ -154,35 +154,38 @@ def objects(where: str, change: Callable[[Values], Values]) -> Change:
     return changed
 
 
-def header(name: str, change: Change) -> Lie:
+def header(name: str, change: Change) -> Mutator:
     """Show another field of the header of every batch."""
-    return shows("RECORD_BATCH LOG", entry("|batches", name, change))
+    return change_value("RECORD_BATCH LOG", entry("|batches", name, change))
 
 
-def batch(change: Callable[[Values], Values]) -> Lie:
+def batch(change: Callable[[Values], Values]) -> Mutator:
     """Show other fields of every batch."""
-    return shows("RECORD_BATCH LOG", objects("|batches", change))
+    return change_value("RECORD_BATCH LOG", objects("|batches", change))
 
 
-def record(name: str, change: Change) -> Lie:
+def record(name: str, change: Change) -> Mutator:
     """Show another field of every record."""
-    return both(shows("RECORD", entry("", name, change)), shows("RECORD_BATCH LOG", entry("records", name, change)))
+    return both(
+        change_value("RECORD", entry("", name, change)),
+        change_value("RECORD_BATCH LOG", entry("records", name, change)),
+    )
 
 
-def of_header(name: str, change: Change) -> Lie:
+def of_header(name: str, change: Change) -> Mutator:
     """Show another field of every record header."""
-    return shows("RECORD RECORD_BATCH LOG", entry("headers", name, change))
+    return change_value("RECORD RECORD_BATCH LOG", entry("headers", name, change))
 
 
-def message(name: str, change: Change) -> Lie:
+def message(name: str, change: Change) -> Mutator:
     """Show another field of every message of magic 0 and 1."""
-    return shows("MESSAGE_SET LOG", entry("|messages", name, change))
+    return change_value("MESSAGE_SET LOG", entry("|messages", name, change))
 
 
 # --- encoding -----------------------------------------------------------------------------------------
 
 
-def writes(types: str, change: Callable[[bytes], bytes], when: When | None = None) -> Lie:
+def change_bytes(types: str, change: Callable[[bytes], bytes], when: When | None = None) -> Mutator:
     """Write other bytes than the right ones."""
 
     def lie(_: Request, answer: Answer) -> Answer:
@@ -191,12 +194,12 @@ def writes(types: str, change: Callable[[bytes], bytes], when: When | None = Non
     return _told("encode", types, lie, when)
 
 
-def writes_as(types: str, change: Change) -> Lie:
+def encode_other_value(types: str, change: Change) -> Mutator:
     """Write another value than the given one."""
     return _told("encode", types, lambda request, _: honest({**request, "value": change(request["value"])}))
 
 
-def measures(types: str, change: Callable[[int], int]) -> Lie:
+def change_size(types: str, change: Callable[[int], int]) -> Mutator:
     """Say another size."""
     return _told("size", types, lambda _, answer: {**answer, "size": change(answer["size"])})
 
@@ -204,36 +207,36 @@ def measures(types: str, change: Callable[[int], int]) -> Lie:
 # --- whole logs ---------------------------------------------------------------------------------------
 
 
-def sees(change: Callable[[Request, Values], Values]) -> Lie:
+def change_fetch(change: Callable[[Request, Values], Values]) -> Mutator:
     """Show other parts of a fetch than there are."""
     return _told(
         "read", "", lambda request, answer: {**answer, "value": {**answer["value"], **change(request, answer["value"])}}
     )
 
 
-def hands_out(change: Callable[[list[Values]], list[Values]]) -> Lie:
+def change_records(change: Callable[[list[Values]], list[Values]]) -> Mutator:
     """Hand out other records of a fetch."""
-    return sees(lambda _, seen: {"records": change(seen["records"])})
+    return change_fetch(lambda _, seen: {"records": change(seen["records"])})
 
 
-def misses(when: When) -> Lie:
+def reject_fetch(when: When) -> Mutator:
     """Refuse a fetch."""
-    return _told("read", "", lambda _, __: NO, when)
+    return _told("read", "", lambda _, __: REJECTION, when)
 
 
-def fates(change: Callable[[list[Values], list[str]], list[str]]) -> Lie:
+def change_sequence_results(change: Callable[[list[Values], list[str]], list[str]]) -> Mutator:
     """Answer otherwise on the fate of batches."""
     return _told(
         "sequence", "", lambda request, answer: {**answer, "value": change(request["batches"], answer["value"])}
     )
 
 
-def sends(change: Callable[[Values], Values]) -> Lie:
+def change_request(change: Callable[[Values], Values]) -> Mutator:
     """Send each request otherwise."""
     return _told("send", "", lambda _, answer: {**answer, "value": [{**row, **change(row)} for row in answer["value"]]})
 
 
-def converts(change: Callable[[Values], Values]) -> Lie:
+def convert_as(change: Callable[[Values], Values]) -> Mutator:
     """Convert as if something else had been asked for."""
     return _told("convert", "", lambda request, _: honest({**request, **change(request)}))
 

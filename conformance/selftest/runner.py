@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 from msgspec import Struct
 
-from conformance.cases.attribution import charged
+from conformance.cases.attribution import attribute
 from conformance.cases.model import Answer, Case, VerdictKind
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
@@ -19,7 +19,7 @@ from conformance.errors import SuiteBug
 from conformance.judging.judge import judge
 from conformance.process.launcher import SAFE_PATH, environment
 from conformance.selftest import DEFECTS
-from conformance.selftest.requirement_faults import heard
+from conformance.selftest.requirement_faults import outcome_of
 from conformance.selftest.seeded_fault import SeededFault
 from conformance.targets.reference import answer as honest
 
@@ -74,8 +74,8 @@ def _trial_of(name: str) -> FaultTrial:
 def _ordered(defect: SeededFault) -> Iterator[tuple[Case, Answer]]:
     """All cases with their right answers: those of the requirements that the defect names, then the others by size."""
     labels = sorted(_catalog().cases.labels.values(), key=lambda label: label.size)
-    own = [label.id for label in labels if label.requirement in defect.first]
-    others = [label.id for label in labels if label.requirement not in defect.first]
+    own = [label.id for label in labels if label.requirement in defect.try_first]
+    others = [label.id for label in labels if label.requirement not in defect.try_first]
     return map(_answered, chain(own, others))
 
 
@@ -89,10 +89,10 @@ def _answered(name: str) -> tuple[Case, Answer]:
 def _shows(defect: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
     """Whether a case fails a defect. Raises SuiteBug where its function raises."""
     try:
-        answer = defect.bend(case.request, right)
+        answer = defect.mutate(case.request, right)
     except Exception as error:
         raise SuiteBug(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
     if answer is right or answer == right:
         return False  # the reference passes every case
-    verdict, _, level, _ = charged(case, judge(case, heard(answer)), _catalog().requirements)
+    verdict, _, level, _ = attribute(case, judge(case, outcome_of(answer)), _catalog().requirements)
     return verdict.kind in {VerdictKind.FAIL, VerdictKind.CRASH} and level in levels

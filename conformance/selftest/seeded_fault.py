@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 
 
 class SeededFault(Struct, frozen=True):
@@ -12,12 +12,12 @@ class SeededFault(Struct, frozen=True):
 
     id: str
     area: str
-    says: str
+    description: str
     """What such a target does wrong, in one sentence; empty where it breaks the statement of the requirement."""
     source: str
     """The requirement that it breaks, or the public thread in which somebody met it."""
-    bend: Lie
-    first: tuple[str, ...] = ()
+    mutate: Mutator
+    try_first: tuple[str, ...] = ()
     """Requirements whose cases are tried before the others: what its run costs, not whether it is caught."""
-    why: str = ""
+    survives_because: str = ""
     """For one that no case catches: the reason, in one sentence."""

@@ -19,15 +19,15 @@ Number = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]{1,19}$")]
 _Index = Annotated[int, msgspec.Meta(ge=0)]
 _Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})*$")]
 
-START, END, BEYOND = "start", "end", "beyond"
+START, END, BEYOND_END = "start", "end", "beyond"
 """Places to fetch from: where the partition began for this case, where it ends, and one offset after that."""
 
 
-FILLER = b"filler"
+FILLER_VALUE = b"filler"
 """The value of records that stand in a log and belong to no step."""
-ALL = 64 << 20
+MAX_BYTES = 64 << 20
 """Bytes of a fetch that asks for all there is."""
-EARLIER = 1_700_000_000_000
+BASE_TIME_MS = 1_700_000_000_000
 """A time in milliseconds since 1970, for records that nobody says more about."""
 SEQUENCES = 1 << 31
 """So many sequences there are: 0 follows the last."""
@@ -52,7 +52,7 @@ class ProduceResult(_StepResult, frozen=True):
     """The offset that a broker told of a batch, and the time of its writing, in milliseconds since 1970."""
 
     offset: Number = "-1"
-    time: Number = str(EARLIER)
+    time: Number = str(BASE_TIME_MS)
     answered: bool = False
     """Whether there is an answer to what asks for none; the offset is that at which the log ended, then."""
 
@@ -177,9 +177,9 @@ class ProduceRawBytes(_Step, frozen=True, tag="send"):
 class Fetch(_Step, frozen=True, tag="fetch"):
     """A fetch from a place: `start`, `end`, `beyond`, or the label of a record; so many bytes, or all there are."""
 
-    at: Annotated[str, msgspec.Meta(pattern=rf"^({START}|{END}|{BEYOND}|{_PLACE})$")] = START
+    at: Annotated[str, msgspec.Meta(pattern=rf"^({START}|{END}|{BEYOND_END}|{_PLACE})$")] = START
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
-    max_bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)] = ALL
+    max_bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)] = MAX_BYTES
     version: Annotated[int, msgspec.Meta(ge=0, lt=4)] | None = None
     """A version of Fetch that carries messages alone; None for the newest that both sides speak."""
     tells: ClassVar[type[_StepResult]] = FetchResult
@@ -252,7 +252,7 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
         steps = msgspec.convert(given, list[Step])
     except msgspec.ValidationError as error:
         raise NotationError(str(error)) from None
-    places, begun = {START, END, BEYOND}, {""}
+    places, begun = {START, END, BEYOND_END}, {""}
     for at, step in enumerate(steps):
         if isinstance(step, InitProducerId):
             begun.add(step.producer)
@@ -300,7 +300,7 @@ def _problem_of_batch(step: Produce) -> str:
     return "a tombstone has a key" if step.tombstones and not step.keys else ""
 
 
-def called(step: Step) -> str:
+def step_text(step: Step) -> str:
     """A step in words."""
     name = str(type(step).__struct_config__.tag)
     return (
@@ -344,7 +344,7 @@ class ProducerIdentity(Struct):
         self.has_written = True
 
 
-def batch_of(step: Produce, at: int, producer: ProducerIdentity | None, time: int = EARLIER) -> Values:
+def batch_of(step: Produce, at: int, producer: ProducerIdentity | None, time: int = BASE_TIME_MS) -> Values:
     """The batch that a step at an index writes at a time, a RECORD_BATCH value (record-batch#batch-header-fields)."""
     keys: Sequence[str | None] = step.keys or [None] * step.records
     times: Sequence[int] = step.times or range(step.records)

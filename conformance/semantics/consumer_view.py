@@ -27,9 +27,9 @@ from conformance.codec.record_batch import (
     BATCH_LAYOUT,
     HEADER_SIZE,
     TIMESTAMP_TYPES,
-    sealed,
     stored_magic,
     stored_offset,
+    with_checksums,
 )
 
 READ_COMMITTED = "read_committed"
@@ -42,7 +42,7 @@ _NO_SIZE = "batch.length-wrong-rejected"
 """What is found wrong with a size that is below that of any entry."""
 _ABORT = CONTROL_TYPES.index("ABORT")
 
-SEEN = n.ObjectOf(
+RECORD_NOTATION = n.ObjectOf(
     {
         "offset": n.DECIMAL,
         "timestamp": n.DECIMAL,
@@ -54,8 +54,8 @@ SEEN = n.ObjectOf(
 )
 """A record as an application sees it; magic 0 has no timestamp, which is -1 of no type."""
 
-VIEW = n.ObjectOf(
-    {"records": n.ListOf(SEEN, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT}
+VIEW_NOTATION = n.ObjectOf(
+    {"records": n.ListOf(RECORD_NOTATION, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT}
 )
 """The answer to `read`; `beside` says what a live client made of the records that its broker put beside the log."""
 
@@ -105,7 +105,7 @@ class _AbortedTransactionFilter:
         self._active: dict[int, int] = {}
         """The first offset of the transaction, by producer."""
 
-    def hides(self, batch: Values, at: int, remarks: list[codec.Violation]) -> bool:
+    def is_aborted(self, batch: Values, at: int, remarks: list[codec.Violation]) -> bool:
         """Whether a batch, at byte `at`, is part of an aborted transaction; to be asked for each batch in order.
 
         Open places are added to the remarks; they leave any outcome where a listed transaction hangs on them.
@@ -113,7 +113,7 @@ class _AbortedTransactionFilter:
         producer = batch["producerId"]
         if producer < 0:
             return False
-        self._reach(last_offset(batch))
+        self._activate(last_offset(batch))
         if batch["isControlBatch"]:
             matters = producer in self._active
             openness = Definedness.ANY_VALUE if matters else Definedness.OPEN
@@ -131,12 +131,12 @@ class _AbortedTransactionFilter:
             remarks.append(_doubt("consumer.filters-aborted", at, hint, Definedness.ANY_VALUE))
         return True
 
-    def passes_over(self, header: Values) -> bool:
+    def is_aborted_header(self, header: Values) -> bool:
         """Whether a batch with this header is hidden, so that its records need not be read to know it."""
-        self._reach(last_offset(header))
+        self._activate(last_offset(header))
         return bool(header["isTransactional"]) and header["producerId"] in self._active
 
-    def _reach(self, offset: int) -> None:
+    def _activate(self, offset: int) -> None:
         """Make active whatever begins up to an offset."""
         while self._coming and self._coming[0][0] <= offset:
             first, listed = heapq.heappop(self._coming)
@@ -176,7 +176,7 @@ def _doubts(batch: Values, at: int) -> list[codec.Violation]:
     return doubts
 
 
-def view(
+def consumer_view(
     data: bytes,
     fetch_offset: int,
     *,
@@ -201,7 +201,7 @@ def view(
             damage = next(iter(entry.beside_checksums or faults), None)
             partial = damage is None
             position = max((fetch_offset, *seen.ends))
-            if damage is not None and _need_not_be_met(data, entry, faults, position, transactions):
+            if damage is not None and _may_be_skipped(data, entry, faults, position, transactions):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Definedness.ANY_VALUE))
             elif damage is not None:
@@ -260,7 +260,7 @@ class _ConsumerViewBuilder(Struct):
     def _add_batch(self, entry: codec.LogEntry) -> None:
         """Add the records of a batch, or hide them."""
         batch, at = entry.value, entry.start
-        is_aborted = self.transactions is not None and self.transactions.hides(batch, at, self.remarks)
+        is_aborted = self.transactions is not None and self.transactions.is_aborted(batch, at, self.remarks)
         if is_aborted and self.ends[-1] <= self.fetch_offset:
             hint = "an aborted batch before the fetch offset: Apache Kafka's consumer goes back to its end"
             self.remarks.append(_doubt("offset.fetch-absolute", at, hint, Definedness.ANY_VALUE))
@@ -277,7 +277,7 @@ class _ConsumerViewBuilder(Struct):
             self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Definedness.ANY_VALUE))
 
 
-def _need_not_be_met(
+def _may_be_skipped(
     data: bytes,
     entry: codec.LogEntry,
     faults: Sequence[codec.Violation],
@@ -294,7 +294,7 @@ def _need_not_be_met(
     header = batch_header(whole)
     if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
         return False
-    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
+    hidden = header["isControlBatch"] or (transactions is not None and transactions.is_aborted_header(header))
     return bool(hidden) or header["baseOffset"] < position
 
 
@@ -302,8 +302,10 @@ def batch_header(data: bytes) -> Values | None:
     """The header of a batch by itself, whatever its records are; None when that is not sound either."""
     if len(data) < HEADER_SIZE:
         return None
-    uncompressed = BATCH_LAYOUT.put("compression", data[:HEADER_SIZE], 0)
-    header: Values | None = codec.decode("RECORD_BATCH", sealed(BATCH_LAYOUT.put("recordCount", uncompressed, 0))).value
+    uncompressed = BATCH_LAYOUT.with_field("compression", data[:HEADER_SIZE], 0)
+    header: Values | None = codec.decode(
+        "RECORD_BATCH", with_checksums(BATCH_LAYOUT.with_field("recordCount", uncompressed, 0))
+    ).value
     return header
 
 
@@ -329,7 +331,7 @@ def _whole_records(batch: bytes, damage: codec.Violation, start: int) -> int | N
     """How many records of a batch, which begins at byte `start`, stand whole in front of damage in one of them."""
     if stored_magic(batch) != _BATCHES or batch_header(batch) is None:
         return None
-    is_packed = BATCH_LAYOUT.peek("compression", batch) > 0
+    is_packed = BATCH_LAYOUT.read_field("compression", batch) > 0
     at, position, found = damage.at - (0 if is_packed else start), (0 if is_packed else HEADER_SIZE), 0
     if damage.layer != is_packed or at < position:
         return None
@@ -342,9 +344,11 @@ def _whole_records(batch: bytes, damage: codec.Violation, start: int) -> int | N
 
 def _of_batch(batch: Values) -> list[Values]:
     stamp = {"timestampType": batch["timestampType"]}
-    return [{name: record[name] for name in SEEN.fields if name in record} | stamp for record in batch["records"]]
+    return [
+        {name: record[name] for name in RECORD_NOTATION.fields if name in record} | stamp for record in batch["records"]
+    ]
 
 
 def _of_message(message: Values) -> Values:
     untimed = {"timestamp": -1, "timestampType": "NoTimestampType"}
-    return {**untimed, **{name: message[name] for name in SEEN.fields if name in message}, "headers": ()}
+    return {**untimed, **{name: message[name] for name in RECORD_NOTATION.fields if name in message}, "headers": ()}

@@ -44,14 +44,20 @@ CONVERTED = n.ListOf(
 """A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
 
 Records = tuple[Values, ...]
-_NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
+_NO_PRODUCER = {
+    "producerId": -1,
+    "producerEpoch": -1,
+    "baseSequence": -1,
+    "isTransactional": False,
+    "isControlBatch": False,
+}
 """What a batch says of its producer where there is none."""
 _NO_EPOCH = -1
 """Of the leader: a broker that appends puts its own there."""
-_OF_ENTRY = ("magic", "compression", "timestampType", *_NOBODY)
+_OF_ENTRY = ("magic", "compression", "timestampType", *_NO_PRODUCER)
 
 
-def flattened(batches: Sequence[Values]) -> Records:
+def records_of(batches: Sequence[Values]) -> Records:
     """The records of a LOG value, as CONVERTED; `entry` is the number of the batch or message, from 0."""
     names = CONVERTED.element.fields
     records: list[Values] = []
@@ -62,12 +68,12 @@ def flattened(batches: Sequence[Values]) -> Records:
     return tuple(records)
 
 
-def converted(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> Records:
+def converted_records(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> Records:
     """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
 
     In what entries they then stand is not said. Raises Unencodable for a base offset below magic 2.
     """
-    records = flattened([batch for batch in batches if not batch.get("isControlBatch")])
+    records = records_of([batch for batch in batches if not batch.get("isControlBatch")])
     if magic == _BATCHES:
         records = tuple(_up(record) for record in records)
     elif base_offset is not None:
@@ -90,7 +96,7 @@ def _up(record: Values) -> Values:
     """A message as a record without a producer: its time is kept as a time of creation."""
     if record["magic"] == _BATCHES:
         return record
-    return {"timestamp": -1, **record, **_NOBODY, "magic": _BATCHES, "timestampType": 0, "headers": ()}
+    return {"timestamp": -1, **record, **_NO_PRODUCER, "magic": _BATCHES, "timestampType": 0, "headers": ()}
 
 
 def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
@@ -104,21 +110,23 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     if broken is not None:
         raise NotConvertible(broken)
     whole = [entry for entry in entries if entry.value is not None]
-    parts = rewritten([entry.value for entry in whole], magic, base_offset)
+    parts = converted_entries([entry.value for entry in whole], magic, base_offset)
     return b"".join(
         data[entry.start : entry.stop] if part is None else part for entry, part in zip(whole, parts, strict=False)
     )
 
 
-def rewritten(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> list[bytes | None]:
+def converted_entries(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> list[bytes | None]:
     """The bytes of each entry of a LOG value in another magic, None for one that stays as it is.
 
     All become one batch where there is a base offset. Raises Unencodable.
     """
     if base_offset is not None:
-        records = converted(batches, magic, base_offset)
+        records = converted_records(batches, magic, base_offset)
         return [_batch(records)] if records else []
-    return [None if batch["magic"] == magic else _rewritten(converted([batch], magic), magic) for batch in batches]
+    return [
+        None if batch["magic"] == magic else _rewritten(converted_records([batch], magic), magic) for batch in batches
+    ]
 
 
 def _rewritten(records: Records, magic: int) -> bytes:

@@ -33,7 +33,7 @@ Where other bytes are stored than are served, these, and the file in which they 
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 
-def appended(batch: Values, offset: int, settings: Values) -> Values:
+def stored_batch(batch: Values, offset: int, settings: Values) -> Values:
     """The batch as it is stored at an offset, in a topic with these settings; LogAppendTime is a time of 0 ms."""
     moved = offset - batch["baseOffset"]
     stored = {
@@ -51,14 +51,14 @@ def appended(batch: Values, offset: int, settings: Values) -> Values:
 
 def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
     """The bytes of the batch as it is stored at an offset. Raises codec.Unencodable."""
-    return codec.encode("RECORD_BATCH", appended(batch, offset, settings))
+    return codec.encode("RECORD_BATCH", stored_batch(batch, offset, settings))
 
 
 _DERIVED = ("batchLength", "crc", "attributes")
 """What follows from the rest when the batch is written; what stood there is no longer true."""
 
 
-def compacted(batch: Values, kept: Container[int], *, delete_horizon: int | None = None) -> Values:
+def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | None = None) -> Values:
     """A RECORD_BATCH value with the records at the offsets in `kept` alone, ready to be written.
 
     The rest are read against a new baseTimestamp: `delete_horizon`, in milliseconds, where the batch has none yet and
@@ -116,7 +116,7 @@ class PartitionLog(Struct):
     """Each aborted transaction, with the offset of its marker."""
 
     @property
-    def stable(self) -> int:
+    def last_stable_offset(self) -> int:
         """The last stable offset: all transactions before it are decided."""
         return min(self.undecided.values(), default=self.end)
 
@@ -124,14 +124,14 @@ class PartitionLog(Struct):
         """Store a batch: its offset."""
         offset = self.end
         self.batches.append(
-            codec.decode("RECORD_BATCH", codec.encode("RECORD_BATCH", appended(batch, offset, {}))).value
+            codec.decode("RECORD_BATCH", codec.encode("RECORD_BATCH", stored_batch(batch, offset, {}))).value
         )
         self.end = last_offset(self.batches[-1]) + 1
         if batch["isTransactional"] and not batch["isControlBatch"]:
             self.undecided.setdefault(batch["producerId"], offset)
         return offset
 
-    def mark(self, producer_id: int, epoch: int, *, commit: bool) -> None:
+    def write_marker(self, producer_id: int, epoch: int, *, commit: bool) -> None:
         """End the transaction of a producer, where it wrote something here (record-batch#control-batches)."""
         if producer_id not in self.undecided:
             return
@@ -142,7 +142,7 @@ class PartitionLog(Struct):
 
     def fetch(self, offset: int, isolation: str, most: int) -> bytes:
         """The batches from the one on that holds an offset: so many bytes, but the first one whole."""
-        stop = self.stable if isolation == READ_COMMITTED else self.end
+        stop = self.last_stable_offset if isolation == READ_COMMITTED else self.end
         data = b""
         for batch in self.batches:
             if offset <= last_offset(batch) and batch["baseOffset"] < stop:
@@ -152,7 +152,7 @@ class PartitionLog(Struct):
                 data += came
         return data
 
-    def listed(self, offset: int) -> list[AbortedTransaction]:
+    def aborted_from(self, offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that reach beyond an offset."""
         return [one for one, at in self.aborted if at >= offset]
 
@@ -181,12 +181,14 @@ class PartitionLog(Struct):
         kept = {*last.values(), *markers} - (null if tombstones else set())
         late = {at for _, at in self.aborted} | null
         producers = {batch["producerId"]: batch["baseOffset"] for batch in self.batches if batch["producerId"] >= 0}
-        cleaned = [self.cleaned(one, kept, horizon if late & _offsets(one) & kept else None) for one in self.batches]
+        cleaned = [
+            self.compacted_batch(one, kept, horizon if late & _offsets(one) & kept else None) for one in self.batches
+        ]
         self.batches = [one for one in cleaned if one["records"] or one["baseOffset"] in producers.values()]
 
-    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+    def compacted_batch(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
         """A batch with the records at some offsets alone; a delete horizon where some of them go later."""
-        return compacted(batch, kept, delete_horizon=horizon)
+        return compact_batch(batch, kept, delete_horizon=horizon)
 
     def _is_aborted(self, batch: Values) -> bool:
         if not batch["isTransactional"]:

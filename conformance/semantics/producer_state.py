@@ -16,7 +16,7 @@ from conformance.codec import json_notation as n
 from conformance.codec.derived_fields import Values
 
 ANSWERS = ("accept", "duplicate", "out-of-order", "fenced")
-ANY = frozenset(ANSWERS)
+ANY_RESULT = frozenset(ANSWERS)
 
 BATCHES = n.ListOf(
     n.ObjectOf({"producerId": n.DECIMAL, "producerEpoch": n.NUMBER, "baseSequence": n.NUMBER, "recordCount": n.NUMBER}),
@@ -55,7 +55,7 @@ _NOTHING_SAID = _ProducerState(-1)
 """A producer without an epoch or a sequence: nothing is said of any of its batches."""
 
 
-def judged(batches: Iterable[Values]) -> list[frozenset[str]]:
+def allowed_results(batches: Iterable[Values]) -> list[frozenset[str]]:
     """For each batch, the answers that are right.
 
     Where two answers are right, the batches after it are judged by the state that each of them leaves.
@@ -64,13 +64,13 @@ def judged(batches: Iterable[Values]) -> list[frozenset[str]]:
     return [_answers(producers, batch) for batch in batches]
 
 
-def answered(batches: Iterable[Values]) -> list[str]:
+def kafka_results(batches: Iterable[Values]) -> list[str]:
     """The answers of Apache Kafka: it accepts any first sequence, and calls out of order what lies behind."""
     producers: dict[int, _State] = {}
     answers = []
     for batch in batches:
         known = producers.get(batch["producerId"])
-        fates = {"accept": known} if batch["producerId"] < 0 else dict(_fates(known, batch))
+        fates = {"accept": known} if batch["producerId"] < 0 else dict(_possible_results(known, batch))
         preferred = "accept" if known is None else "out-of-order"
         answer = preferred if preferred in fates else next(iter(fates))
         producers[batch["producerId"]] = fates[answer]
@@ -83,12 +83,12 @@ def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozense
     if identity < 0:
         return frozenset(("accept",))
     states = producers.get(identity, frozenset((None,)))
-    fates = {fate for state in states for fate in _fates(state, batch)}
-    producers[identity] = _told_apart({after for _, after in fates})
+    fates = {fate for state in states for fate in _possible_results(state, batch)}
+    producers[identity] = _merge_states({after for _, after in fates})
     return frozenset(answer for answer, _ in fates)
 
 
-def _told_apart(states: set[_State]) -> frozenset[_State]:
+def _merge_states(states: set[_State]) -> frozenset[_State]:
     """The states that can still lead to other answers; where they are too many to follow, nothing is said any more."""
     extremes: dict[object, list[_ProducerState]] = {}
     for state in states:
@@ -104,7 +104,7 @@ def _stored(producer: _ProducerState) -> int:
     return producer.stored
 
 
-def _fates(known: _State, batch: Values) -> set[tuple[str, _State]]:
+def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
     """The right answers to a batch, each with what the broker knows of its producer afterwards."""
     epoch, first, count = batch["producerEpoch"], batch["baseSequence"], batch["recordCount"]
     if epoch < 0 or first < 0 or count < 1 or known == _NOTHING_SAID:

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from conformance.codec.derived_fields import Values
 from conformance.semantics.broker_steps import (
-    BEYOND,
-    EARLIER,
+    BASE_TIME_MS,
+    BEYOND_END,
     END,
     START,
     Compact,
@@ -35,7 +35,7 @@ from conformance.semantics.broker_steps import (
     Told,
     batch_of,
 )
-from conformance.semantics.consumer_view import AbortedTransaction, view
+from conformance.semantics.consumer_view import AbortedTransaction, consumer_view
 from conformance.semantics.format_conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 
@@ -58,7 +58,7 @@ def _outcome(step: Step, told: Told) -> object:
     if told.refused or not isinstance(step, Fetch) or not isinstance(told, FetchResult):
         return "refused" if told.refused else "ok"
     listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
-    seen = view(bytes.fromhex(told.hex), int(told.fetch_offset), isolation=step.isolation, aborted=listed)
+    seen = consumer_view(bytes.fromhex(told.hex), int(told.fetch_offset), isolation=step.isolation, aborted=listed)
     return [_label(record) for record in seen.records]
 
 
@@ -117,7 +117,7 @@ class ReferenceBroker(Struct):
     def _find(self, step: ListOffsets) -> Told:
         if step.time is None:
             return ListOffsetsResult(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
-        offset, time = self.log.find(EARLIER + step.time)
+        offset, time = self.log.find(BASE_TIME_MS + step.time)
         return ListOffsetsResult(offset=str(offset), time=str(time))
 
     def _begin(self, step: InitProducerId) -> Told:
@@ -127,7 +127,7 @@ class ReferenceBroker(Struct):
             identity, epoch = self._given, 0
         else:
             identity, epoch = known[0], known[1] + 1
-            self.log.mark(identity, epoch, commit=False)
+            self.log.write_marker(identity, epoch, commit=False)
         if step.transactional_id is not None:
             self._identities[step.transactional_id] = identity, epoch
         self._producers[step.producer] = ProducerIdentity(identity, epoch, step.transactional_id, step.sequence)
@@ -152,7 +152,7 @@ class ReferenceBroker(Struct):
         producer = self._producers[step.producer]
         if self._is_fenced(producer):
             return StepDone(refused=_FENCED)
-        self.log.mark(producer.identity, producer.epoch, commit=step.commit)
+        self.log.write_marker(producer.identity, producer.epoch, commit=step.commit)
         return StepDone()
 
     def _fetch(self, step: Fetch) -> Told:
@@ -161,12 +161,12 @@ class ReferenceBroker(Struct):
             return FetchResult(refused="there is no such offset")
         if step.version is not None:
             return self._older(step, offset, 0 if step.version < _MAGIC_1 else 1)
-        listed = self.log.listed(offset)
+        listed = self.log.aborted_from(offset)
         return FetchResult(
             hex=self.log.fetch(offset, step.isolation, step.max_bytes).hex(),
             fetch_offset=str(offset),
             high_watermark=str(self.log.end),
-            last_stable_offset=str(self.log.stable),
+            last_stable_offset=str(self.log.last_stable_offset),
             log_start=str(self.log.start),
             aborted=[ListedTransaction(str(one.producer_id), str(one.first_offset)) for one in listed],
         )
@@ -178,4 +178,4 @@ class ReferenceBroker(Struct):
 
     def _places(self) -> dict[str, int]:
         """The offset of each place."""
-        return {**self._offsets, START: 0, END: self.log.end, BEYOND: self.log.end + 1}
+        return {**self._offsets, START: 0, END: self.log.end, BEYOND_END: self.log.end + 1}

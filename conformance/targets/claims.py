@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Outcome, Rejected, Request, Unsupported, Verdict, VerdictKind
-from conformance.cases.packed_cases import LazyCases, SerializedCase, SerializedCases, written
-from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
+from conformance.cases.packed_cases import LazyCases, SerializedCase, SerializedCases, request_json
+from conformance.targets.probes import Claim, claim_key, probe_verdict, probes_for, summaries
 from conformance.targets.protocol import TargetDescription
 from conformance.targets.target import Target
 
@@ -31,7 +31,7 @@ class CaseOutcome(Struct, frozen=True):
     @property
     def case(self) -> Case:
         """The case, unpacked."""
-        return self.label if isinstance(self.label, Case) else self.label.unpacked()
+        return self.label if isinstance(self.label, Case) else self.label.deserialize()
 
 
 class ClaimedTarget:
@@ -65,26 +65,26 @@ class ClaimedTarget:
     def disprove(self, cases: Sequence[Case]) -> list[tuple[CaseOutcome, Verdict]]:
         """Probe the claims that cases rest on, each once: what came of those that disprove one. Raises CannotStart."""
         probes = [
-            self.as_put(probe) for probe in probes_for(self.describe(), cases) if claim_of(probe) not in self._probed
+            self.as_put(probe) for probe in probes_for(self.describe(), cases) if claim_key(probe) not in self._probed
         ]
-        self._probed |= {claim_of(probe) for probe in probes}
+        self._probed |= {claim_key(probe) for probe in probes}
         false = []
         for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
-            answer, verdict = self._answer(probe, outcome), claim_verdict(probe, outcome)
+            answer, verdict = self._answer(probe, outcome), probe_verdict(probe, outcome)
             if verdict.kind is VerdictKind.PROTOCOL:
-                self.disproved.add(claim_of(probe))
+                self.disproved.add(claim_key(probe))
                 false.append((answer, verdict))
         return false
 
     def ask(self, cases: Sequence[Case]) -> Iterator[CaseOutcome]:
         """What comes of cases, in their order; only those that the target claims are put to it. Raises CannotStart."""
-        reasons = [self._why_not(case) for case in labels(cases)]
+        reasons = [self._why_not(case) for case in summaries(cases)]
         claimed = [at for at, reason in enumerate(reasons) if not reason]
         if isinstance(cases, SerializedCases):
             outcomes = self._target.ask(_PreparedCases(self, cases, claimed))
         else:
             outcomes = self._target.ask([self.as_put(cases[at]) for at in claimed])
-        for label, reason in zip(labels(cases), reasons, strict=True):
+        for label, reason in zip(summaries(cases), reasons, strict=True):
             yield self._answer(label, Unsupported(reason, is_asked=False) if reason else next(outcomes))
 
     def forget_faults(self) -> None:
@@ -114,18 +114,18 @@ class ClaimedTarget:
 
     def written_put(self, label: SerializedCase) -> bytes:
         """The same of a packed case, as JSON."""
-        asked = label.written
+        asked = label.request_json
         if not label.type.startswith(_MESSAGE) or _DEFINITION in asked or self.describe().messages is not None:
             return asked
         if label.type not in self._definitions:
             wire = label.whole_wire
             assert isinstance(wire, codec.MessageType)
-            self._definitions[label.type] = b"," + _DEFINITION + written({**wire.message.source}) + b"}"
+            self._definitions[label.type] = b"," + _DEFINITION + request_json({**wire.message.source}) + b"}"
         return asked[:-1] + self._definitions[label.type]
 
     def _why_not(self, case: Case | SerializedCase) -> str:
         """Why a case is not put to the target; empty when it is."""
-        if self.disproved and claim_of(case) in self.disproved:
+        if self.disproved and claim_key(case) in self.disproved:
             return f"the claim to {case.op} {case.type} was disproved at the start"
         kind = case.op, case.type
         if kind not in self._lacking:
@@ -136,7 +136,7 @@ class ClaimedTarget:
         self.has_answered |= isinstance(outcome, Accepted | Rejected)
         kind = label.op, label.type
         if kind not in self._via:
-            self._via[kind] = str(self.describe().door(*kind) or "")
+            self._via[kind] = str(self.describe().entry_point(*kind) or "")
         return CaseOutcome(label, outcome, self._via[kind])
 
 
@@ -146,14 +146,14 @@ class _PreparedCases(LazyCases):
     def __init__(self, target: ClaimedTarget, cases: SerializedCases, indexes: Sequence[int]) -> None:
         self._target, self._cases, self._indexes = target, cases, indexes
 
-    def at(self, index: int) -> Case:
+    def case_at(self, index: int) -> Case:
         return self._target.as_put(self._cases[self._indexes[index]])
 
     def label_at(self, index: int) -> SerializedCase:
-        return self._cases.packed[self._indexes[index]]
+        return self._cases.serialized[self._indexes[index]]
 
     def written_at(self, index: int) -> bytes:
-        return self._target.written_put(self._cases.packed[self._indexes[index]])
+        return self._target.written_put(self._cases.serialized[self._indexes[index]])
 
     def __len__(self) -> int:
         return len(self._indexes)

@@ -47,13 +47,13 @@ class CompressedAnswer(Accepted):
         return len(self._packed)
 
     @contextmanager
-    def whole(self) -> Iterator[Accepted]:
+    def decompress(self) -> Iterator[Accepted]:
         """It as objects, to be judged; no other large answer is looked at meanwhile."""
         with _ALONE:
             yield Accepted(self.answer, self.size)
 
 
-def memory_of(outcomes: Iterable[object]) -> int:
+def pending_bytes(outcomes: Iterable[object]) -> int:
     """The bytes of memory that answers take until they are judged, about; others take next to none."""
     return sum(
         one.memory if isinstance(one, CompressedAnswer) else one.size * _AS_OBJECTS
@@ -62,7 +62,7 @@ def memory_of(outcomes: Iterable[object]) -> int:
     )
 
 
-def held(size: int, read: Callable[[], Outcome]) -> Outcome:
+def compress_large(size: int, read: Callable[[], Outcome]) -> Outcome:
     """The outcome that `read` makes of an answer of so many bytes, as it is held until it is judged."""
     if size <= LARGE:
         return read()

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from platformdirs import user_cache_path
 
 from conformance import __version__
-from conformance.cases.api_versions_profiles import OFFERS
+from conformance.cases.api_versions_profiles import VERSION_PROFILES
 from conformance.errors import FileError
 from conformance.process.launcher import LaunchSpec, own_python
 
@@ -170,8 +170,8 @@ def adapter_in(path: Path) -> AdapterManifest:
             raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
     if not all(key in row for key in needed):
         raise FileError(path, f"a {what} has {', '.join(needed)}")
-    if row.get("offers", "bare") not in OFFERS:
-        raise FileError(path, f"offers is one of {', '.join(OFFERS)}, not {row['offers']!r}")
+    if row.get("offers", "bare") not in VERSION_PROFILES:
+        raise FileError(path, f"offers is one of {', '.join(VERSION_PROFILES)}, not {row['offers']!r}")
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
         raise FileError(path, "name is the folder's, and there is either module or command")
     base = path.parent.parent / row["base"] if "base" in row else None

@@ -270,17 +270,17 @@ def is_alone(before):
 
 
 def fork_on_request(module, out, control):
-    """For each message on a socket, fork a keeper with a target on the pipes that came; write the keeper's id."""
+    """For each message on a socket, fork a supervisor with a target on the pipes that came; write the id of the supervisor."""
     theirs, sys.path[:] = sys.path[:], PATH  # the target's folder may contain modules of these names
     import signal
     import socket
 
     path = os.path.join(os.path.dirname(HERE), "process", "supervisor.py")
-    spec = importlib.util.spec_from_file_location("keeper", path)
-    keeper = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(keeper)
+    spec = importlib.util.spec_from_file_location("supervisor", path)
+    supervisor = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(supervisor)
     sys.path[:] = theirs
-    handlers = {number: signal.getsignal(number) for number in keeper.CHANGED}
+    handlers = {number: signal.getsignal(number) for number in supervisor.RESET_SIGNALS}
     awake = signal.set_wakeup_fd(-1)
     if awake != -1 or None in handlers.values():
         return  # what the module has set cannot be set again
@@ -294,14 +294,14 @@ def fork_on_request(module, out, control):
         child = os.fork()
         if child == 0:
             channel.close()
-            keep(keeper, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
+            be_supervisor(supervisor, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
         for descriptor in pipes:
             os.close(descriptor)
         write_all(out, b"%d\n" % child)
 
 
 def reap():
-    """Take the status of the keepers that have ended; the suite holds on to them by other means than their ids."""
+    """Take the status of the supervisors that have ended; the suite holds on to them by other means than their ids."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -309,17 +309,17 @@ def reap():
         pass
 
 
-def keep(keeper, parent, pipes, out, become):
-    """Be the keeper of a target; never returns."""
+def be_supervisor(supervisor, parent, pipes, out, become):
+    """Be the supervisor of a target; never returns."""
     try:
         os.setsid()
-        keeper.keep(pipes[3], parent, become, (*pipes[:3], out))
+        supervisor.supervise(pipes[3], parent, become, (*pipes[:3], out))
     finally:
         os._exit(1)
 
 
 def begin(module, out, pipes, handlers):
-    """Be the target on its pipes, with nothing of its keeper; never returns."""
+    """Be the target on its pipes, with nothing of its supervisor; never returns."""
     import signal
 
     status = 1

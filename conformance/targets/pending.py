@@ -33,7 +33,7 @@ class PendingRequest:
     request: RequestBody
     number: int
     process: ChildProcess
-    look: Callable[[], None] = lambda: None
+    poll: Callable[[], None] = lambda: None
     """Waits a moment for all that the same session waits for."""
     is_first: bool = True
     """Whether its process was asked nothing before."""
@@ -56,46 +56,46 @@ class PendingRequest:
 
     def __post_init__(self) -> None:
         self._since = self._left = time.monotonic()
-        self._delay = self.process.delay()
-        self._held = self.process.mark() if self.request.bulk else None
+        self._delay = self.process.cpu_wait_s()
+        self._held = self.process.start_measuring() if self.request.measured_bytes else None
 
-    def took(self) -> float:
+    def counted_s(self) -> float:
         """Seconds since then, without those in which other processes kept its own from running."""
-        return max(self.own(), self.passed() * _OWN)
+        return max(self.cpu_available_s(), self.elapsed_s() * _OWN)
 
-    def _waited(self) -> float:
+    def deadline_s(self) -> float:
         """Seconds as they count against a deadline: those by the clock on the wall, but at most twice its own."""
-        return max(self.took(), min(self.passed(), 2 * self.own()))
+        return max(self.counted_s(), min(self.elapsed_s(), 2 * self.cpu_available_s()))
 
     def cost(self) -> ResourceUse:
         """What it took so far."""
-        return ResourceUse(self.took(), self.process.grown(self._held))
+        return ResourceUse(self.counted_s(), self.process.memory_growth(self._held))
 
-    def own(self) -> float:
+    def cpu_available_s(self) -> float:
         """Seconds since then that were its own: it ran, or waited for something other than a core."""
-        return self.passed() - max(self.process.delay() - self._delay, 0)
+        return self.elapsed_s() - max(self.process.cpu_wait_s() - self._delay, 0)
 
-    def passed(self) -> float:
+    def elapsed_s(self) -> float:
         """Seconds since then."""
         return time.monotonic() - self._since
 
-    def freeze(self) -> None:
+    def suspend(self) -> None:
         """Let its process stand still."""
         if self._frozen is None:
             self._frozen = time.monotonic()
-            self.process.freeze()
+            self.process.suspend()
 
-    def thaw(self) -> None:
+    def resume(self) -> None:
         """Let its process go on; the time in which it stood still is not its own, and has not passed for it."""
         if self._frozen is not None:
             self._since += time.monotonic() - self._frozen
             self._frozen = None
-            self.process.freeze(thaw=True)
+            self.process.suspend(thaw=True)
 
     def awaited(self) -> Outcome:
         """The outcome, which is waited for; only once its session has nothing else to do."""
         while self.outcome is None:
-            self.look()
+            self.poll()
         return self.outcome
 
     def line(self, timeout: float, seconds: float = math.inf) -> bytes | None:
@@ -117,31 +117,31 @@ class PendingRequest:
 
     def _line(self, timeout: float, until: float) -> bytes | None:
         while True:
-            left = max(timeout - self._waited(), 0)
+            left = max(timeout - self.deadline_s(), 0)
             try:
                 return self.process.line(min(until, time.monotonic() + left))
             except AnswerTimeout:
-                if self._waited() >= timeout:
+                if self.deadline_s() >= timeout:
                     raise
             if time.monotonic() >= until:
                 return None
 
 
-def in_order(runs: Iterable[Sequence[Outcome | PendingRequest]]) -> Iterator[Sequence[Outcome]]:
+def ordered(runs: Iterable[Sequence[Outcome | PendingRequest]]) -> Iterator[Sequence[Outcome]]:
     """The outcomes themselves, as many at once as are there: one that is not there yet holds up those behind it."""
     held: deque[Outcome | PendingRequest] = deque()
     for run in runs:
         held.extend(run)
-        there = _there(held)
+        there = _completed(held)
         if len(held) >= _HELD:
-            there += [_awaited(held.popleft()), *_there(held)]
+            there += [_awaited(held.popleft()), *_completed(held)]
         if there:
             yield there
     while held:
-        yield [_awaited(held.popleft()), *_there(held)]
+        yield [_awaited(held.popleft()), *_completed(held)]
 
 
-def _there(held: deque[Outcome | PendingRequest]) -> list[Outcome]:
+def _completed(held: deque[Outcome | PendingRequest]) -> list[Outcome]:
     """The first of them, as far as they are there, taken away."""
     there = []
     while held and (outcome := outcome_of_asked(held[0])) is not None:
@@ -159,7 +159,7 @@ def outcome_of_asked(outcome: Outcome | PendingRequest) -> Outcome | None:
     return outcome.outcome if isinstance(outcome, PendingRequest) else outcome
 
 
-def explains(outcome: Outcome | PendingRequest, fault: TargetFailure) -> bool:
+def reproduces(outcome: Outcome | PendingRequest, fault: TargetFailure) -> bool:
     """Whether a request that was asked alone did what its window did."""
     return isinstance(outcome, PendingRequest) and (
         outcome.is_blamed or (outcome.was_aside and isinstance(fault, AnswerDelayed))
@@ -179,9 +179,9 @@ class LazyRequestQueue(deque[RequestBody]):
         return len(self) > 0
 
 
-MOST = 4
+MAX_PENDING_PROCESSES = 4
 """Processes that are waited for at once, at most."""
-GLANCE, _LONG = 0.05, 1.0
+POLL_S, _LONG = 0.05, 1.0
 """Seconds that each of them is waited for in turn; while a long answer comes."""
 _AT_LEAST, _AT_MOST = 0.25, 12
 """Seconds of its own that a request which follows another one has at least, unless so many times its time passes."""
@@ -210,21 +210,21 @@ class SlowRequests(Struct):
         """Wait for a request, too."""
         asked.was_aside, asked.follows = True, self._is_led(asked.request)
         if asked.follows:
-            asked.process.give_way()
+            asked.process.lower_priority()
         self.waited_for.append(asked)
 
-    def count_silence(self, asked: PendingRequest) -> None:
+    def mark_timed_out(self, asked: PendingRequest) -> None:
         """Remember a request that had all of its time."""
-        if asked.request.kin:
-            self._silent.add(asked.request.kin)
+        if asked.request.timeout_group:
+            self._silent.add(asked.request.timeout_group)
 
-    def look(self, seconds: float = GLANCE) -> None:
+    def poll(self, seconds: float = POLL_S) -> None:
         """Wait so long for each; the processes of those that have answered or broken down are ended."""
         for asked in [*self.waited_for]:
             wait = _LONG if asked.process.is_answering else seconds
             if not asked.follows:
                 self.finish(asked, self.timeout, wait)
-            elif asked.request.kin in self._silent and self._is_over(asked):
+            elif asked.request.timeout_group in self._silent and self._is_over(asked):
                 broke = self.blame(AnswerTimeout(), asked.request)
                 asked.is_blamed, asked.outcome = True, replace(broke, detail=f"{broke.detail}{_BESIDE}")
             else:
@@ -242,17 +242,19 @@ class SlowRequests(Struct):
         """Wait for a request of whose kin another is waited for, or was in vain."""
         is_led = self._is_led(asked.request)
         if not is_led:
-            asked.thaw()
+            asked.resume()
         self.finish(asked, math.inf if is_led else self.timeout, seconds)
-        if is_led and asked.outcome is None and asked.own() >= _AT_LEAST and not asked.process.is_answering:
-            asked.freeze()
+        if is_led and asked.outcome is None and asked.cpu_available_s() >= _AT_LEAST and not asked.process.is_answering:
+            asked.suspend()
 
     def _is_over(self, asked: PendingRequest) -> bool:
-        passed = asked.passed()
-        return passed >= self.timeout and (asked.own() >= _AT_LEAST or passed >= _AT_MOST * self.timeout)
+        passed = asked.elapsed_s()
+        return passed >= self.timeout and (asked.cpu_available_s() >= _AT_LEAST or passed >= _AT_MOST * self.timeout)
 
     def _is_led(self, request: RequestBody) -> bool:
-        return bool(request.kin) and (request.kin in self._silent or self._has_leader(request.kin))
+        return bool(request.timeout_group) and (
+            request.timeout_group in self._silent or self._has_leader(request.timeout_group)
+        )
 
     def _has_leader(self, kin: str) -> bool:
-        return any(asked.request.kin == kin and not asked.follows for asked in self.waited_for)
+        return any(asked.request.timeout_group == kin and not asked.follows for asked in self.waited_for)

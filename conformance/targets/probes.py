@@ -9,7 +9,7 @@ from conformance import codec
 from conformance.cases.attribution import WRITING_OPS
 from conformance.cases.client_requests import send_question
 from conformance.cases.encode import encode_question
-from conformance.cases.log_requests import read_question, scenario_question, sequence_question, steps_of
+from conformance.cases.log_requests import read_expectation, scenario_question, sequence_question, steps_of
 from conformance.cases.model import (
     Case,
     CaseOrigin,
@@ -30,14 +30,14 @@ from conformance.judging.judge import judge
 from conformance.targets.protocol import TargetDescription
 
 MAGICS = (0, 1, 2)
-GENERAL = "general.exact-encoding"
+PROBE_REQUIREMENT = "general.exact-encoding"
 """The requirement of a probe."""
 
 Claim: TypeAlias = tuple[str, str]
 """What a target says it can do: an operation, and a type where the operation has one."""
 
 
-def claim_of(case: Case | SerializedCase) -> Claim:
+def claim_key(case: Case | SerializedCase) -> Claim:
     """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type.
 
     A message is a claim of its own, in all its versions: what is wrong with one says nothing of others.
@@ -50,16 +50,16 @@ def claim_of(case: Case | SerializedCase) -> Claim:
 _MESSAGE = "MESSAGE<"
 
 
-def labels(cases: Sequence[Case]) -> Sequence[Case | SerializedCase]:
+def summaries(cases: Sequence[Case]) -> Sequence[Case | SerializedCase]:
     """What cases are chosen and counted by; nothing is unpacked."""
-    return cases.packed if isinstance(cases, SerializedCases) else cases
+    return cases.serialized if isinstance(cases, SerializedCases) else cases
 
 
 def probes_for(description: TargetDescription, cases: Sequence[Case]) -> Iterator[Case]:
     """One plain value per claimed type and operation that the cases need; one message stands for all."""
     seen: set[Claim] = set()
-    for at, case in enumerate(labels(cases)):
-        probed = case.op, claim_of(case)[1].partition("<")[0]
+    for at, case in enumerate(summaries(cases)):
+        probed = case.op, claim_key(case)[1].partition("<")[0]
         if probed in seen:
             continue
         if description.claims(case.op, case.type) and description.has(case) and not description.unused(case):
@@ -69,7 +69,7 @@ def probes_for(description: TargetDescription, cases: Sequence[Case]) -> Iterato
                 yield probe
 
 
-def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
+def probe_verdict(case: Case, outcome: Outcome) -> Verdict:
     """PROTOCOL where a claim is disproved, which only `unsupported` and an answer of the wrong shape do; else PASS.
 
     Code that writes requests need not write every one of them: `unsupported` to one message says nothing of others.
@@ -135,7 +135,7 @@ def log_probe(op: str, question: RequestWithExpectation, data: bytes) -> Case:
 def _probe(identity: str, op: str, wire: codec.WireType, question: RequestWithExpectation, data: bytes) -> Case:
     known = cast("Op", op)
     request = request_of(known, wire, question.parts)
-    return Case(identity, known, wire, GENERAL, "must", request, question.expect, data, kind=CaseOrigin.PROBE)
+    return Case(identity, known, wire, PROBE_REQUIREMENT, "must", request, question.expect, data, kind=CaseOrigin.PROBE)
 
 
 def _log_probe(op: str, magic: int) -> Case | None:
@@ -145,7 +145,7 @@ def _log_probe(op: str, magic: int) -> Case | None:
     match op:
         case "read":
             data = plain_log(magic)
-            return log_probe(op, read_question(data), data)
+            return log_probe(op, read_expectation(data), data)
         case "sequence":
             return log_probe(op, sequence_question([plain]), data)
         case "send":

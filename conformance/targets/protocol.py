@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Accepted, Answer, Case, NoAnswer, Outcome, Rejected, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
-from conformance.cases.packed_cases import SerializedCase, written
+from conformance.cases.packed_cases import SerializedCase, request_json
 from conformance.codec.message_spec import LAST, VersionRange
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
@@ -37,15 +37,17 @@ class ProtocolError(TargetFailure):
 class RequestBody(bytes):
     """A request without its id, ready for `with_id`."""
 
-    kin: str = ""
+    timeout_group: str = ""
     """What requests have in common that are likely to be silent together; empty where that is not known."""
-    bulk: int = 0
+    measured_bytes: int = 0
     """Bytes that memory and time are held against; 0 where memory is not measured."""
-    due: bytes = b""
+    expected_digest: bytes = b""
     """The digest of the answer that is due; empty where that is not known."""
 
 
-def body(request: Request | bytes, kin: str = "", bulk: int = 0, due: bytes = b"") -> RequestBody:
+def body(
+    request: Request | bytes, timeout_group: str = "", measured_bytes: int = 0, expected_digest: bytes = b""
+) -> RequestBody:
     """A request without its id; its strings may hold lone surrogates, as escapes."""
     if isinstance(request, bytes):
         made = RequestBody(request)
@@ -53,8 +55,8 @@ def body(request: Request | bytes, kin: str = "", bulk: int = 0, due: bytes = b"
         try:
             made = RequestBody(_encode(request))
         except UnicodeEncodeError:
-            made = RequestBody(written(request))
-    made.kin, made.bulk, made.due = kin, bulk, due
+            made = RequestBody(request_json(request))
+    made.timeout_group, made.measured_bytes, made.expected_digest = timeout_group, measured_bytes, expected_digest
     return made
 
 
@@ -63,7 +65,7 @@ def with_id(number: int, request: bytes) -> bytes:
     return b'{"id":%d,%b\n' % (number, request[1:])
 
 
-def shown(line: bytes) -> str:
+def printable_line(line: bytes) -> str:
     """A line that a target wrote, cut for display; control characters are escaped."""
     text = line[:200].decode("utf-8", "backslashreplace")
     printable = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
@@ -83,18 +85,18 @@ def fields_of_any_depth(line: bytes, number: int) -> Answer:
         answer = _json(line)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         why = too_deep() if isinstance(error, RecursionError) else error
-        raise ProtocolError(f"not a line of JSON ({why}): {shown(line)}") from None
+        raise ProtocolError(f"not a line of JSON ({why}): {printable_line(line)}") from None
     if not isinstance(answer, dict):
-        raise ProtocolError(f"not a JSON object: {shown(line)}")
+        raise ProtocolError(f"not a JSON object: {printable_line(line)}")
     if answer.get("id") != number or isinstance(answer.get("id"), bool):
-        raise ProtocolError(f"an answer to request {number} is due, but this came: {shown(line)}")
+        raise ProtocolError(f"an answer to request {number} is due, but this came: {printable_line(line)}")
     return answer
 
 
 def check(line: bytes, answer: Answer) -> None:
     """Raise ProtocolError where the answer in a line is nested too deeply."""
     if line.count(b"[") + line.count(b"{") > DEEPEST and is_deep(answer):
-        raise ProtocolError(f"not a line of JSON ({too_deep()}): {shown(line)}")
+        raise ProtocolError(f"not a line of JSON ({too_deep()}): {printable_line(line)}")
 
 
 def _json(line: bytes) -> object:
@@ -113,7 +115,7 @@ LONGEST_TEXT = 400
 """Bytes in UTF-8 of a target's own text that are kept: a reason, a message, what it died of."""
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     """A text of a target, or its front, with its length and digest."""
     whole = text.encode("utf-8", "surrogatepass")
     if len(whole) <= LONGEST_TEXT:
@@ -125,26 +127,26 @@ def cut(text: str) -> str:
 def outcome(answer: Answer, size: int = 0) -> Outcome:
     """What an answer of so many bytes says, a `protocol` fault at worst. Raises CannotStart: what it asks is gone."""
     if "gone" in answer:
-        raise CannotStart(cut(str(answer["gone"])))
+        raise CannotStart(shorten(str(answer["gone"])))
     if "unsupported" in answer:
-        return Unsupported(cut(str(answer["unsupported"])))
+        return Unsupported(shorten(str(answer["unsupported"])))
     if "crash" in answer:
-        return NoAnswer("crash", cut(str(answer["crash"])))
+        return NoAnswer("crash", shorten(str(answer["crash"])))
     if "timeout" in answer:
-        return NoAnswer("timeout", cut(str(answer["timeout"])))
+        return NoAnswer("timeout", shorten(str(answer["timeout"])))
     if answer.get("ok") is True:
         return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")}, size)
     if answer.get("ok") is False:
         error = answer.get("error")
         if error in ERRORS:
-            return Rejected(error, cut(str(answer.get("message", ""))), cut(str(answer.get("codes", ""))))
+            return Rejected(error, shorten(str(answer.get("message", ""))), shorten(str(answer.get("codes", ""))))
         return NoAnswer("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
-    return NoAnswer("protocol", f"neither ok, unsupported nor crash: {shown(_encode(answer))}")
+    return NoAnswer("protocol", f"neither ok, unsupported nor crash: {printable_line(_encode(answer))}")
 
 
 # --- describe -----------------------------------------------------------------------------------------
 
-Doors: TypeAlias = dict[tuple[str, str], "EntryPoint"]
+EntryPoints: TypeAlias = dict[tuple[str, str], "EntryPoint"]
 """Doors by operation and type; the type is empty where a door stands for every type of the operation."""
 
 
@@ -175,11 +177,11 @@ class TargetDescription(Struct, frozen=True):
     """The messages that it has, with their versions; None for a codec that takes any definition."""
     surrogates: bool = False
     """Whether its reader of JSON takes a lone surrogate, which is escaped, in a string to be encoded."""
-    doors: Doors = field(default_factory=dict)
+    doors: EntryPoints = field(default_factory=dict)
     """What `via` says."""
     raw: Answer = field(default_factory=dict)
 
-    def door(self, op: str, name: str) -> EntryPoint | None:
+    def entry_point(self, op: str, name: str) -> EntryPoint | None:
         """The door at which `op` on a type is judged; None where it does not say.
 
         A form stands for every type in it (`ARRAY` for `ARRAY<INT32>`, `MESSAGE<FetchRequest>` for each version), and
@@ -214,7 +216,7 @@ class TargetDescription(Struct, frozen=True):
 
     def unused(self, case: Case | SerializedCase) -> str:
         """The call that a case would judge and that nothing runs through; empty when it is worth judging."""
-        door = self.door(case.op, case.type)
+        door = self.entry_point(case.op, case.type)
         return door.call if door is not None and door.who == "unused" else ""
 
     def lacks(self, case: Case | SerializedCase) -> str:
@@ -251,9 +253,11 @@ def _message_of(case: Case | SerializedCase) -> tuple[str, int]:
 def description(answer: Answer) -> TargetDescription:
     """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
     if "crash" in answer:
-        raise ProtocolError(f"describe crashed: {cut(str(answer['crash']))}")
+        raise ProtocolError(f"describe crashed: {shorten(str(answer['crash']))}")
     if answer.get("ok") is not True:
-        raise ProtocolError(str(answer.get("gone", f"describe was not answered with ok: {shown(_encode(answer))}")))
+        raise ProtocolError(
+            str(answer.get("gone", f"describe was not answered with ok: {printable_line(_encode(answer))}"))
+        )
     if answer.get("protocol", PROTOCOL) != PROTOCOL:
         raise ProtocolError(f"protocol {answer['protocol']!r}, the suite speaks {PROTOCOL}")
     supports = answer.get("supports", {})
@@ -274,7 +278,7 @@ def description(answer: Answer) -> TargetDescription:
         magics=None if magics is None else frozenset(magics),
         messages=_messages(answer["messages"]) if "messages" in answer else None,
         surrogates=answer.get("surrogates") is True,
-        doors=_doors(answer["via"]) if "via" in answer else {},
+        doors=_entry_points(answer["via"]) if "via" in answer else {},
         raw={name: entry for name, entry in answer.items() if name not in ("id", "ok")},
     )
 
@@ -298,7 +302,7 @@ def _messages(given: object) -> dict[str, VersionRange]:
 _DOOR = re.compile(r"(public|internal|unused): (\S.*)", re.DOTALL)
 
 
-def _doors(given: object) -> Doors:
+def _entry_points(given: object) -> EntryPoints:
     """What `via` says, by operation and type."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: via is an object of operations and calls")

@@ -79,7 +79,9 @@ def target_spec(
         is_live = name.startswith("live:")
         memory = allowance.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else allowance.memory + BROKER_MEMORY
         late = max(LIVE_TIMEOUT, allowance.timeout)
-        allowance = replace(allowance, timeout=late, startup=late, memory=memory, slow=math.inf, growth=math.inf)
+        allowance = replace(
+            allowance, timeout=late, startup=late, memory=memory, base_seconds=math.inf, base_memory_growth=math.inf
+        )
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
 

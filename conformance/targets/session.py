@@ -28,31 +28,31 @@ from conformance.cases.model import Accepted, NoAnswer, Outcome, Unsupported
 from conformance.cases.packed_cases import AcceptedAsExpected, digest_of_answer
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import MOST_VALUES, holds_too_many
-from conformance.process.child_process import FAREWELL, ChildProcess
+from conformance.process.child_process import GRACE_PERIOD_S, ChildProcess
 from conformance.process.errors import AnswerTimeout, OutputTooLong, TargetExited, TargetFailure
 from conformance.process.fork_server import ForkServer
 from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
-from conformance.targets.large_answers import held
+from conformance.targets.large_answers import compress_large
 from conformance.targets.limits import (
-    DIGITS_FOR_A_SECOND,
+    REQUEST_CHARS_PER_SECOND,
     GiveUpLimits,
     ResourceLimits,
     ResourceUse,
-    greedy,
-    kind_of,
-    outcome_of,
-    unexplained,
+    fault_kind,
+    fault_outcome,
+    resource_violation,
+    unattributed,
 )
 from conformance.targets.pending import (
-    GLANCE,
-    MOST,
+    MAX_PENDING_PROCESSES,
+    POLL_S,
     LazyRequestQueue,
     PendingRequest,
     SlowRequests,
-    explains,
-    in_order,
+    ordered,
     outcome_of_asked,
+    reproduces,
 )
 from conformance.targets.protocol import AnswerDelayed, ProtocolError, RequestBody, TargetDescription
 
@@ -77,7 +77,7 @@ class RequestWindow(Struct):
         """Whether it is worth while to send more: a write costs as much as judging an answer."""
         return len(self.requests) <= WINDOW // 2
 
-    def admit(self, joining: Sequence[RequestBody], number: int) -> bytes:
+    def send_lines(self, joining: Sequence[RequestBody], number: int) -> bytes:
         """Take further requests, numbered from `number` on: the lines to be sent."""
         numbers = range(number, number + len(joining))
         self.requests += joining
@@ -91,7 +91,7 @@ class RequestWindow(Struct):
         self._numbers.popleft()
         return outcome
 
-    def further(self, lines: deque[bytes]) -> Iterator[list[Outcome]]:
+    def parse_remaining(self, lines: deque[bytes]) -> Iterator[list[Outcome]]:
         """What those lines say that came with another one, and were not waited for.
 
         Raises TargetFailure or CannotStart.
@@ -99,7 +99,7 @@ class RequestWindow(Struct):
         run: list[Outcome] = []
         room = _TOGETHER
         try:
-            while self.requests and lines and room > 0 and not self.requests[0].bulk:
+            while self.requests and lines and room > 0 and not self.requests[0].measured_bytes:
                 room -= len(lines[0])
                 run.append(self.answered(lines.popleft()))
         except (TargetFailure, CannotStart):
@@ -111,7 +111,7 @@ class RequestWindow(Struct):
 
 def outcome_of_line(line: bytes, number: int, request: RequestBody) -> Outcome:
     """What a line says that is due for a request of this number. Raises ProtocolError or CannotStart."""
-    return held(len(line), lambda: _outcome(line, number, request.due))
+    return compress_large(len(line), lambda: _outcome(line, number, request.expected_digest))
 
 
 def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
@@ -128,23 +128,23 @@ def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
     return protocol.outcome(answer, len(line))
 
 
-def fitting(queue: deque[RequestBody], window: Sequence[RequestBody]) -> Iterator[RequestBody]:
+def take_fitting(queue: deque[RequestBody], window: Sequence[RequestBody]) -> Iterator[RequestBody]:
     """The requests of a queue that may join those in flight, taken from it; one that is measured travels alone."""
     count, size = len(window), sum(map(len, window))
-    is_alone = any(request.bulk for request in window)
+    is_alone = any(request.measured_bytes for request in window)
     while queue and (not count or (count < WINDOW and size + len(queue[0]) <= WINDOW_BYTES)):
-        if is_alone or (count and queue[0].bulk):
+        if is_alone or (count and queue[0].measured_bytes):
             return
         request = queue.popleft()
-        count, size, is_alone = count + 1, size + len(request), request.bulk > 0
+        count, size, is_alone = count + 1, size + len(request), request.measured_bytes > 0
         yield request
 
 
 _STARTS = 3
 _DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})
-_LAST_PATIENCE = 15.0
+_EXIT_TIMEOUT_S = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
-_PROMPT, _SOON, _HASTE = 0.5, 0.25, 0.4
+_ALONE_WAIT_S, _FORKED_WAIT_S, _FORKED_TIMEOUT_S = 0.5, 0.25, 0.4
 """Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
 those of its own after which an answer is late there: more for a large request."""
 
@@ -170,13 +170,13 @@ class TargetSession:
     _aborted: bool = False
 
     def __post_init__(self) -> None:
-        self._aside = SlowRequests(self.allowance.timeout, self._broke_down, self._blame)
+        self._aside = SlowRequests(self.allowance.timeout, self._broke_down, self._record_fault)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.finish(patience=FAREWELL)
+        self.finish(patience=GRACE_PERIOD_S)
 
     def describe(self) -> TargetDescription:
         """What the target says of itself. Raises CannotStart."""
@@ -186,35 +186,37 @@ class TargetSession:
 
     def ask(self, requests: Iterable[RequestBody]) -> Iterator[Outcome]:
         """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
-        return chain.from_iterable(self.ask_in_runs(requests))
+        return chain.from_iterable(self.send_in_order(requests))
 
-    def ask_in_runs(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome]]:
+    def send_in_order(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome]]:
         """The same, as many at once as have come."""
-        return in_order(self.ask_ahead(requests))
+        return ordered(self.send_batches(requests))
 
-    def ask_ahead(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome | PendingRequest]]:
+    def send_batches(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome | PendingRequest]]:
         """The same, without waiting for what keeps silent alone: it is looked after while more is asked."""
         queue = LazyRequestQueue(requests)
-        self._aside.look(0)
+        self._aside.poll(0)
         while queue:
             # The silence that wears out the patience is the last one: nothing is asked past it.
-            while (waiting := len(self._aside.waited_for)) and waiting >= self.faults.left("timeout"):
-                self._aside.look()
-            if self.faults.gave_up:
-                yield [Unsupported(self.faults.gave_up)]
+            while (waiting := len(self._aside.waited_for)) and waiting >= self.faults.remaining("timeout"):
+                self._aside.poll()
+            if self.faults.stop_reason:
+                yield [Unsupported(self.faults.stop_reason)]
                 queue.popleft()
                 continue
             window = RequestWindow()
             try:
                 yield from self._pipeline(queue, window)
             except TargetFailure as fault:
-                yield from ([outcome_of_asked(outcome) or outcome] for outcome in self._settle(window.requests, fault))
+                yield from (
+                    [outcome_of_asked(outcome) or outcome] for outcome in self._rerun_one_by_one(window.requests, fault)
+                )
 
     def forget_faults(self) -> None:
         """Start counting faults anew, and ask on where the target was given up."""
         self.faults = GiveUpLimits()
 
-    def finish(self, *, patience: float = _LAST_PATIENCE) -> int | None:
+    def finish(self, *, patience: float = _EXIT_TIMEOUT_S) -> int | None:
         """End its input, and it with that: the status it exits with, None when it has to be killed."""
         self._aside.close()
         process, self._process = self._process, None
@@ -256,7 +258,7 @@ class TargetSession:
                 return
             self._end()
             if self.warm is not None:
-                self.warm.decline()
+                self.warm.disable()
         raise CannotStart(f"{self.launch.name} could not be started in {_STARTS} attempts: {problem}")
 
     def _introduce(self) -> str:
@@ -267,7 +269,7 @@ class TargetSession:
         try:
             line = self._process.line(time.monotonic() + self.allowance.startup)
             self._description = protocol.description(protocol.fields(line, self._number))
-            self.warm = self.warm and self.warm.due()
+            self.warm = self.warm and self.warm.enable()
         except ProtocolError as error:
             self._end()
             raise CannotStart(f"{self.launch.name} was not described: {error}") from None
@@ -282,7 +284,7 @@ class TargetSession:
     @property
     def _is_cheap(self) -> bool:
         """Whether another process costs next to nothing."""
-        return self.warm is not None and self.warm.is_cheap
+        return self.warm is not None and self.warm.is_ready
 
     def _begun(self) -> ChildProcess:
         """A new process. Raises OSError."""
@@ -306,18 +308,18 @@ class TargetSession:
         before: int | None = None
         while window.requests or queue:
             process = self._ensure(alive=not window.requests)
-            if window.has_room and queue and (joining := list(fitting(queue, window.requests))):
-                before = process.mark() if joining[0].bulk else None
-                process.send(window.admit(joining, self._number + 1))
+            if window.has_room and queue and (joining := list(take_fitting(queue, window.requests))):
+                before = process.start_measuring() if joining[0].measured_bytes else None
+                process.send(window.send_lines(joining, self._number + 1))
                 self._number += len(joining)
-                self._aside.look(0)
+                self._aside.poll(0)
             request = window.requests[0]
             line, took = self._line(process, request, fair=fair)
-            cost = ResourceUse(took, process.grown(before)) if took else None
+            cost = ResourceUse(took, process.memory_growth(before)) if took else None
             outcome = window.answered(line)
-            self.faults.mute = False
-            yield [self._at_cost(request, outcome, cost) if cost else outcome]
-            yield from window.further(process.lines)
+            self.faults.never_answered = False
+            yield [self._check_resources(request, outcome, cost) if cost else outcome]
+            yield from window.parse_remaining(process.lines)
 
     def _line(self, process: ChildProcess, request: RequestBody, *, fair: bool) -> tuple[bytes, float]:
         """The next line, and the seconds that it took the target.
@@ -326,30 +328,30 @@ class TargetSession:
         """
         timeout, since = self.allowance.timeout, time.monotonic()
         with suppress(AnswerTimeout):
-            line = process.line(since + min(GLANCE, timeout))
+            line = process.line(since + min(POLL_S, timeout))
             self._quickest = 0
-            return line, time.monotonic() - since if request.bulk else 0
+            return line, time.monotonic() - since if request.measured_bytes else 0
         asked = PendingRequest(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
-        haste = _HASTE + len(request) / DIGITS_FOR_A_SECOND
+        haste = _FORKED_TIMEOUT_S + len(request) / REQUEST_CHARS_PER_SECOND
         hastens = self._is_cheap and timeout > haste and not fair
         if not (fair or hastens):
-            return process.line(since + timeout), asked.took()
+            return process.line(since + timeout), asked.counted_s()
         try:
-            return asked.line(haste if hastens else timeout) or b"", asked.took()
+            return asked.line(haste if hastens else timeout) or b"", asked.counted_s()
         except AnswerTimeout:
             raise AnswerDelayed if hastens else AnswerTimeout from None
 
-    def _at_cost(self, request: RequestBody, outcome: Outcome, cost: ResourceUse) -> Outcome:
+    def _check_resources(self, request: RequestBody, outcome: Outcome, cost: ResourceUse) -> Outcome:
         """The outcome; a fault where it cost far too much, and again does in another process, warm and idle."""
         spare, self._quickest = self._quickest, min(self._quickest, cost.seconds)
-        is_dear = greedy(request, cost, cost, self.allowance, spare)
-        if is_dear and not self._aborted and self._asks_again and self.faults.left(is_dear.how) > 0:
+        is_dear = resource_violation(request, cost, cost, self.allowance, spare)
+        if is_dear and not self._aborted and self._asks_again and self.faults.remaining(is_dear.how) > 0:
             self.faults.add(is_dear.how)
-            broke = greedy(request, cost, self._cost_again(request), self.allowance, spare)
+            broke = resource_violation(request, cost, self._measure_again(request), self.allowance, spare)
             return replace(broke, answered=outcome) if broke else outcome
         return outcome
 
-    def _cost_again(self, request: RequestBody) -> ResourceUse:
+    def _measure_again(self, request: RequestBody) -> ResourceUse:
         """What a request costs another process that has answered it before; nothing where it breaks down."""
         with TargetSession(self.launch, self.allowance, _asks_again=False) as other:
             if any(isinstance(outcome, NoAnswer) for outcome in other.ask([request])):
@@ -358,65 +360,67 @@ class TargetSession:
             list(other.ask([request]))
             return asked.cost()
 
-    def _settle(self, window: list[RequestBody], fault: TargetFailure) -> Iterator[Outcome | PendingRequest]:
+    def _rerun_one_by_one(self, window: list[RequestBody], fault: TargetFailure) -> Iterator[Outcome | PendingRequest]:
         """The outcomes of a window in which the target broke down, as soon as it is known which request did it."""
         self._end()
         each: list[Outcome | PendingRequest] = []
         is_explained = False
         try:
-            for outcome in map(self._alone, window):
+            for outcome in map(self._send_alone, window):
                 each.append(outcome)
-                is_explained = is_explained or explains(outcome, fault)
+                is_explained = is_explained or reproduces(outcome, fault)
                 if is_explained:
                     yield from each
                     each.clear()
         except CannotStart:
             # It does not start again: only the requests in flight when it broke down can be blamed.
-            yield from each if each or is_explained else [self._blame(fault, window[0])]
+            yield from each if each or is_explained else [self._record_fault(fault, window[0])]
             raise
         for asked in each:
             if isinstance(asked, PendingRequest):
                 asked.awaited()
-        if each and not any(explains(outcome, fault) for outcome in each):
-            self._charge(fault, window, each)
+        if each and not any(reproduces(outcome, fault) for outcome in each):
+            self._attribute_fault(fault, window, each)
         yield from each
 
-    def _charge(self, fault: TargetFailure, window: list[RequestBody], each: list[Outcome | PendingRequest]) -> None:
+    def _attribute_fault(
+        self, fault: TargetFailure, window: list[RequestBody], each: list[Outcome | PendingRequest]
+    ) -> None:
         """Blame the first request that was not answered when none of a window brought the target down alone."""
-        seen = self._replay(window) if isinstance(fault, AnswerDelayed) else (0, fault)
+        seen = self._replay_window(window) if isinstance(fault, AnswerDelayed) else (0, fault)
         if seen is None:
             return
-        again = self._replay(window)
+        again = self._replay_window(window)
         place, shown = again or seen
         if again or not isinstance(shown, AnswerTimeout):
-            each[place] = self._blame(shown, window[place], alone=False, again=again is not None)
+            each[place] = self._record_fault(shown, window[place], alone=False, again=again is not None)
         else:
             self.faults.count("silence")
 
-    def _alone(self, request: RequestBody) -> Outcome | PendingRequest:
+    def _send_alone(self, request: RequestBody) -> Outcome | PendingRequest:
         """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
 
         Raises CannotStart.
         """
-        while len(self._aside.waited_for) >= min(MOST, max(self.faults.left("timeout"), 1)):
-            self._aside.look()
-        if self.faults.gave_up:
-            return Unsupported(self.faults.gave_up)
+        while len(self._aside.waited_for) >= min(MAX_PENDING_PROCESSES, max(self.faults.remaining("timeout"), 1)):
+            self._aside.poll()
+        if self.faults.stop_reason:
+            return Unsupported(self.faults.stop_reason)
         before, process = self._process, self._ensure(alive=True)
         self._number += 1
-        asked = PendingRequest(request, self._number, process, self._aside.look, is_first=process is not before)
+        asked = PendingRequest(request, self._number, process, self._aside.poll, is_first=process is not before)
         process.send(protocol.with_id(self._number, request))
-        if self._broke_down(asked, self.allowance.timeout, _SOON if self._is_cheap else _PROMPT):
+        if self._broke_down(asked, self.allowance.timeout, _FORKED_WAIT_S if self._is_cheap else _ALONE_WAIT_S):
             self._end()
             if asked.outcome is None:
-                again = self._alone(request)
+                again = self._send_alone(request)
                 if isinstance(again, PendingRequest) and not again.is_blamed:
                     self.faults.count("crash")  # no request is to blame, and such a target must not cost hours either
                 return again
         elif asked.outcome is None:
             self._aside.add(asked)
             self._process = None
-        self._aside.look(0)
+        self._aside.poll(0)
         return asked
 
     def _broke_down(self, asked: PendingRequest, timeout: float, seconds: float) -> bool:
@@ -427,18 +431,18 @@ class TargetSession:
                 return False
             cost = asked.cost()
             outcome = outcome_of_line(line, asked.number, asked.request)
-            self.faults.mute = False
+            self.faults.never_answered = False
         except TargetFailure as fault:
             if isinstance(fault, TargetExited) and not (asked.is_first or asked.was_aside):
                 return True
-            asked.is_blamed, asked.outcome = True, self._blame(fault, asked.request)
+            asked.is_blamed, asked.outcome = True, self._record_fault(fault, asked.request)
             if isinstance(fault, AnswerTimeout):
-                self._aside.count_silence(asked)
+                self._aside.mark_timed_out(asked)
             return True
-        asked.outcome = self._at_cost(asked.request, outcome, cost)
+        asked.outcome = self._check_resources(asked.request, outcome, cost)
         return False
 
-    def _replay(self, window: list[RequestBody]) -> tuple[int, TargetFailure] | None:
+    def _replay_window(self, window: list[RequestBody]) -> tuple[int, TargetFailure] | None:
         """What brings a fresh process down again over the window, if anything, and the place it had come to."""
         self._end()
         answered = 0
@@ -450,7 +454,9 @@ class TargetSession:
             return answered, fault
         return None
 
-    def _blame(self, fault: Exception, request: RequestBody, *, alone: bool = True, again: bool = True) -> NoAnswer:
-        broke = outcome_of(fault, request, self.allowance.timeout, self.allowance.memory)
-        self.faults.count(kind_of(fault, broke))
-        return broke if alone else unexplained(broke, again=again)
+    def _record_fault(
+        self, fault: Exception, request: RequestBody, *, alone: bool = True, again: bool = True
+    ) -> NoAnswer:
+        broke = fault_outcome(fault, request, self.allowance.timeout, self.allowance.memory)
+        self.faults.count(fault_kind(fault, broke))
+        return broke if alone else unattributed(broke, again=again)

@@ -81,5 +81,5 @@ def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
         return
     with closing(ForkServer(spec.launch, spec.allowance.startup)) as warm:
         if spec.launch.forks:
-            warm.begin(spec.allowance.memory)
+            warm.prestart(spec.allowance.memory)
         yield replace(spec, warm=warm)

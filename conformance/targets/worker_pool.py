@@ -13,13 +13,13 @@ from itertools import chain
 from msgspec import Struct
 
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packed_cases import LazyCases, SerializedCase, kin
+from conformance.cases.packed_cases import LazyCases, SerializedCase, timeout_group
 from conformance.errors import CannotStart
 from conformance.process.fork_server import ForkServer
 from conformance.process.launcher import LaunchSpec
 from conformance.process.memory import share_one_heap
 from conformance.targets import protocol
-from conformance.targets.large_answers import memory_of
+from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.session import TargetSession
 
@@ -47,12 +47,14 @@ class _CaseChunk(Struct, frozen=True):
         for at in range(self.start, self.stop):
             if isinstance(cases, LazyCases):
                 label = cases.label_at(at)
-                yield protocol.body(cases.written_at(at), kin(label), self._bulk(label), label.due)
+                yield protocol.body(
+                    cases.written_at(at), timeout_group(label), self._bulk(label), label.expected_digest
+                )
             else:
-                yield protocol.body(cases[at].request, kin(cases[at]), self._bulk(cases[at]))
+                yield protocol.body(cases[at].request, timeout_group(cases[at]), self._bulk(cases[at]))
 
     def _bulk(self, label: Case | SerializedCase) -> int:
-        return label.bulk if self.is_measured else 0
+        return label.measured_bytes if self.is_measured else 0
 
 
 class WorkerPool:
@@ -82,16 +84,16 @@ class WorkerPool:
 
     def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         """The outcomes of cases, in their order. Raises CannotStart."""
-        starts, is_measured = range(0, len(cases), _SHARE), self._allowance.growth < math.inf
+        starts, is_measured = range(0, len(cases), _SHARE), self._allowance.base_memory_growth < math.inf
         shares = [_CaseChunk(cases, at, min(at + _SHARE, len(cases)), is_measured) for at in starts]
         workers = min(self._jobs, len(shares))
         if workers > 1:
-            yield from self._spread(shares, workers)
+            yield from self._distribute(shares, workers)
         elif shares:
             # One after another without a pause: the next requests are on their way before the last answer is there.
             yield from self._first.ask(chain.from_iterable(share.requests() for share in shares))
 
-    def _spread(self, shares: list[_CaseChunk], workers: int) -> Iterator[Outcome]:
+    def _distribute(self, shares: list[_CaseChunk], workers: int) -> Iterator[Outcome]:
         """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(shares)):
@@ -102,18 +104,18 @@ class WorkerPool:
             self._sessions.append(TargetSession(self._launch, self._allowance, self._warm))
         self._due = 0
         for session in self._sessions[:workers]:
-            thread = threading.Thread(target=self._work, args=(session, todo, shares, answers), daemon=True)
+            thread = threading.Thread(target=self._run_worker, args=(session, todo, shares, answers), daemon=True)
             # In this order: an interrupt may come in between, and `close` must know of it.
             self._threads.append(thread)
             thread.start()
         for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
-            self._take(0, number)
+            self._reserve(0, number)
             missing = share.stop - share.start
             while missing:
                 some = self._awaited(given)
                 if isinstance(some, Exception):
                     raise some
-                self._take(memory_of(some), number)
+                self._reserve(pending_bytes(some), number)
                 missing -= len(some)
                 yield from some
         while self._threads:  # their sessions are asked again
@@ -127,13 +129,13 @@ class WorkerPool:
                 return answers.get(timeout=0.5)
         return CannotStart(f"{self._launch.name}: stopped")
 
-    def _take(self, size: int, number: int) -> None:
+    def _reserve(self, size: int, number: int) -> None:
         """Say that so many bytes are on their way to be judged, of the share with this number."""
         with self._taken:
             self._held, self._due = self._held - size, number
             self._taken.notify_all()
 
-    def _give(self, outcomes: Sequence[Outcome], number: int, given: _Answers) -> None:
+    def _release(self, outcomes: Sequence[Outcome], number: int, given: _Answers) -> None:
         """Hand outcomes over, as soon as there is room for them; there always is for those that are awaited."""
 
         def is_room() -> bool:
@@ -142,10 +144,10 @@ class WorkerPool:
 
         with self._taken:
             self._taken.wait_for(is_room)
-            self._held += memory_of(outcomes)
+            self._held += pending_bytes(outcomes)
             given.put(outcomes)
 
-    def _work(
+    def _run_worker(
         self,
         session: TargetSession,
         todo: queue.SimpleQueue[int],
@@ -156,8 +158,8 @@ class WorkerPool:
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
-                    for outcomes in session.ask_in_runs(shares[number].requests()):
-                        self._give(outcomes, number, answers[number])
+                    for outcomes in session.send_in_order(shares[number].requests()):
+                        self._release(outcomes, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)
 

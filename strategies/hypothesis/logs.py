@@ -16,7 +16,7 @@ from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import LOG, first_offset, last_offset
 from conformance.codec.primitives import INT32, INT64
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED, AbortedTransaction, view
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED, AbortedTransaction, consumer_view
 from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.hypothesis.batches import GAP, markers, moved, small_batches, written
 from conformance.strategies.hypothesis.building import SMALL, Sizes, integers, named, sizes_given, strategy_of, whole
@@ -247,7 +247,7 @@ def _fetches(draw: DrawFn, isolations: tuple[str, ...], sizes: Sizes) -> Values:
     ended = [entry for entry, end in log.aborted if end > start] if isolation == READ_COMMITTED else []
     aborted = draw(st.permutations(ended))
     value = {"batches": tuple(sent), "partial": 0}
-    seen = view(LOG.encode(value), start, isolation=isolation, aborted=aborted)
+    seen = consumer_view(LOG.encode(value), start, isolation=isolation, aborted=aborted)
     return {
         "log": value,
         "isolation": isolation,

@@ -17,10 +17,10 @@ from conformance import codec
 from conformance.codec import json_notation as n
 from conformance.codec.compression import CODECS
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encoded
+from conformance.codec.dispatch import encode
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import PACKED_BATCH, build, plain_records
-from conformance.semantics.partition_log import compacted
+from conformance.semantics.partition_log import compact_batch
 from conformance.strategies.seeded import legacy_messages
 from conformance.strategies.seeded.messages import (
     draw_message,
@@ -94,7 +94,7 @@ def batch_bytes(batch: Values) -> bytes:
     """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
     forms = CODECS[batch["compression"]].forms
     payload = forms[batch.get("form", 0) % len(forms)](plain_records(batch["records"]))
-    return encoded(PACKED_BATCH, {**batch, "payload": payload})
+    return encode(PACKED_BATCH, {**batch, "payload": payload})
 
 
 def unencodable(type_: codec.WireType | str, choices: RandomChoices) -> object:
@@ -311,7 +311,7 @@ def _compacted(batch: Values, choices: RandomChoices) -> Values:
     if choices.chance(75):
         return batch
     kept = {record["offset"] for record in batch["records"] if choices.chance(choices.pick((0, 60, 60, 90)))}
-    return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
+    return compact_batch(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
 def _log(choices: RandomChoices, *, mixed: bool = True) -> Values:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from conformance.codec.compression import CODECS
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encoded
-from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
+from conformance.codec.dispatch import encode
+from conformance.codec.legacy_message import LAYOUTS, MESSAGES, message_with_checksums
 from conformance.strategies.seeded.random_choices import RandomChoices
 
 Entry = Values
@@ -68,14 +68,14 @@ def entry_bytes(entry: Entry) -> bytes:
     """An entry on the wire, its payload stored in the framing of its codec."""
     layout, wire, compression = LAYOUTS[entry["magic"]], MESSAGES[entry["magic"]], entry["compression"]
     if not compression:
-        return encoded(wire, _fields(entry["messages"][0]))
+        return encode(wire, _fields(entry["messages"][0]))
     inner = b"".join(
-        encoded(wire, _fields({**one, "offset": one["offset"] - entry["origin"], "timestampType": 0}))
+        encode(wire, _fields({**one, "offset": one["offset"] - entry["origin"], "timestampType": 0}))
         for one in entry["underneath"]
     )
     payload = CODECS[compression].forms[0](inner)
-    outer = encoded(wire, _fields({**entry, "key": None, "value": payload}))
-    return sealed_message(layout.put("compression", outer, compression))
+    outer = encode(wire, _fields({**entry, "key": None, "value": payload}))
+    return message_with_checksums(layout.with_field("compression", outer, compression))
 
 
 def _fields(message: Values) -> Values:

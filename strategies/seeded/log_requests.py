@@ -17,7 +17,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import build
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
-from conformance.semantics.partition_log import compacted
+from conformance.semantics.partition_log import compact_batch
 from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.seeded import legacy_messages
 from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
@@ -104,7 +104,7 @@ class _PartitionBuilder(Struct):
             isControlBatch=True,
         )
         # An ABORT that the cleaner has emptied ends nothing any more, and brokers see to it that none is needed.
-        self.append(compacted(batch, ()) if commit and choices.chance(10) else batch)
+        self.append(compact_batch(batch, ()) if commit and choices.chance(10) else batch)
 
     def _built(self, producer: int, sequence: int, **fields: Any) -> Values:
         epoch = self.epochs.get(producer, 0) if producer >= 0 else -1
@@ -117,7 +117,7 @@ def _cleaned(batch: Values, choices: RandomChoices) -> Values:
     if choices.chance(80):
         return batch
     kept = {record["offset"] for record in batch["records"] if choices.chance(50)}
-    return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
+    return compact_batch(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
 def _grown(choices: RandomChoices, *, raises_epochs: bool) -> _PartitionBuilder:

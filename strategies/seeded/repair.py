@@ -13,9 +13,9 @@ from msgspec import Struct
 from conformance import codec
 from conformance.codec import Span
 from conformance.codec.compression import CODECS
-from conformance.codec.legacy_message import LAYOUTS, sealed_message
+from conformance.codec.legacy_message import LAYOUTS, message_with_checksums
 from conformance.codec.log import extents
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, sealed, stored_magic
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, stored_magic, with_checksums
 
 
 class MutationSubject(Struct, frozen=True):
@@ -111,7 +111,7 @@ def _sealed(entry: bytes, before: bytes, at: int) -> bytes:
     """Seal an entry, but for the field in which position `at` lies; `before` are its first bytes before the damage."""
     message = stored_magic(before) in LAYOUTS
     layout, names = (LAYOUTS[0], ("messageSize", "crc")) if message else (BATCH_LAYOUT, ("batchLength", "crc"))
-    return layout.sealed(entry, [name for name in names if not _covers(layout.span(name), at)])
+    return layout.with_checksums(entry, [name for name in names if not _covers(layout.span(name), at)])
 
 
 def _covers(span: slice, at: int) -> bool:
@@ -132,12 +132,12 @@ def _repacked(subject: MutationSubject, damage: ByteEdit, path: str) -> bytes:
         length = next(span for span in subject.spans if span.path == f"{prefix[0]}.value#length")
         head, at = entry[: length.start - start], length.stop - start
         size = int.from_bytes(entry[at - 4 : at], "big", signed=True)
-        payload = CODECS[LAYOUTS[magic].peek("compression", entry)].forms[0](_in_entry(layer, damage))
-        entry = sealed_message(head + len(payload).to_bytes(4, "big") + payload + entry[at + size :])
+        payload = CODECS[LAYOUTS[magic].read_field("compression", entry)].forms[0](_in_entry(layer, damage))
+        entry = message_with_checksums(head + len(payload).to_bytes(4, "big") + payload + entry[at + size :])
     else:
         changed = layer[: damage.start] + damage.new + layer[damage.stop :]
-        entry = entry[:HEADER_SIZE] + CODECS[BATCH_LAYOUT.peek("compression", entry)].forms[0](changed)
-        entry = sealed(entry) if damage.seal else entry
+        entry = entry[:HEADER_SIZE] + CODECS[BATCH_LAYOUT.read_field("compression", entry)].forms[0](changed)
+        entry = with_checksums(entry) if damage.seal else entry
     return whole[:start] + entry + whole[stop:]
 
 

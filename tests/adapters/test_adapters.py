@@ -102,7 +102,7 @@ def test_apache_kafkas_own_code_is_judged_only_where_its_bytes_run_through(fixtu
     with TargetSession(resolve.resolve(adapter.name), ResourceLimits()) as session:
         described = session.describe()
     claims = [(op, name) for op, names in described.supports.items() for name in names]
-    doors = {claim: described.door(*claim) for claim in [*claims, *((op, "") for op in described.whole_log)]}
+    doors = {claim: described.entry_point(*claim) for claim in [*claims, *((op, "") for op in described.whole_log)]}
     assert {claim for claim, door in doors.items() if door is None or door.who == "unused"} == set()
     jars = [zipfile.ZipFile(jar) for jar in (adapter.home / "target" / "lib").glob("kafka-*.jar")]
     classes = {Path(name).stem for jar in jars for name in jar.namelist() if name.endswith(".class")}

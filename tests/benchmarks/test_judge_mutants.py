@@ -54,7 +54,7 @@ def the(mutants, file, text, damage):
 
 SNIPPET = """
 RULE = "kept.not"
-def named(data):
+def request_name(data):
     return "kept" + data
 def judge(found: int) -> Verdict:
     hint = "kept" if found > 1 else "kept, too"
@@ -62,7 +62,7 @@ def judge(found: int) -> Verdict:
         return Verdict(Kind.FAIL, "kept" + hint, "kept", RULE, "must")
     if not isinstance(found, int):
         raise NotationError("damaged")
-    return failed(named("kept"), "kept", "rule.of-it")
+    return failed(request_name("kept"), "kept", "rule.of-it")
 """
 DAMAGES = [
     ('RULE = "kept.not"', "'kept.not' -> 'kept.notx'"),
@@ -72,7 +72,7 @@ DAMAGES = [
     ('return Verdict(Kind.FAIL, "kept" + hint, "kept", RULE, "must")', "'must' -> 'mustx'"),
     ("if not isinstance(found, int):", "not removed"),
     ('raise NotationError("damaged")', "raise -> pass"),
-    ('return failed(named("kept"), "kept", "rule.of-it")', "'rule.of-it' -> 'rule.of-itx'"),
+    ('return failed(request_name("kept"), "kept", "rule.of-it")', "'rule.of-it' -> 'rule.of-itx'"),
 ]
 
 
@@ -93,7 +93,7 @@ def test_the_undamaged_copy_is_neither_killed_nor_told_apart(sweeping, court):
 
 def test_deadly_mutants_are_killed(court, mutants):
     deadly = [
-        the(mutants, "consumer_behavior.py", "at_first > HOLLOW:", "> -> >="),
+        the(mutants, "consumer_behavior.py", "at_first > EMPTY_FETCHES:", "> -> >="),
         the(mutants, "broker_scenario.py", "if offset < log.end:", "< -> <="),
     ]
     assert all(fate.killed for fate in fates(court, deadly))

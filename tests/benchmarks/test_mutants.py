@@ -192,7 +192,7 @@ DEADLY = [
     ("codec/primitives.py", '_32 = VarintFormat(32, 5, "varint', "5 -> 6"),
     ("codec/wire_type.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
     ("codec/derived_fields.py", "if computed != stated:", "!= -> =="),
-    ("codec/derived_fields.py", "self.checksum.name", "blame -> pass"),
+    ("codec/derived_fields.py", "self.checksum.name", "violation -> pass"),
     ("codec/derived_fields.py", "cursor.end = cursor.pos + stated", "+ -> -"),
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
     ("codec/compression_formats.py", "zlib.decompressobj(", "+ -> -"),
@@ -224,7 +224,7 @@ def test_deadly_mutants_are_killed(fate_of, file, text, damage):
 
 
 def test_the_crc_that_is_not_checked_is_a_failure_of_the_crc(fate_of):
-    fate = fate_of("codec/derived_fields.py", "self.checksum.name", "blame -> pass")
+    fate = fate_of("codec/derived_fields.py", "self.checksum.name", "violation -> pass")
     assert fate.vectors.rpartition(" ")[2].startswith(("crc.", "legacy.crc")), fate
 
 

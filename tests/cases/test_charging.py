@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from conformance import codec
-from conformance.cases.attribution import WRITING_OPS, binds_writers, layout_rule, of_writer
+from conformance.cases.attribution import WRITING_OPS, applies_to_writers, layout_rule, writer_requirement
 from conformance.cases.model import LEVELS, Accepted, ExpectConvertedRecords, NoAnswer
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
 from conformance.runner.policy import FailurePolicy
 from conformance.selftest.bad_targets import LIARS
-from conformance.selftest.requirement_faults import told
+from conformance.selftest.requirement_faults import run_fault
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets.reference import answer as honest
 
@@ -35,7 +35,9 @@ def generated(catalog):
 
 def readers_rows(results, catalog):
     """The requirements that results stand under which say nothing of writers."""
-    return {result.requirement for result in results if not binds_writers(catalog.requirements[result.requirement])}
+    return {
+        result.requirement for result in results if not applies_to_writers(catalog.requirements[result.requirement])
+    }
 
 
 # --- cases --------------------------------------------------------------------------------------------
@@ -54,15 +56,15 @@ def test_no_generated_case_stands_under_what_holds_for_every_type(generated):
 @pytest.mark.parametrize("name", [*codec.TYPES, *(f"{form}<INT8>" for form in ARRAYS), "MESSAGE<ApiVersionsRequest,3>"])
 def test_the_layout_of_every_type_binds_readers_and_writers(catalog, name):
     row = catalog.requirements[layout_rule(shipped_types().wire(name))]
-    assert binds_writers(row)
+    assert applies_to_writers(row)
     assert "decode" in row.tests
     assert row.id != GENERAL
 
 
 def test_a_row_names_a_row_for_writers_only_where_it_binds_none_itself(catalog):
     rows = [row for row in catalog.requirements.values() if row.writer]
-    assert [row.id for row in rows if binds_writers(row)] == []
-    assert [row.id for row in rows if not binds_writers(catalog.requirements[row.writer])] == []
+    assert [row.id for row in rows if applies_to_writers(row)] == []
+    assert [row.id for row in rows if not applies_to_writers(catalog.requirements[row.writer])] == []
     assert len(rows) > 30
 
 
@@ -97,7 +99,7 @@ def test_a_case_stands_under_the_nearest_row(catalog, generated, identity, requi
 def results_of(lie, cases, catalog):
     """What liars get for cases, in this process, charged as in a run."""
     for case in cases:
-        outcome = told(lie, case)
+        outcome = run_fault(lie, case)
         yield FailurePolicy().result("liar", case, outcome, judge(case, outcome), catalog.requirements)
 
 
@@ -143,10 +145,10 @@ def test_memory_out_of_proportion_is_charged_to_a_writer_as_what_holds_for_every
 
 
 def test_what_is_charged_to_another_row_does_not_get_a_higher_level(catalog):
-    row = of_writer("varint.non-minimal", codec.wire("RECORD"), catalog.requirements)
+    row = writer_requirement("varint.non-minimal", codec.wire("RECORD"), catalog.requirements)
     assert (row.id, row.level) == ("varint.encoder-minimal", "may")
     for rule, own in catalog.requirements.items():
-        moved = of_writer(rule, codec.wire("RECORD"), catalog.requirements)
+        moved = writer_requirement(rule, codec.wire("RECORD"), catalog.requirements)
         assert LEVELS.index(moved.level) >= LEVELS.index(own.level), rule
 
 
@@ -160,4 +162,4 @@ def test_no_pinned_failure_of_a_writer_is_charged_to_a_row_that_binds_readers_on
         for pin in yaml.safe_load(path.read_text(encoding="utf-8"))
         if pin["id"] in catalog.cases and catalog.cases[pin["id"]].op in WRITING_OPS
     }
-    assert {rule for rule in rules if not binds_writers(catalog.requirements[rule])} == set()
+    assert {rule for rule in rules if not applies_to_writers(catalog.requirements[rule])} == set()

@@ -41,8 +41,8 @@ def kept(cache):
 
 
 def test_what_was_kept_equals_what_was_made(catalog):
-    catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, catalog.cases, ()))
-    loaded = catalog_builder.stored()
+    catalog_builder.save_cached(catalog_builder.BundledCatalog(catalog.requirements, catalog.cases, ()))
+    loaded = catalog_builder.load_cached()
     assert loaded.requirements == catalog.requirements
     assert list(loaded.cases) == list(catalog.cases)
     for case in catalog.cases.values():
@@ -55,8 +55,8 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
     own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageType)]
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
-    catalog_builder.store(catalog_builder.BundledCatalog(catalog.requirements, CaseStore(own), ()))
-    kept = catalog_builder.stored().cases
+    catalog_builder.save_cached(catalog_builder.BundledCatalog(catalog.requirements, CaseStore(own), ()))
+    kept = catalog_builder.load_cached().cases
     for case in own:
         again = kept[case.id]
         assert again.wire.message == case.wire.message
@@ -74,15 +74,15 @@ def test_the_second_reading_makes_no_case(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 def test_cases_that_come_with_the_package_are_neither_made_nor_kept_in_the_cache(cache, monkeypatch):
-    bundled = catalog_builder.made()
-    catalog_builder.ship(bundled)
-    monkeypatch.setattr(catalog_builder, "made", lambda: pytest.fail("the cases were made"))
+    bundled = catalog_builder.build()
+    catalog_builder.write_to_wheel(bundled)
+    monkeypatch.setattr(catalog_builder, "build", lambda: pytest.fail("the cases were made"))
     assert dict(read_catalog().cases) == dict(bundled.cases)
     assert [path.parent for path in kept(cache)] == [kept_files.PACKAGE]
 
 
 def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_changed(small):
-    catalog_builder.ship(catalog_builder.made())
+    catalog_builder.write_to_wheel(catalog_builder.build())
     small.write_text(small.read_text().replace("some/zero", "some/nought"))
     assert "some/nought" in read_catalog().cases
 
@@ -90,8 +90,8 @@ def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_cha
 def test_the_cases_of_the_wheel_are_those_that_this_python_makes():
     if not list(kept_files.PACKAGE.glob("catalogue-*")):
         pytest.skip("a checkout comes without cases; a wheel is installed by tox")
-    shipped = catalog_builder.stored()
-    made = catalog_builder.made()
+    shipped = catalog_builder.load_cached()
+    made = catalog_builder.build()
     assert (shipped.requirements, shipped.messages) == (made.requirements, made.messages)
     assert list(shipped.cases.items()) == list(made.cases.items())
 
@@ -109,7 +109,7 @@ def test_a_damaged_file_is_made_anew(cache, damage):
     (path,) = kept(cache)
     path.write_bytes(damage(path.read_bytes()))
     assert dict(read_catalog().cases) == cases
-    assert catalog_builder.stored() is not None
+    assert catalog_builder.load_cached() is not None
 
 
 @pytest.mark.usefixtures("small")

@@ -5,7 +5,13 @@ import json
 import pytest
 
 from conformance.cases.model import ERRORS, PASSED, Accepted, Rejected, VerdictKind
-from conformance.cases.packed_cases import PLAIN_OPS, answer_due, digest_of_answer, due_digest, refusal_due
+from conformance.cases.packed_cases import (
+    PLAIN_OPS,
+    digest_of_answer,
+    expected_answer,
+    expected_digest,
+    expected_rejection,
+)
 from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets import protocol
@@ -24,13 +30,13 @@ def accepted(answer):
 
 
 def test_the_answer_that_is_due_passes_in_full(cases):
-    due = [(case, answer) for case in cases if (answer := answer_due(case)) is not None]
+    due = [(case, answer) for case in cases if (answer := expected_answer(case)) is not None]
     assert len(due) > 0.5 * len(cases)
     assert [case.id for case, answer in due if judge(case, accepted(answer)) != PASSED] == []
 
 
 def test_the_refusal_that_is_due_passes_and_another_class_does_not_where_one_is_named(cases):
-    due = [(case, refusal) for case in cases if (refusal := refusal_due(case)) is not None]
+    due = [(case, refusal) for case in cases if (refusal := expected_rejection(case)) is not None]
     assert {refusal for _, refusal in due} >= {"", "corrupt"}
     for case, refusal in due:
         passing = [error for error in ERRORS if judge(case, Rejected(error)).kind is VerdictKind.PASS]
@@ -39,32 +45,34 @@ def test_the_refusal_that_is_due_passes_and_another_class_does_not_where_one_is_
 
 def test_whether_a_refusal_passes_is_known_of_every_case_that_is_refused(cases):
     asked = [case for case in cases if case.op in PLAIN_OPS]
-    unknown = [case.id for case in asked if refusal_due(case) is None and judge(case, Rejected("other")) == PASSED]
+    unknown = [
+        case.id for case in asked if expected_rejection(case) is None and judge(case, Rejected("other")) == PASSED
+    ]
     assert unknown == []
 
 
 def test_the_order_of_fields_does_not_matter(cases):
     for case in cases[::50]:
-        answer = answer_due(case)
+        answer = expected_answer(case)
         if answer is not None:
             turned = json.loads(json.dumps(answer, sort_keys=True))
             turned = dict(reversed(turned.items()))
-            assert digest_of_answer(turned) == due_digest(case)
+            assert digest_of_answer(turned) == expected_digest(case)
 
 
 def test_any_other_answer_is_left_to_the_judge(cases):
     for case in cases[::50]:
-        answer = answer_due(case) or {}
+        answer = expected_answer(case) or {}
         for name in answer:
             without = {key: entry for key, entry in answer.items() if key != name}
             for other in ({**answer, name: "another"}, without, {**answer, "more": None}):
-                assert digest_of_answer(other) != due_digest(case)
+                assert digest_of_answer(other) != expected_digest(case)
 
 
 def test_what_the_reference_answers_is_due_where_it_accepts(cases):
     """Only of a message it shows more than is due, which the version does not have; and a NaN is as good as another."""
-    told = [(case, reference_answer(case.request)) for case in cases if due_digest(case)]
-    unlike = [case.id for case, answer in told if digest_of_answer(answer) != due_digest(case)]
+    told = [(case, reference_answer(case.request)) for case in cases if expected_digest(case)]
+    unlike = [case.id for case, answer in told if digest_of_answer(answer) != expected_digest(case)]
     assert {case.type.partition("<")[0] for case in cases if case.id in {*unlike}} == {"MESSAGE", "FLOAT64"}
 
 

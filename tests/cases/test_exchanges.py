@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.raw_requests import NAMES, TOPIC_ID, asked_in, due_for, frame_bytes, frames_of
+from conformance.cases.raw_requests import NAMES, TOPIC_ID, due_for, frame_bytes, parse_frames, request_version
 from conformance.codec.json_notation import DASHED, NotationError
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import request_in
@@ -51,10 +51,10 @@ def test_each_frame_but_broken_ones_is_a_request_of_its_definition(catalog):
     frames = [(case, at, frame) for case in exchanges(catalog) for at, frame in enumerate(case.request["frames"])]
     assert len(frames) > 100
     for case, at, frame in frames:
-        if asked_in(frame) is None:
+        if request_version(frame) is None:
             continue
         request = request_in(frame_bytes(frame, at, NAMES)[4:])
-        assert (request.name, request.version) == asked_in(frame), case.id
+        assert (request.name, request.version) == request_version(frame), case.id
         assert case.expect.due[at].must_answer
 
 
@@ -105,4 +105,4 @@ def test_a_broken_frame_and_a_version_of_no_broker_may_be_refused():
 )  # fmt: skip
 def test_what_is_not_a_list_of_frames_is_told(given):
     with pytest.raises(NotationError):
-        frames_of(given)
+        parse_frames(given)

@@ -7,7 +7,7 @@ import re
 import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
-from conformance.cases.log_requests import convert_question, delivery_as_stated, read_question
+from conformance.cases.log_requests import convert_question, delivery_as_stated, read_expectation
 from conformance.cases.model import (
     Accepted,
     ExpectAnyOf,
@@ -21,7 +21,7 @@ from conformance.cases.model import (
 )
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import read_vectors
-from conformance.codec.record_batch import sealed
+from conformance.codec.record_batch import with_checksums
 from conformance.errors import FileError
 from conformance.judging.judge import judge
 from conformance.judging.log_operations import judge_read
@@ -184,8 +184,8 @@ def test_where_the_bytes_are_open_refusing_is_right_too_or_anything(tmp_path, ca
 
 def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
     """Kept, they make an offset beyond INT32 of an offsetDelta: no reading of the documents, nor Apache Kafka's."""
-    log = sealed(batch(0)[:61] + bytes.fromhex("18 00 00 8080808010 026b 0276 00"))
-    _, expect = read_question(log)
+    log = with_checksums(batch(0)[:61] + bytes.fromhex("18 00 00 8080808010 026b 0276 00"))
+    _, expect = read_expectation(log)
     assert expect.open
     (record,) = expect.view.records
     assert record["offset"] == 0

@@ -12,7 +12,7 @@ from conformance.codec.compare import by_name
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
-from conformance.semantics.consumer_view import VIEW
+from conformance.semantics.consumer_view import VIEW_NOTATION
 from conformance.targets.probes import plain_log
 
 REFUSED = Rejected("malformed")
@@ -216,10 +216,13 @@ def test_a_reader_may_verify_checksums_that_it_need_not_verify(number, catalog):
     wrong = next(entry for entry in codec.entries(data) if entry.violations)
     start = int(case.request["fetchOffset"])
     before = [record for record in case.expect.view.records if record["offset"] < wrong.first_offset]
-    stopped = {**VIEW.render({"records": before, "nextOffset": max(start, wrong.first_offset)}), "error": "corrupt"}
+    stopped = {
+        **VIEW_NOTATION.render({"records": before, "nextOffset": max(start, wrong.first_offset)}),
+        "error": "corrupt",
+    }
     for outcome in (REFUSED, Rejected("corrupt"), Accepted({"value": stopped})):
         assert judge(case, outcome).kind is VerdictKind.EITHER
-    read = VIEW.render({"records": case.expect.view.records, "nextOffset": case.expect.view.next_offset})
+    read = VIEW_NOTATION.render({"records": case.expect.view.records, "nextOffset": case.expect.view.next_offset})
     assert judge(case, Accepted({"value": read})).kind is VerdictKind.EITHER
     invented = {**read, "records": [*read["records"], {"offset": str(wrong.first_offset), "key": None, "value": "00"}]}
     assert judge(case, Accepted({"value": invented})).kind is VerdictKind.FAIL

@@ -10,7 +10,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.model import Case, ExpectValue
-from conformance.cases.packed_cases import SerializedCases, chosen, packed
+from conformance.cases.packed_cases import SerializedCases, chosen, serialize
 from conformance.catalog.catalog import of_bases
 from conformance.codec.json_notation import UNSHOWN
 from conformance.definitions.loader import types_with
@@ -31,20 +31,20 @@ def generated(catalog):
 
 def test_a_case_is_the_same_when_it_is_unpacked(catalog, generated):
     for case in [*catalog.cases.values(), *generated]:
-        assert parts(packed(case).unpacked()) == parts(case)
+        assert parts(serialize(case).deserialize()) == parts(case)
 
 
 def test_what_cases_are_chosen_counted_and_listed_by_is_that_of_the_case(catalog, generated):
     told = ("id", "op", "type", "requirement", "level", "since", "kind", "origin", "disputed", "codecs", "magics")
     told += ("size", "needs_surrogates", "is_shrinkable", "defined_in")
     for case in [*list(catalog.cases.values())[::5], *generated]:
-        label = packed(case)
+        label = serialize(case)
         assert [getattr(label, name) for name in told] == [getattr(case, name) for name in told], case.id
 
 
 def test_a_value_that_is_left_out_is_still_known_as_such(catalog):
     case = replace(catalog.cases["varint/zero"], expect=ExpectValue(UNSHOWN, 1))
-    assert packed(case).unpacked().expect.value is UNSHOWN
+    assert serialize(case).deserialize().expect.value is UNSHOWN
 
 
 def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
@@ -54,8 +54,8 @@ def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
     message = replace(message, origin="mine.json")
     own = replace(catalog, types=types_with([message]))
     case = next(iter(generated_cases(["MESSAGE<EndTxnMarker,0>"], 1, 0, own)))
-    assert packed(case).unpacked().wire is case.wire
-    assert packed(case).defined_in == case.defined_in == "mine.json"
+    assert serialize(case).deserialize().wire is case.wire
+    assert serialize(case).defined_in == case.defined_in == "mine.json"
 
 
 def test_packed_cases_are_read_as_a_list_of_them(catalog):
@@ -68,7 +68,7 @@ def test_packed_cases_are_read_as_a_list_of_them(catalog):
     assert every[5] in several
     with pytest.raises(IndexError):
         several[200]
-    assert [one.id for one in several.packed] == [one.id for one in every]
+    assert [one.id for one in several.serialized] == [one.id for one in every]
     assert list(chosen(several, [7, 3])) == chosen(every, [7, 3]) == [every[7], every[3]]
 
 
@@ -87,13 +87,13 @@ def test_a_case_of_much_data_holds_it_once():
         ExpectValue(data, len(data)),
         data,
     )
-    assert case.request["hex"] == packed(case).unpacked().request["hex"]
-    assert len(packed(case).content) < 1.1 * len(data)
+    assert case.request["hex"] == serialize(case).deserialize().request["hex"]
+    assert len(serialize(case).content) < 1.1 * len(data)
 
 
 def with_damaged_expectation(case):
     """The packed case, with nothing that can be read behind the request."""
-    label = packed(case)
+    label = serialize(case)
     content = lz4.block.decompress(label.content) if label.is_compressed else label.content
     return label._replace(content=content[: label.parts[1]] + b"damaged", is_compressed=False)
 
@@ -102,7 +102,7 @@ def test_the_request_of_a_packed_case_is_unpacked_without_its_expectation(catalo
     every = [case for case in catalog.cases.values() if "limit-headers" in case.id or case.op == "encode"]
     several = SerializedCases(map(with_damaged_expectation, every))
     assert len(every) > 100
-    assert {packed(case).is_compressed for case in every} == {False, True}
+    assert {serialize(case).is_compressed for case in every} == {False, True}
     assert [several.label_at(at).request for at in range(len(every))] == [case.request for case in every]
     with pytest.raises(pickle.UnpicklingError):
         several[0]

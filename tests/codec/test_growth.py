@@ -11,7 +11,7 @@ from work import work_of
 from conformance import codec
 from conformance.codec.compression_formats import with_header_checksum
 from conformance.codec.hex_dump import annotate
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, with_checksums
 from conformance.targets.reference import answer
 
 SMALL, LARGE = 100, 1000
@@ -29,7 +29,7 @@ def test_ten_times_the_input_costs_at_most_twelve_times_the_work(name, monkeypat
 def test_what_is_many_out_of_few_bytes_is_held_against_the_size_of_the_input():
     headers = bytes.fromhex("0000000101") + codec.encode("VARINT", 500_000) + bytes(1_000_000)
     payload = gzip.compress(codec.encode("VARINT", len(headers)) + headers, mtime=0)
-    read = codec.decode("RECORD_BATCH", sealed(batch(0, compression=1)[:HEADER_SIZE] + payload))
+    read = codec.decode("RECORD_BATCH", with_checksums(batch(0, compression=1)[:HEADER_SIZE] + payload))
     assert [violation.requirement for violation in read.violations] == ["memory.message-size-limit"]
     assert read.violations[0].open
     assert codec.decode("RECORD", codec.encode("VARINT", len(headers)) + headers).ok
@@ -42,8 +42,8 @@ def test_what_is_dumped_for_a_person_may_be_denser_than_what_is_judged():
 
 
 def _batch(payload, count):
-    head = BATCH_LAYOUT.put("recordCount", batch(0, compression=1)[:HEADER_SIZE], count)
-    return sealed(BATCH_LAYOUT.put("lastOffsetDelta", head, count - 1) + payload)
+    head = BATCH_LAYOUT.with_field("recordCount", batch(0, compression=1)[:HEADER_SIZE], count)
+    return with_checksums(BATCH_LAYOUT.with_field("lastOffsetDelta", head, count - 1) + payload)
 
 
 def test_all_payloads_of_a_log_together_may_yield_so_many_bytes():

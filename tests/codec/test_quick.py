@@ -26,7 +26,7 @@ DAMAGED, DAMAGED_AT_LENGTH = 2_000, 100_000
 @pytest.fixture(autouse=True)
 def _from_the_first_use(monkeypatch):
     """Functions are made of messages at once, not only of those that are used often."""
-    monkeypatch.setattr(dispatch, "FREE", 0)
+    monkeypatch.setattr(dispatch, "USES_BEFORE_COMPILING", 0)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def interpreted(monkeypatch):
 
     def without(work, *given):
         with monkeypatch.context() as patch:
-            patch.setattr(dispatch, "ENABLED", False)
+            patch.setattr(dispatch, "COMPILED", False)
             return outcome(work, *given)
 
     return without
@@ -192,7 +192,7 @@ def test_messages_are_read_quickly_where_there_is_nothing_to_say(messages, inter
 
 
 def test_functions_are_made_of_a_message_once_it_is_used_often(messages, monkeypatch):
-    monkeypatch.setattr(dispatch, "FREE", 3)
+    monkeypatch.setattr(dispatch, "USES_BEFORE_COMPILING", 3)
     monkeypatch.setattr(dispatch, "_uses", {})
     made = []
     monkeypatch.setattr(readers, "reader_of", lambda wire: made.append(wire) or wire.decode)

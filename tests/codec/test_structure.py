@@ -6,10 +6,10 @@ import pytest
 
 from conformance import codec
 from conformance.codec import record_batch
-from conformance.codec.legacy_message import LAYOUTS, SMALLEST, sealed_message
+from conformance.codec.legacy_message import LAYOUTS, SMALLEST, message_with_checksums
 from conformance.codec.message_set import encode_set
 from conformance.codec.record import RECORD_LAYOUT
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, with_checksums
 
 PLACES = {
     **{"baseOffset": 0, "batchLength": 8, "partitionLeaderEpoch": 12, "magic": 16, "crc": 17, "attributes": 21},
@@ -53,22 +53,26 @@ def test_a_field_whose_place_depends_on_the_values_before_it_has_no_offset(layou
 
 
 def test_a_number_is_read_and_put_where_its_field_lies():
-    assert [BATCH_LAYOUT.peek(name, b"??" + BATCH, 2) for name in ("baseOffset", "partitionLeaderEpoch", "crc")] == [
-        *(5, -1, int.from_bytes(BATCH[17:21], "big"))
-    ]
-    changed = BATCH_LAYOUT.put("lastOffsetDelta", BATCH, -2)
+    assert [
+        BATCH_LAYOUT.read_field(name, b"??" + BATCH, 2) for name in ("baseOffset", "partitionLeaderEpoch", "crc")
+    ] == [*(5, -1, int.from_bytes(BATCH[17:21], "big"))]
+    changed = BATCH_LAYOUT.with_field("lastOffsetDelta", BATCH, -2)
     assert changed == BATCH[:23] + b"\xff\xff\xff\xfe" + BATCH[27:]
 
 
 def test_a_part_is_read_and_put_without_the_others():
-    assert [BATCH_LAYOUT.peek(name, BATCH) for name in ("compression", "timestampType", "isTransactional")] == [1, 0, 1]
-    assert BATCH_LAYOUT.put("compression", BATCH, 4)[21:23] == b"\x00\x14"
+    assert [BATCH_LAYOUT.read_field(name, BATCH) for name in ("compression", "timestampType", "isTransactional")] == [
+        1,
+        0,
+        1,
+    ]
+    assert BATCH_LAYOUT.with_field("compression", BATCH, 4)[21:23] == b"\x00\x14"
 
 
 @pytest.mark.parametrize(("name", "part"), [("compression", 8), ("timestampType", 2), ("isControlBatch", -1)])
 def test_a_part_that_does_not_fit_is_charged_to_its_own_requirement(name, part):
     with pytest.raises(codec.Unencodable) as refusal:
-        BATCH_LAYOUT.put(name, BATCH, part)
+        BATCH_LAYOUT.with_field(name, BATCH, part)
     assert (
         refusal.value.requirement
         == {
@@ -81,12 +85,12 @@ def test_a_part_that_does_not_fit_is_charged_to_its_own_requirement(name, part):
 
 def test_sealing_makes_length_and_checksum_right_and_leaves_what_is_too_short():
     message = encode_set([{"offset": 0, "key": b"k", "value": b"v"}], 0, 0)
-    for whole, seal in ((BATCH, sealed), (message, sealed_message)):
+    for whole, seal in ((BATCH, with_checksums), (message, message_with_checksums)):
         broken = whole[:8] + bytes(4) + whole[12:]
         assert seal(broken) == whole
         assert seal(broken, length=False) == broken
         assert seal(whole[:11]) == whole[:11]
-    assert sealed(BATCH[:17] + bytes(4) + BATCH[21:]) == BATCH
+    assert with_checksums(BATCH[:17] + bytes(4) + BATCH[21:]) == BATCH
 
 
 def test_bytes_are_read_alike_with_and_without_a_trail(vectors):

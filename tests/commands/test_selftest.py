@@ -34,7 +34,11 @@ def harmless(monkeypatch):
 
     def add(area, why=""):
         one = replace(
-            DEFECTS["violates/sequence.record-formula"], id="harmless", area=area, bend=mutators.nothing, why=why
+            DEFECTS["violates/sequence.record-formula"],
+            id="harmless",
+            area=area,
+            mutate=mutators.nothing,
+            survives_because=why,
         )
         monkeypatch.setitem(DEFECTS, one.id, one)
 
@@ -78,7 +82,7 @@ def test_a_survivor_among_many_is_forgiven_when_it_is_explained(harmless, why, s
 
 def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch):
     name = "violates/producer-epoch.fences"
-    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], why="nobody fences"))
+    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], survives_because="nobody fences"))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 1
     assert f"explained although sequence/older-epoch catches it: {name}" in " ".join(output.split())
@@ -86,7 +90,7 @@ def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch
 
 def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
     name = "violates/producer-epoch.fences"
-    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], bend=lambda *_: 1 / 0))
+    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], mutate=lambda *_: 1 / 0))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 70
     assert name in output
@@ -96,15 +100,15 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
     "bend",
     [
         codec_mutators.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
-        codec_mutators.stops(lambda *_: False),
-        codec_mutators.fetches(lambda *_: {}),
-        codec_mutators.meets_tail(lambda *_: False),
-        codec_mutators.stays(lambda _: False),
+        codec_mutators.stop_at_entry(lambda *_: False),
+        codec_mutators.change_fetch(lambda *_: {}),
+        codec_mutators.fail_at_cut_tail(lambda *_: False),
+        codec_mutators.refetch_same_offset(lambda _: False),
         codec_mutators.encoding("VARINT", lambda _: None),
     ],
 )
 def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
-    one = replace(DEFECTS["violates/sequence.record-formula"], id="harmless", area="harmless", bend=bend)
+    one = replace(DEFECTS["violates/sequence.record-formula"], id="harmless", area="harmless", mutate=bend)
     monkeypatch.setitem(DEFECTS, one.id, one)
     assert next(trials([one.id], 1)).caught_by == ""
 
@@ -124,5 +128,5 @@ def test_what_the_readme_says_of_seeded_defects_holds():
         r"more than (\d+) % of over (\d+) seeded defects", (ROOT / "README.md").read_text(encoding="utf-8")
     )
     assert len(DEFECTS) > int(told[2])
-    survivors = sum(bool(defect.why) for defect in DEFECTS.values())
+    survivors = sum(bool(defect.survives_because) for defect in DEFECTS.values())
     assert 1 - survivors / len(DEFECTS) > int(told[1]) / 100

@@ -7,7 +7,7 @@ from conformance.cases.append import append_question
 from conformance.cases.model import Case, ExpectAnyOf, ExpectAppend, ExpectRejection, NotTestable, VerdictKind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.judging.judge import judge
 from conformance.semantics.format_conversion import convert
 from conformance.targets import reference
@@ -171,14 +171,14 @@ def test_bytes_behind_the_batch_and_gaps_are_open():
     assert asked(batch() + b"\0").expect == ExpectAnyOf()
     gap = bytearray(batch())
     gap[23:27] = (5).to_bytes(4, "big")
-    assert asked(sealed(bytes(gap))).expect == ExpectAnyOf()
+    assert asked(with_checksums(bytes(gap))).expect == ExpectAnyOf()
     assert isinstance(asked(batch()).expect, ExpectAppend)
 
 
 def test_a_batch_without_records_is_open():
     empty = bytearray(batch(1))[:61]
     empty[57:61] = bytes(4)
-    assert asked(sealed(bytes(empty))).expect == ExpectAnyOf()
+    assert asked(with_checksums(bytes(empty))).expect == ExpectAnyOf()
 
 
 # --- old formats --------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_nothing_is_asked_with_sound_data_beside_the_case():
 def late(data):
     """A batch whose maxTimestamp is later than any of its records."""
     at = BATCH_LAYOUT.offset("maxTimestamp")
-    return sealed(data[:at] + (9999).to_bytes(8, "big") + data[at + 8 :])
+    return with_checksums(data[:at] + (9999).to_bytes(8, "big") + data[at + 8 :])
 
 
 def test_a_broker_that_keeps_a_max_timestamp_of_no_record_fails_at_should():

@@ -27,7 +27,7 @@ from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.layout import write
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import entry_of
-from conformance.judging.judge import judge, weightier
+from conformance.judging.judge import judge, more_serious
 
 PLAIN = bytes.fromhex(
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"
@@ -199,13 +199,13 @@ CUT = case(ExpectRejection(), type="STRING", requirement="string.truncated-rejec
 def test_an_answer_that_fails_at_must_weighs_more_than_what_it_cost(how):
     accepted = Accepted({"ok": True, "value": "", "consumed": 2})
     dear = NoAnswer(how, "2 GiB", answered=accepted)
-    assert weightier(CUT, dear) is accepted
+    assert more_serious(CUT, dear) is accepted
     for lenient in (replace(CUT, level="should"), replace(CUT, disputed=frozenset({"fail"}))):
-        assert weightier(lenient, dear) is dear
+        assert more_serious(lenient, dear) is dear
     right = replace(dear, answered=Rejected("malformed"))
-    assert weightier(CUT, right) is right
+    assert more_serious(CUT, right) is right
     no_text = replace(dear, answered=Accepted({"ok": True, "value": 5, "consumed": 2}))
-    assert weightier(replace(CUT, expect=READS), no_text) is no_text.answered
+    assert more_serious(replace(CUT, expect=READS), no_text) is no_text.answered
 
 
 def test_memory_used_up_over_a_small_request_fails_robustness_at_must(catalog):

@@ -9,7 +9,7 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases.log_requests import conversion_of, first_seen, read_question, sequence_question
+from conformance.cases.log_requests import conversion_of, first_offset, read_expectation, sequence_question
 from conformance.cases.model import Accepted, Case, ExpectConsumerView, Rejected, VerdictKind
 from conformance.catalog.log_vector_cases import question_of
 from conformance.codec.checksums import CRC32C
@@ -29,7 +29,7 @@ COMMITTED = {"isolation": "read_committed", "aborted": [{"producerId": 7, "first
 
 def asked(data, **how):
     """A case that reads a log."""
-    request, expect = read_question(data, **how)
+    request, expect = read_expectation(data, **how)
     return Case("x/y", "read", codec.wire("LOG"), "x.y", "must", {"op": "read", **request}, expect, data)
 
 
@@ -409,8 +409,8 @@ def test_of_a_cut_entry_alone_an_error_may_be_told():
 
 def test_the_first_offset_of_a_log_is_where_a_fetch_begins_by_default():
     logs = [batch(5), wrapper(3, 4), message(7, 0), BROKEN, batch(9)[:40], batch(9)[:5], b"", corrupt(batch(6))]
-    assert [first_seen(log) for log in logs] == [5, 3, 7, 0, 9, 0, 0, 6]
-    assert first_seen(wrapper(3, 4)[:12] + bytes(4) + wrapper(3, 4)[16:]) == 0
+    assert [first_offset(log) for log in logs] == [5, 3, 7, 0, 9, 0, 0, 6]
+    assert first_offset(wrapper(3, 4)[:12] + bytes(4) + wrapper(3, 4)[16:]) == 0
     assert (asked(batch(5)).request["fetchOffset"], asked(batch(5)).request["highWatermark"]) == ("5", "6")
 
 

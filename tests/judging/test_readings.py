@@ -25,7 +25,7 @@ from conformance.cases.model import (
     VerdictKind,
 )
 from conformance.judging.judge import judge
-from conformance.judging.target_comparison import Behavior, ObservedBehavior, alike, reading_of
+from conformance.judging.target_comparison import Behavior, ObservedBehavior, group_equal, reading_of
 
 ARRAY = "NULLABLE_ARRAY<INT8>"
 
@@ -67,7 +67,7 @@ def test_what_a_decoder_did_has_a_name(expect, outcome, act):
     one = case(expect)
     verdict = judge(one, outcome)
     found = reading_of(one, outcome, verdict)
-    assert (found.act, found.is_right) == (act, verdict.kind not in FAILURES)
+    assert (found.behavior, found.is_right) == (act, verdict.kind not in FAILURES)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_what_a_decoder_did_has_a_name(expect, outcome, act):
     ],
 )
 def test_what_an_encoder_did_has_a_name(expect, op, answer, act):
-    assert reading(expect, Accepted(answer), op=op).act is act
+    assert reading(expect, Accepted(answer), op=op).behavior is act
 
 
 def numbers(expect, *outcomes, **rest):
-    return alike([reading(expect, outcome, **rest) for outcome in outcomes])
+    return group_equal([reading(expect, outcome, **rest) for outcome in outcomes])
 
 
 NULL_OR_EMPTY = ExpectAnyOf((ExpectValue(None, 4), ExpectValue((), 4), ExpectRejection()))
@@ -116,7 +116,7 @@ def test_nobody_differs_by_what_he_does_not_show():
 
 @pytest.mark.parametrize("order", [*itertools.permutations(["0", "1", None])])
 def test_who_may_stand_with_either_of_two_makes_them_not_one(order):
-    told = alike([ObservedBehavior(Behavior.ACCEPTS, is_right=True, said=said) for said in order])
+    told = group_equal([ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=said) for said in order])
     assert len({*told}) == 3
 
 
@@ -135,7 +135,7 @@ def test_a_wrong_answer_is_never_one_with_a_right_one():
 def test_a_fetch_that_ends_with_an_error_refuses():
     wrong = {"records": [], "nextOffset": "0", "error": "corrupt"}
     found = reading(ExpectAnyOf(), Accepted({"value": wrong}), op="read", type="LOG")
-    assert (found.act, found.is_right) == (Behavior.REFUSES, True)
+    assert (found.behavior, found.is_right) == (Behavior.REFUSES, True)
 
 
 def test_a_batch_refused_without_the_name_of_the_error_met_the_refusal_that_is_due():
@@ -144,14 +144,14 @@ def test_a_batch_refused_without_the_name_of_the_error_met_the_refusal_that_is_d
     one = case(expect, op="sequence", type="LOG", data=None)
     outcomes = [Accepted({"value": fates}) for fates in told]
     assert all(judge(one, outcome).kind is VerdictKind.EITHER for outcome in outcomes)
-    assert alike([reading_of(one, outcome, judge(one, outcome)) for outcome in outcomes]) == (0, 0, 1)
+    assert group_equal([reading_of(one, outcome, judge(one, outcome)) for outcome in outcomes]) == (0, 0, 1)
 
 
 json = st.recursive(
     st.none() | st.integers(0, 1),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
 )
-leaves = json.map(lambda value: shown_of(ExpectRejection(), says(value)).said)
+leaves = json.map(lambda value: shown_of(ExpectRejection(), says(value)).text)
 
 
 def shown_of(expect, outcome):
@@ -167,7 +167,7 @@ readings = st.one_of(
         st.booleans(),
         st.sampled_from(["", "1", None]),
     ),
-    st.builds(ObservedBehavior, st.just(Behavior.OTHER_VALUE), is_right=st.just(value=False), said=st.none() | leaves),
+    st.builds(ObservedBehavior, st.just(Behavior.OTHER_VALUE), is_right=st.just(value=False), text=st.none() | leaves),
 )
 
 
@@ -182,11 +182,11 @@ def partition(numbers, names):
 @given(st.lists(readings, max_size=6), st.data())
 def test_who_is_one_with_whom_does_not_follow_from_the_order(given, data):
     order = data.draw(st.permutations(range(len(given))))
-    turned = alike([given[at] for at in order])
-    assert partition(alike(given), range(len(given))) == partition(turned, order)
-    assert [number is None for number in alike(given)] == [one is None for one in given]
+    turned = group_equal([given[at] for at in order])
+    assert partition(group_equal(given), range(len(given))) == partition(turned, order)
+    assert [number is None for number in group_equal(given)] == [one is None for one in given]
 
 
 @given(readings, st.integers(1, 4))
 def test_a_reading_is_one_with_itself(one, times):
-    assert len({*alike([one] * times)}) == 1
+    assert len({*group_equal([one] * times)}) == 1

@@ -6,13 +6,13 @@ import struct
 import pytest
 
 from conformance import codec
-from conformance.cases.client_requests import TOGETHER, written_for
-from conformance.cases.client_scenarios import CHECKS, METRIC
+from conformance.cases.client_requests import TOGETHER, batches_for
+from conformance.cases.client_scenarios import CHECKS, REQUESTED_METRIC
 from conformance.cases.model import Case, ExpectClientRequests, VerdictKind
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire
-from conformance.judging.client_requests import flaws_of
+from conformance.judging.client_requests import failed_checks
 from conformance.judging.judge import judge
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
@@ -45,7 +45,7 @@ def verdict(check, *rows, isolation="read_uncommitted", of=""):
 def test_a_sound_request_stands_every_check(check, version):
     data = frame("Metadata", version, METADATA)
     assert verdict(check, row(data)).kind is VerdictKind.PASS
-    assert list(flaws_of(row(data))) == []
+    assert list(failed_checks(row(data))) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_body_or_header_that_breaks_its_definition_is_found(data, rule):
     found = verdict("well-formed", row(data))
     assert found.kind is VerdictKind.FAIL
     assert rule in ("", found.requirement)
-    assert "well-formed" in flaws_of(row(data))
+    assert "well-formed" in failed_checks(row(data))
 
 
 def test_what_can_be_read_in_more_than_one_way_should_not_be_sent():
@@ -261,7 +261,7 @@ def sequenced(batch, start):
 
 
 def test_what_was_refused_comes_again_as_it_was():
-    first, second, third = written_for("produce")
+    first, second, third = batches_for("produce")
     assert verdict("repeated", *produced(first, first, second, third)).kind is VerdictKind.PASS
     moved = {**first, "partitionLeaderEpoch": 9}
     assert verdict("repeated", *produced(first, moved, second)).kind is VerdictKind.PASS
@@ -274,12 +274,12 @@ def test_what_was_refused_comes_again_as_it_was():
         {"baseSequence": 2},
         {"producerEpoch": 4},
         {"producerId": 1},
-        {"records": ({**written_for("produce")[1]["records"][0], "timestamp": 5},)},
+        {"records": ({**batches_for("produce")[1]["records"][0], "timestamp": 5},)},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_a_batch_that_comes_again_otherwise_is_found(change):
-    first, *_ = written_for("produce")
+    first, *_ = batches_for("produce")
     found = verdict("repeated", *produced(first, {**first, **change}))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
 
@@ -295,13 +295,13 @@ def test_a_batch_that_comes_again_otherwise_is_found(change):
     ids=["one-after-another", "one-again", "by-batch", "from-1"],
 )
 def test_sequences_begin_at_0_and_rise_by_the_records(starts, kind):
-    batches = written_for("produce") if len(starts) == 3 else (written_for("produce")[0], *written_for("produce"))
+    batches = batches_for("produce") if len(starts) == 3 else (batches_for("produce")[0], *batches_for("produce"))
     pairs = zip(batches, starts, strict=True)
     assert verdict("in-sequence", *produced(*(sequenced(*pair) for pair in pairs))).kind is kind
 
 
 def test_the_batches_of_a_producer_carry_the_id_and_epoch_that_it_was_given():
-    first = written_for("produce")[0]
+    first = batches_for("produce")[0]
     found = verdict("in-sequence", *produced({**first, "producerEpoch": 0}))
     assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"
 
@@ -348,7 +348,7 @@ def again(batch, **change):
     return {**batch, **change}
 
 
-FIRST, *REST = written_for("together")
+FIRST, *REST = batches_for("together")
 OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumerate(REST)]
 
 
@@ -385,7 +385,7 @@ def test_batches_that_are_written_together_fill_a_batch_each():
 
 
 def test_what_is_refused_for_the_moment_is_not_given_up():
-    first, second, _ = written_for("produce")
+    first, second, _ = batches_for("produce")
     assert verdict("again", *produced(first, first, second)).kind is VerdictKind.PASS
     found = verdict("again", *produced(first))
     assert (found.kind, found.detail) == (VerdictKind.FAIL, "what was refused by error 56 is not written again")
@@ -393,7 +393,7 @@ def test_what_is_refused_for_the_moment_is_not_given_up():
 
 
 def test_all_records_that_the_application_gave_are_written():
-    batches = written_for("produce")
+    batches = batches_for("produce")
     assert verdict("writes", *produced(*batches)).kind is VerdictKind.PASS
     assert verdict("writes", *produced(batches[0], *batches[1:], batches[0])).kind is VerdictKind.PASS
     found = verdict("writes", *produced(batches[0], batches[0], batches[2], batches[2]))
@@ -410,14 +410,18 @@ def pushed(metrics, codec_id=0):
 @pytest.mark.parametrize(
     ("pushes", "kind", "told"),
     [
-        ([(METRIC.encode(), 0)], VerdictKind.PASS, ""),
-        ([(b"", 0), (b"a" + METRIC.encode() + b"b", 0)], VerdictKind.PASS, ""),
-        ([(gzip.compress(METRIC.encode()), 1)], VerdictKind.PASS, ""),
-        ([(b"", 0), (METRIC[:-1].encode(), 0)], VerdictKind.FAIL, f"none of 2 pushes has {METRIC}, which is wanted"),
-        ([(METRIC.encode(), 1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 1: "),
-        ([(gzip.compress(METRIC.encode()), 0)], VerdictKind.FAIL, "none of 1 pushes"),
-        ([(METRIC.encode(), 9)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 9: "),
-        ([(METRIC.encode(), -1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, -1: "),
+        ([(REQUESTED_METRIC.encode(), 0)], VerdictKind.PASS, ""),
+        ([(b"", 0), (b"a" + REQUESTED_METRIC.encode() + b"b", 0)], VerdictKind.PASS, ""),
+        ([(gzip.compress(REQUESTED_METRIC.encode()), 1)], VerdictKind.PASS, ""),
+        (
+            [(b"", 0), (REQUESTED_METRIC[:-1].encode(), 0)],
+            VerdictKind.FAIL,
+            f"none of 2 pushes has {REQUESTED_METRIC}, which is wanted",
+        ),
+        ([(REQUESTED_METRIC.encode(), 1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 1: "),
+        ([(gzip.compress(REQUESTED_METRIC.encode()), 0)], VerdictKind.FAIL, "none of 1 pushes"),
+        ([(REQUESTED_METRIC.encode(), 9)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 9: "),
+        ([(REQUESTED_METRIC.encode(), -1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, -1: "),
         ([], VerdictKind.SKIP, "unobserved: it tells nothing of its metrics"),
     ],
 )
@@ -431,7 +435,7 @@ def test_a_push_that_breaks_its_definition_has_no_metric():
     data = bytearray(pushed(b"")["hex"])
     assert data[-2:] == b"\1\0"
     data[-2] = 0
-    assert verdict("measures", row(bytes(data))).detail == f"none of 1 pushes has {METRIC}, which is wanted"
+    assert verdict("measures", row(bytes(data))).detail == f"none of 1 pushes has {REQUESTED_METRIC}, which is wanted"
     assert verdict("well-formed", row(bytes(data))).requirement == "compact-bytes.null-rejected"
 
 
@@ -477,7 +481,7 @@ def test_no_version_of_other_transactions_is_taken_than_the_broker_tells_of(vers
 
 def in_transactions(*turns):
     """Rows: what is sent for the batches of each turn, by name, version and value."""
-    batches = written_for("transactions")
+    batches = batches_for("transactions")
     rows = []
     for turn in turns:
         for name, version, told in turn:

@@ -12,7 +12,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
 from conformance.judging.broker_scenario import judge_scenario
 from conformance.judging.judge import judge
-from conformance.semantics.broker_steps import EARLIER, parsed_steps
+from conformance.semantics.broker_steps import BASE_TIME_MS, parsed_steps
 from conformance.targets.reference import answer
 
 A, B = {"producer": "a", "transactionalId": "t"}, {"producer": "b", "transactionalId": "t"}
@@ -204,22 +204,22 @@ TIMED = (
     [
         (2, {"offset": "0"}, "the broker tells offset 0 at 300 ms, and it is offset 1 at 300 ms"),
         (2, {"offset": "2"}, "the broker tells offset 2 at 300 ms, and it is offset 1 at 300 ms"),
-        (2, {"time": str(EARLIER + 200)}, "the broker tells offset 1 at 200 ms, and it is offset 1 at 300 ms"),
+        (2, {"time": str(BASE_TIME_MS + 200)}, "the broker tells offset 1 at 200 ms, and it is offset 1 at 300 ms"),
         (3, {"offset": "4"}, "the broker tells offset 4 at -1, and it is offset -1 at -1"),
         (3, {"refused": "no"}, "it is refused: no"),
     ],
 )
 def test_a_time_leads_to_the_first_record_from_it_on_whichever_follow(step, change, says):
     steps, value = told(*TIMED)
-    assert [(one["offset"], one["time"]) for one in value[2:3]] == [("1", str(EARLIER + 300))]
+    assert [(one["offset"], one["time"]) for one in value[2:3]] == [("1", str(BASE_TIME_MS + 300))]
     changed(steps, value, step, change, says, "broker.finds-by-time")
 
 
 def test_a_time_leads_to_no_record_before_the_log_begins():
     steps, value = told(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "find", "time": 0})
-    assert value[3] == {"offset": "2", "time": str(EARLIER + 200)}
+    assert value[3] == {"offset": "2", "time": str(BASE_TIME_MS + 200)}
     assert verdict(steps, value).kind is VerdictKind.PASS
-    value[3] = {"offset": "1", "time": str(EARLIER + 300)}
+    value[3] = {"offset": "1", "time": str(BASE_TIME_MS + 300)}
     assert verdict(steps, value).requirement == "broker.finds-by-time"
 
 

@@ -84,7 +84,7 @@ tables = st.lists(
 def stated(rows):
     """What rows say, whatever their order and that of the targets."""
     return {
-        (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.act) for each in one.stands))
+        (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.behavior) for each in one.stands))
         for one in rows
     }
 

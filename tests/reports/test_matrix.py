@@ -4,8 +4,8 @@ import pytest
 
 from conformance.cases.model import ROBUSTNESS, Verdict, VerdictKind
 from conformance.judging.failure_causes import FailureCause
-from conformance.reports.matrix import met
-from conformance.runner.results import NOTHING, Result, TargetRun
+from conformance.reports.matrix import requirements_met
+from conformance.runner.results import NO_ANSWER, Result, TargetRun
 
 CASE = "varint/zero"
 
@@ -29,6 +29,6 @@ CASE = "varint/zero"
 def test_a_requirement_is_met_where_no_case_that_was_judged_breaks_it(kinds, shares, catalog):
     case = catalog.cases[CASE]
     assert {catalog.requirements[name].level for name in (case.requirement, ROBUSTNESS)} == {case.level}
-    results = [Result("t", case, NOTHING, Verdict(kind), case.level, cause=FailureCause(kind, "")) for kind in kinds]
+    results = [Result("t", case, NO_ANSWER, Verdict(kind), case.level, cause=FailureCause(kind, "")) for kind in kinds]
     run = TargetRun("t", results=results)
-    assert met(run, catalog.requirements).get(case.level) == shares
+    assert requirements_met(run, catalog.requirements).get(case.level) == shares

@@ -12,7 +12,7 @@ from rich.console import Console
 from conformance.cases.model import PASSED, VerdictKind
 from conformance.cli import main
 from conformance.reports.grouping import Section, grouped
-from conformance.reports.screen import LINES, TargetScreen, kin_in_full
+from conformance.reports.screen import LINES, TargetScreen, keys_shown_in_full
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
@@ -91,7 +91,7 @@ def test_the_cause_of_most_cases_stands_first_and_every_cause_counts_its_cases(w
 
 def test_what_is_to_be_shrunk_is_what_is_shown_in_full(wrong):
     failures = [group for group in grouped(wrong) if group.section in (Section.FAILURES, Section.DISPUTED)]
-    chosen = kin_in_full(wrong)
+    chosen = keys_shown_in_full(wrong)
     assert 0 < len(chosen) <= 5 < len(failures)
     assert {one.cause for one in chosen} == {group.cause for group in failures[: len(chosen)]}
 

@@ -17,7 +17,7 @@ from command_line import conformance
 from conformance.errors import CannotStart
 from conformance.process.launcher import LaunchSpec
 from conformance.runner.examiner import TargetRunner
-from conformance.runner.parallel import StopEvent, do_at_once
+from conformance.runner.parallel import StopEvent, run_parallel
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.reference import ReferenceTarget
@@ -28,12 +28,12 @@ SUITE = (sys.executable, "-m", "conformance", "run")
 
 def test_work_is_done_at_once():
     barrier = threading.Barrier(3, timeout=30)
-    do_at_once([lambda _: barrier.wait() and None] * 3)
+    run_parallel([lambda _: barrier.wait() and None] * 3)
 
 
 def test_work_alone_is_done_in_the_thread_that_asks():
     threads = []
-    do_at_once([lambda _: threads.append(threading.current_thread())])
+    run_parallel([lambda _: threads.append(threading.current_thread())])
     assert threads == [threading.current_thread()]
 
 
@@ -47,10 +47,10 @@ def test_what_one_raises_is_raised_when_the_others_are_done():
     def work(stop):
         failed.wait(30)
         time.sleep(0.1)
-        done.append(stop.is_told)
+        done.append(stop.is_set)
 
     with pytest.raises(ZeroDivisionError):
-        do_at_once([fail, work, work])
+        run_parallel([fail, work, work])
     assert done == [False, False]
 
 
@@ -65,7 +65,7 @@ def test_the_word_to_stop_ends_targets_there_are_and_those_that_come_later(catal
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
     results = examiner.results([catalog.cases["varint/63"]] * 2)
     assert next(results).verdict.kind == "pass"
-    stop.tell()
+    stop.set()
     assert told == [True]
     TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
     assert told == [True, True]

@@ -33,7 +33,10 @@ for number, request in enumerate(requests()):
     say(request, ok=True, value=63, consumed=1)
 """
 SUITE = (sys.executable, "-m", "conformance")
-TWO_AT_ONCE = "from conformance.runner import parallel; parallel.AT_ONCE = 2; from conformance.cli import main; main()"
+TWO_AT_ONCE = """
+from conformance.runner import parallel; parallel.MAX_PARALLEL_TARGETS = 2
+from conformance.cli import main; main()
+"""
 OPTIONS = ("--select", "varint/*", "--generated", "0", "--timeout", "600", "--jobs", "1")
 
 
@@ -160,7 +163,7 @@ def interrupt_at(monkeypatch, tmp_path):
                 work(StopEvent())
 
         monkeypatch.setattr(TargetRun, "add", add_one)
-        monkeypatch.setattr(run_pipeline, "do_at_once", in_turn)
+        monkeypatch.setattr(run_pipeline, "run_parallel", in_turn)
 
     return interrupt
 

@@ -14,7 +14,7 @@ from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, actual_text
 from conformance.reports.formats import FORMATS, Report
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import MOST, Result, StoredAnswer, TargetRun
+from conformance.runner.results import MAX_ANSWER_BYTES, Result, StoredAnswer, TargetRun
 from conformance.targets import protocol
 
 LONG = "ab" * 500_000
@@ -86,16 +86,16 @@ def test_a_long_text_of_a_target_is_cut_with_its_length_and_digest():
     assert protocol.outcome({"crash": LONG}).detail == left
     assert protocol.outcome({"unsupported": LONG}).reason == left
     assert protocol.outcome({"ok": False, "error": "other", "message": LONG}) == Rejected("other", left)
-    assert protocol.cut("x" * protocol.LONGEST_TEXT) == "x" * protocol.LONGEST_TEXT
+    assert protocol.shorten("x" * protocol.LONGEST_TEXT) == "x" * protocol.LONGEST_TEXT
 
 
 def test_a_text_of_a_target_is_cut_by_its_bytes_and_between_its_signs():
     text = "é" + "\U0001f600" * protocol.LONGEST_TEXT
-    front, told = protocol.cut(text).split("… ")
+    front, told = protocol.shorten(text).split("… ")
     assert front == text[: len(front)]
     assert protocol.LONGEST_TEXT - 4 < len(front.encode()) <= protocol.LONGEST_TEXT
     assert told.startswith(f"({len(text)} characters, sha256 ")
-    assert protocol.cut("\U0001f600" * (protocol.LONGEST_TEXT // 4 + 1)).endswith(")")
+    assert protocol.shorten("\U0001f600" * (protocol.LONGEST_TEXT // 4 + 1)).endswith(")")
 
 
 HOSTILE = {
@@ -117,11 +117,11 @@ HOSTILE = {
 @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
 def test_what_one_result_keeps_is_bounded(answer):
     kept = result(answer)
-    assert len(pickle.dumps((kept.outcome, kept.verdict))) < 2 * MOST
+    assert len(pickle.dumps((kept.outcome, kept.verdict))) < 2 * MAX_ANSWER_BYTES
     assert len(kept.cause.text) < 500
     for form in FORMATS:
         if form.name != "html":
-            assert sum(map(len, form.pieces(Report([TargetRun("t", results=[kept])], 0)))) < 5 * MOST
+            assert sum(map(len, form.pieces(Report([TargetRun("t", results=[kept])], 0)))) < 5 * MAX_ANSWER_BYTES
 
 
 @pytest.mark.parametrize("name", ["many values", "a long crash", "long bytes"])
@@ -133,7 +133,7 @@ def test_results_of_long_answers_take_little_memory(name):
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (after - before) / len(results) < 4 * MOST
+    assert (after - before) / len(results) < 4 * MAX_ANSWER_BYTES
 
 
 @pytest.mark.parametrize("name", ["json", "junit"])

@@ -17,8 +17,8 @@ from conformance.definitions.parser import parse_definition
 from conformance.errors import CannotStart
 from conformance.runner import generated_cases as generating
 from conformance.runner.executor import judge_target
-from conformance.runner.generated_cases import DeferredCases, GenerationRequest, made, made_elsewhere
-from conformance.runner.parallel import StopEvent, do_at_once
+from conformance.runner.generated_cases import DeferredCases, GenerationRequest, generate, generate_in_process
+from conformance.runner.parallel import StopEvent, run_parallel
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
@@ -92,7 +92,9 @@ def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
 
     further = DeferredCases(make)
     runs = []
-    do_at_once([further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))])
+    run_parallel(
+        [further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))]
+    )
     assert [result.label.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
     assert {result.verdict.kind for result in runs[0].results} <= {VerdictKind.PASS, VerdictKind.EITHER}
 
@@ -115,10 +117,10 @@ def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, pa
 
 def test_the_word_to_stop_ends_the_making_and_those_who_wait(catalog, parts):
     stop, endless = StopEvent(), DeferredCases(lambda: iter(lambda: parts[1][0], None))
-    run = TargetRun("asked", told=lambda _: stop.tell())
+    run = TargetRun("asked", told=lambda _: stop.set())
     with ThreadPoolExecutor(2) as pool:
         making = pool.submit(endless.make, stop)
-        pool.submit(judged, Asked(), catalog, parts[0], endless, lambda _: stop.tell(), stop).result(LONG)
+        pool.submit(judged, Asked(), catalog, parts[0], endless, lambda _: stop.set(), stop).result(LONG)
         assert isinstance(making.exception(LONG), CannotStart)
     assert run.problem == ""
 
@@ -150,7 +152,7 @@ def test_what_is_made_in_two_parts_is_the_selection(catalog):
     for patterns in ((), ("type:VARINT", NAMED), (NAMED,)):
         selection = Selection(patterns, generated=2)
         whole = [case.id for case in selected_cases(selection, catalog, [spec])]
-        first = [case.id for case in first_cases(selection, catalog).packed]
+        first = [case.id for case in first_cases(selection, catalog).serialized]
         assert first + [case.id for case in further_cases(selection, catalog, [spec])] == whole
         assert not makes_many(selection)
     assert makes_many(Selection(()))
@@ -159,8 +161,8 @@ def test_what_is_made_in_two_parts_is_the_selection(catalog):
 
 @pytest.mark.parametrize("pattern", ["gen/*/VARINT/*:encode", "requirement:compact-string*"])
 def test_of_a_type_only_the_cases_that_are_selected_are_made(pattern, catalog):
-    all_of_it = [case.id for case in made(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, ()), catalog)]
-    some = [case.id for case in made(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, (pattern,)), catalog)]
+    all_of_it = [case.id for case in generate(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, ()), catalog)]
+    some = [case.id for case in generate(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, (pattern,)), catalog)]
     assert 0 < len(some) < len(all_of_it)
     assert set(some) < set(all_of_it)
 
@@ -189,9 +191,9 @@ OWN = {"name": "Own", "apiKey": 700, "type": "request", "validVersions": "0-1", 
 def test_another_process_makes_the_same_cases(names, patterns, catalog, monkeypatch):
     known = replace(catalog, types=catalog.types.adding([parse_definition(OWN)[0]]))
     order = GenerationRequest(names, 40, 1, patterns)
-    here = [*made(order, known)]
-    monkeypatch.delattr(generating, "made")  # nothing is made here any more
-    assert [case.unpacked() for case in made_elsewhere(order, known)] == here
+    here = [*generate(order, known)]
+    monkeypatch.delattr(generating, "generate")  # nothing is made here any more
+    assert [case.deserialize() for case in generate_in_process(order, known)] == here
     assert len(here) > 1
 
 
@@ -201,7 +203,7 @@ def maker():
 
 
 def test_another_process_ends_when_nobody_wants_more(catalog):
-    cases = made_elsewhere(GenerationRequest(("LOG",), 100_000, 0, ()), catalog)
+    cases = generate_in_process(GenerationRequest(("LOG",), 100_000, 0, ()), catalog)
     assert next(cases).id == f"gen/{VERSION}/LOG/0/0"
     there = maker()
     cases.close()
@@ -213,21 +215,21 @@ def test_what_another_process_does_not_make_is_made_here(after, catalog, monkeyp
     order = GenerationRequest(("LOG", "INT8"), 150, 0, ())
     if not after:
         monkeypatch.setattr(generating, "_started", lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
-    cases = made_elsewhere(order, catalog)
+    cases = generate_in_process(order, catalog)
     first = [next(cases) for _ in range(after)]
     if after:
         maker().kill()
-    assert [case.id for case in (*first, *cases)] == [case.id for case in made(order, catalog)]
+    assert [case.id for case in (*first, *cases)] == [case.id for case in generate(order, catalog)]
 
 
 def test_what_cannot_be_made_anywhere_is_raised(catalog):
     with pytest.raises(codec.UnknownType):
-        list(made_elsewhere(GenerationRequest(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog))
+        list(generate_in_process(GenerationRequest(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog))
 
 
 def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):
     (tmp_path / "target.py").write_text(ECHO)
-    case = next(label.unpacked() for label in catalog.cases.labels.values() if label.id == "int8/zero")
+    case = next(label.deserialize() for label in catalog.cases.labels.values() if label.id == "int8/zero")
     cases = [replace(case, request={**case.request, "hex": f"{number % 256:02x}"}) for number in range(600)]
     with closing(target_spec(f"module:{tmp_path / 'target.py'}", None, ResourceLimits(), 2).open()) as target:
         for part in (cases[:400], cases[400:], cases[:300]):

@@ -10,7 +10,7 @@ from conformance.catalog.catalog import select
 from conformance.runner import examiner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import LITTLE, MOST, StoredAnswer, TargetRun
+from conformance.runner.results import MAX_ANSWER_BYTES, MAX_ANSWER_BYTES_WHEN_FULL, StoredAnswer, TargetRun
 from conformance.runner.selection import Selection, selected_cases
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
@@ -55,13 +55,13 @@ def wrong_results(catalog, tmp_path):
 
 def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(catalog, tmp_path, monkeypatch):
     whole = wrong_results(catalog, tmp_path)
-    monkeypatch.setattr(examiner, "ROOM", 10_000)
+    monkeypatch.setattr(examiner, "ANSWER_BUDGET_BYTES", 10_000)
     bounded = wrong_results(catalog, tmp_path)
     assert len(whole) == len(bounded) > 20
     sizes = [len(result.outcome.json) for result in bounded]
     assert sizes[:4] == [len(result.outcome.json) for result in whole[:4]]
-    assert all(3000 < size <= MOST for size in sizes[:4])
-    assert all(size <= LITTLE for size in sizes[4:])
+    assert all(3000 < size <= MAX_ANSWER_BYTES for size in sizes[:4])
+    assert all(size <= MAX_ANSWER_BYTES_WHEN_FULL for size in sizes[4:])
     assert [result.cause for result in bounded] == [result.cause for result in whole]
     assert [result.verdict for result in bounded] == [result.verdict for result in whole]
 
@@ -72,5 +72,5 @@ def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
     run = TargetRun("reference")
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
     assert {result.verdict.kind for result in run.results} <= {VerdictKind.PASS, VerdictKind.EITHER}
-    assert all(result.label is label for result, label in zip(run.results, cases.packed, strict=True))
+    assert all(result.label is label for result, label in zip(run.results, cases.serialized, strict=True))
     assert [result.case for result in run.results] == list(cases)

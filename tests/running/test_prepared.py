@@ -10,7 +10,7 @@ import pytest
 from conformance.definitions.parser import parse_definition
 from conformance.files import cache as kept
 from conformance.runner import generated_cases as prepared_cases
-from conformance.runner.generated_cases import COUNT, KEPT, SEED, GenerationRequest, made, prepared
+from conformance.runner.generated_cases import COUNT, KEPT, SEED, GenerationRequest, cached_cases, generate
 from conformance.runner.selection import Selection
 from conformance.strategies.seeded.cases import generated_cases
 
@@ -27,7 +27,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def only_kept(monkeypatch):
-    monkeypatch.setattr(prepared_cases, "made_elsewhere", lambda *_: pytest.fail("cases were made"))
+    monkeypatch.setattr(prepared_cases, "generate_in_process", lambda *_: pytest.fail("cases were made"))
 
 
 def order(*names, count=COUNT, seed=SEED, patterns=()):
@@ -35,7 +35,7 @@ def order(*names, count=COUNT, seed=SEED, patterns=()):
 
 
 def unpacked(cases):
-    return [case.unpacked() for case in cases]
+    return [case.deserialize() for case in cases]
 
 
 def test_a_run_without_options_asks_what_is_kept():
@@ -43,49 +43,49 @@ def test_a_run_without_options_asks_what_is_kept():
 
 
 def test_what_was_made_once_is_taken_from_what_is_kept(catalog, request):
-    first = unpacked(prepared(order(*NAMES), catalog))
+    first = unpacked(cached_cases(order(*NAMES), catalog))
     assert first == [*generated_cases(NAMES, COUNT, SEED, catalog)]
     request.getfixturevalue("only_kept")
-    assert unpacked(prepared(order(*NAMES), catalog)) == first
-    assert unpacked(prepared(order("UUID"), catalog)) == [*generated_cases(["UUID"], COUNT, SEED, catalog)]
+    assert unpacked(cached_cases(order(*NAMES), catalog)) == first
+    assert unpacked(cached_cases(order("UUID"), catalog)) == [*generated_cases(["UUID"], COUNT, SEED, catalog)]
 
 
 def test_a_selection_is_taken_of_what_is_kept(catalog, request):
-    list(prepared(order(*NAMES), catalog))
+    list(cached_cases(order(*NAMES), catalog))
     request.getfixturevalue("only_kept")
     some = order("VARINT", patterns=("gen/*/VARINT/*:encode",))
-    assert unpacked(prepared(some, catalog)) == [*made(some, catalog)] != []
+    assert unpacked(cached_cases(some, catalog)) == [*generate(some, catalog)] != []
 
 
 def test_what_is_kept_is_not_taken_for_another_type_number_or_seed(catalog):
-    list(prepared(order(*NAMES), catalog))
+    list(cached_cases(order(*NAMES), catalog))
     for other in (order("VARINT", "INT8"), order("VARINT", count=20), order("VARINT", seed=1)):
-        assert unpacked(prepared(other, catalog)) == [*made(other, catalog)]
+        assert unpacked(cached_cases(other, catalog)) == [*generate(other, catalog)]
 
 
 def test_a_part_of_the_cases_is_not_kept(catalog, cache):
-    list(prepared(order("VARINT", patterns=("gen/*/VARINT/*:encode",)), catalog))
-    some = prepared(order("VARINT"), catalog)
+    list(cached_cases(order("VARINT", patterns=("gen/*/VARINT/*:encode",)), catalog))
+    some = cached_cases(order("VARINT"), catalog)
     next(some)
     some.close()
     assert list(cache.rglob("generated-*")) == []
 
 
 def test_a_definition_of_the_users_is_not_answered_with_cases_of_the_shipped_one(catalog):
-    list(prepared(order(*NAMES), catalog))
+    list(cached_cases(order(*NAMES), catalog))
     own = {"name": "MetadataRequest", "apiKey": 3, "type": "request", "validVersions": "9", "flexibleVersions": "none",
            "fields": [{"name": "Id", "type": "int32", "versions": "9+"}]}  # fmt: skip
     known = replace(catalog, types=catalog.types.adding([parse_definition(own)[0]]))
-    cases = unpacked(prepared(order("MESSAGE<MetadataRequest,9>"), known))
+    cases = unpacked(cached_cases(order("MESSAGE<MetadataRequest,9>"), known))
     assert len(cases) > COUNT / 8
     assert {case.wire for case in cases} == {known.types.wire("MESSAGE<MetadataRequest,9>")}
 
 
 def test_a_damaged_file_is_made_anew(catalog, cache):
-    first = unpacked(prepared(order("VARINT"), catalog))
+    first = unpacked(cached_cases(order("VARINT"), catalog))
     (path,) = cache.rglob("generated-*")
     path.write_bytes(path.read_bytes()[:-1])
-    assert unpacked(prepared(order("VARINT"), catalog)) == first
+    assert unpacked(cached_cases(order("VARINT"), catalog)) == first
 
 
 def test_every_module_that_cases_are_generated_by_is_part_of_the_key(monkeypatch):
@@ -105,6 +105,6 @@ def test_the_cases_of_the_wheel_are_those_that_this_python_makes(catalog, monkey
     monkeypatch.undo()
     if not list(kept.PACKAGE.glob("generated-*")):
         pytest.skip("a checkout comes without cases; a wheel is installed by tox")
-    shipped = prepared_cases._read()
+    shipped = prepared_cases._cached()
     for name in list(shipped)[::7]:
         assert unpacked(shipped[name]) == [*generated_cases([name], COUNT, SEED, catalog)], name

@@ -117,14 +117,14 @@ def failing(catalog):
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
-    assert len(shrinking.failures_by_kin(results)) > 1
+    assert len(shrinking.failures_by_key(results)) > 1
     return results, examiner
 
 
 def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
     results, examiner = failing(catalog)
     found = list(shrinking.shrink(results, examiner, catalog, ShrinkBudget(0)))
-    groups = list(shrinking.failures_by_kin(results).values())
+    groups = list(shrinking.failures_by_key(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
         assert each.result in group
@@ -137,16 +137,16 @@ def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_ask
     spec = SimpleNamespace(name="t", open=lambda: Lying(LIARS["varint-without-limit"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
-    first, second, *_ = shrinking.failures_by_kin(results)
+    first, second, *_ = shrinking.failures_by_key(results)
     (found,) = shrinking.shrink_all(spec, record, catalog, FailurePolicy(), wanted=lambda run: {second} & kins(run))
-    assert (shrinking.kin(found.result), found.result.case.kind) == (second, CaseOrigin.SHRUNK)
+    assert (shrinking.failure_key(found.result), found.result.case.kind) == (second, CaseOrigin.SHRUNK)
     nobody = SimpleNamespace(name="t")
     assert [*shrinking.shrink_all(nobody, record, catalog, FailurePolicy(), wanted=lambda _: frozenset())] == []
     assert first != second
 
 
 def kins(run):
-    return set(shrinking.failures_by_kin(run.results))
+    return set(shrinking.failures_by_key(run.results))
 
 
 def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
@@ -176,7 +176,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
     spec = SimpleNamespace(name="t", open=lambda: Restarted(LIARS["drops-the-last-record"]))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
-    group = next(iter(shrinking.failures_by_kin(results).values()))
+    group = next(iter(shrinking.failures_by_key(results).values()))
     before = examiner.target.starts
     shrinking.shrink_one(group[0], len(group), examiner, catalog)
     # Before shrinking, while there are questions left, and once for the smallest case.

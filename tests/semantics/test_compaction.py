@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.semantics.partition_log import compacted
+from conformance.semantics.partition_log import compact_batch
 
 
 def batch(stamps, **fields):
@@ -21,7 +21,7 @@ def batch(stamps, **fields):
 
 def left(before, kept, **how):
     """What is left, written and read again."""
-    data = codec.wire("RECORD_BATCH").encode(compacted(before, kept, **how))
+    data = codec.wire("RECORD_BATCH").encode(compact_batch(before, kept, **how))
     read = codec.decode("RECORD_BATCH", data)
     assert (read.violations, read.remarks) == ((), ())
     return read.value
@@ -54,7 +54,7 @@ def test_of_a_batch_without_records_61_bytes_are_left():
     assert after["batchLength"] == 49
     assert (after["compression"], after["baseTimestamp"], after["maxTimestamp"]) == (0, -1, 3000)
     assert (after["isTransactional"], after["recordCount"]) == (True, 0)
-    assert not left(compacted(before, (10,), delete_horizon=9000), ())["hasDeleteHorizonMs"]
+    assert not left(compact_batch(before, (10,), delete_horizon=9000), ())["hasDeleteHorizonMs"]
 
 
 def test_a_delete_horizon_stands_in_base_timestamp_and_records_keep_their_times():
@@ -79,4 +79,4 @@ def test_the_time_of_log_append_is_that_of_every_record_and_stays():
 
 def test_a_batch_that_loses_nothing_is_left_alone():
     before = batch([1000, 3000, 2000])
-    assert compacted(before, (10, 11, 12)) is before
+    assert compact_batch(before, (10, 11, 12)) is before

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, view
-from conformance.semantics.format_conversion import NotConvertible, convert, converted, flattened
-from conformance.semantics.producer_state import ANY, judged, next_sequence
+from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, consumer_view
+from conformance.semantics.format_conversion import NotConvertible, convert, converted_records, records_of
+from conformance.semantics.producer_state import ANY_RESULT, allowed_results, next_sequence
 
 
 def offsets(seen):
@@ -26,58 +26,62 @@ def batches(data):
 
 def test_records_from_the_fetch_offset_on_are_seen_and_the_next_offset_follows_the_last_entry():
     log = batch(0, [0, 2]) + batch(5, [5, 6, 7]) + message(9) + wrapper(11, 13)
-    seen = view(log, 1)
+    seen = consumer_view(log, 1)
     assert offsets(seen) == [2, 5, 6, 7, 9, 11, 13]
     assert (seen.next_offset, seen.ends, seen.legacy) == (14, (3, 8, 10, 14), {9, 11, 13})
     assert (seen.damage, seen.remarks, seen.partial) == (None, (), False)
 
 
 def test_a_magic_0_message_is_seen_without_a_time():
-    (seen,) = view(message(3, 0), 0).records
+    (seen,) = consumer_view(message(3, 0), 0).records
     assert (seen["timestamp"], seen["timestampType"], seen["headers"]) == (-1, "NoTimestampType", ())
 
 
 def test_of_nothing_whole_nothing_is_seen_and_the_next_fetch_is_the_same():
     for log in (b"", batch(0)[:40]):
-        seen = view(log, 5)
+        seen = consumer_view(log, 5)
         assert (seen.records, seen.next_offset, seen.partial) == ((), 5, bool(log))
 
 
 def test_a_cut_entry_is_no_damage_and_moves_nothing():
     log = batch(0) + batch(1)
-    assert [view(log[:stop], 0).next_offset for stop in (len(log), len(log) - 1, len(batch(0)) + 1)] == [2, 1, 1]
-    assert view(log[:-1], 0).damage is None
+    assert [consumer_view(log[:stop], 0).next_offset for stop in (len(log), len(log) - 1, len(batch(0)) + 1)] == [
+        2,
+        1,
+        1,
+    ]
+    assert consumer_view(log[:-1], 0).damage is None
 
 
 def test_what_follows_damage_is_not_looked_at():
     broken = bytearray(batch(1))
     broken[-2] ^= 1
-    seen = view(batch(0) + broken + batch(2), 0)
+    seen = consumer_view(batch(0) + broken + batch(2), 0)
     assert (offsets(seen), seen.next_offset, seen.damage.requirement) == ([0], 1, "crc.mismatch-corrupt")
-    assert offsets(view(batch(0) + broken + batch(2), 0, check_crcs=False)) == [0, 1, 2]
+    assert offsets(consumer_view(batch(0) + broken + batch(2), 0, check_crcs=False)) == [0, 1, 2]
     worse = batch(1)[:8] + bytes(4) + batch(1)[12:]
-    assert view(batch(0) + worse, 0, check_crcs=False).damage.requirement == "batch.length-wrong-rejected"
+    assert consumer_view(batch(0) + worse, 0, check_crcs=False).damage.requirement == "batch.length-wrong-rejected"
 
 
 def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
     log = batch(0, [0, 2]) + batch(5)
     assert [
-        any(remark.openness is codec.Definedness.ANY_VALUE for remark in view(log, fetch).remarks)
+        any(remark.openness is codec.Definedness.ANY_VALUE for remark in consumer_view(log, fetch).remarks)
         for fetch in (2, 3, 5)
     ] == [False, True, True]
-    assert view(batch(0), 50).remarks == view(batch(0) + batch(1)[:-1], 50).remarks == ()
+    assert consumer_view(batch(0), 50).remarks == consumer_view(batch(0) + batch(1)[:-1], 50).remarks == ()
 
 
 def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():
     for log in (batch(5) + batch(0), batch(0) + batch(0), message(3) + message(2)):
-        assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in view(log, 0).remarks)
+        assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in consumer_view(log, 0).remarks)
 
 
 @pytest.mark.parametrize("log", [batch((1 << 63) - 1), message((1 << 63) - 1)])
 def test_there_is_no_offset_after_the_largest(log):
     assert any(
         remark.requirement == "offset.next-formula" and remark.openness is codec.Definedness.ANY_VALUE
-        for remark in view(log, 0).remarks
+        for remark in consumer_view(log, 0).remarks
     )
 
 
@@ -88,18 +92,20 @@ def test_a_checksum_that_is_not_looked_at_does_not_lead_into_records_that_are_no
         open_ends = [
             any(remark.openness is codec.Definedness.ANY_VALUE for remark in seen.remarks)
             for check in (False, True)
-            for seen in [view(bytes(cut), fetch, isolation=READ_COMMITTED, aborted=aborted, check_crcs=check)]
+            for seen in [consumer_view(bytes(cut), fetch, isolation=READ_COMMITTED, aborted=aborted, check_crcs=check)]
             if seen.damage is not None
         ]
         assert open_ends == [True, False]
-    assert not view(bytes(cut), 0, check_crcs=False).remarks
+    assert not consumer_view(bytes(cut), 0, check_crcs=False).remarks
 
 
 # --- transactions -------------------------------------------------------------------------------------
 
 
 def committed(log, *aborted, fetch=0):
-    return view(log, fetch, isolation=READ_COMMITTED, aborted=[AbortedTransaction(*entry) for entry in aborted])
+    return consumer_view(
+        log, fetch, isolation=READ_COMMITTED, aborted=[AbortedTransaction(*entry) for entry in aborted]
+    )
 
 
 MIXED = part(0) + part(2, 8) + marker(4, ABORT) + part(5) + marker(7, COMMIT, 8) + marker(8, COMMIT) + batch(9)
@@ -113,7 +119,7 @@ def test_an_aborted_transaction_ends_at_its_marker():
 
 
 def test_markers_are_hidden_whatever_the_isolation_and_nothing_else_is_without_a_list():
-    for seen in (view(MIXED, 0, aborted=[AbortedTransaction(7, 0)]), committed(MIXED)):
+    for seen in (consumer_view(MIXED, 0, aborted=[AbortedTransaction(7, 0)]), committed(MIXED)):
         assert offsets(seen) == [0, 1, 2, 3, 5, 6, 9]
         assert set(seen.hidden) == {4, 7, 8}
 
@@ -143,7 +149,7 @@ def test_a_batch_outside_transactions_is_seen():
 )
 def test_where_a_listed_transaction_hangs_on_an_open_place_any_outcome_will_do(log, aborted):
     assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in committed(log, aborted).remarks)
-    assert not any(remark.openness is codec.Definedness.ANY_VALUE for remark in view(log, 0).remarks)
+    assert not any(remark.openness is codec.Definedness.ANY_VALUE for remark in consumer_view(log, 0).remarks)
 
 
 def test_a_strange_marker_of_nobody_listed_may_be_refused_and_changes_nothing():
@@ -173,8 +179,8 @@ def drawn_log(rows):
 @given(entries)
 def test_without_markers_all_records_of_a_log_are_seen(rows):
     log = drawn_log([row for row in rows if (row[1] or 0) >= 0])
-    every = [entry["offset"] for entry in flattened(batches(log))]
-    assert offsets(view(log, 0)) == offsets(committed(log)) == every
+    every = [entry["offset"] for entry in records_of(batches(log))]
+    assert offsets(consumer_view(log, 0)) == offsets(committed(log)) == every
 
 
 @given(entries, st.sets(st.sampled_from([7, 8])), st.integers(0, 40))
@@ -190,7 +196,7 @@ def test_reading_in_two_fetches_is_reading_at_once(rows, aborted, cut):
 
 @given(entries)
 def test_the_next_offset_rises_with_the_entries_and_lies_above_all_records(rows):
-    seen = view(drawn_log(rows), 0)
+    seen = consumer_view(drawn_log(rows), 0)
     assert list(seen.ends) == sorted(set(seen.ends))
     assert all(offset < seen.next_offset for offset in (*offsets(seen), *seen.hidden))
 
@@ -201,7 +207,7 @@ LOG = batch(0, [0, 2]) + message(3, 0) + message(4) + wrapper(5, 8) + marker(9, 
 
 
 def kept(data, *names):
-    return [tuple(entry.get(name) for name in names) for entry in flattened(batches(data))]
+    return [tuple(entry.get(name) for name in names) for entry in records_of(batches(data))]
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
@@ -209,7 +215,7 @@ def test_conversion_keeps_offsets_keys_and_values_and_drops_markers(magic):
     names = ("offset", "key", "value")
     before = [entry for entry in kept(LOG, *names) if entry[0] != 9 or magic == 2]
     assert kept(convert(LOG, magic), *names) == before
-    records = converted(batches(LOG), magic)
+    records = converted_records(batches(LOG), magic)
     assert [entry["offset"] for entry in records] == [0, 2, 3, 4, 5, 8, 10, 11]
 
 
@@ -223,26 +229,26 @@ def test_a_converted_log_converted_again_is_the_same(magic):
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=8), st.sampled_from([0, 1, 2]))
 def test_what_is_written_is_what_conversion_is_judged_by(rows, magic):
     log = drawn_log([(gap, None, old) for gap, old in rows])
-    shown, due = flattened(batches(convert(log, magic))), converted(batches(log), magic)
+    shown, due = records_of(batches(convert(log, magic))), converted_records(batches(log), magic)
     assert [{**record, "entry": 0} for record in shown] == [{**record, "entry": 0} for record in due]
 
 
 def test_down_conversion_loses_what_messages_cannot_say():
     rich = batch(5, [record(5, headers=({"key": "h", "value": None},))], producer=7, transactional=True)
-    (one,) = converted(batches(rich), 1)
+    (one,) = converted_records(batches(rich), 1)
     assert one == {
         **{"magic": 1, "compression": 0, "offset": 5, "timestampType": 0, "timestamp": 1005, "key": b"k", "value": b"v"}
     }
-    (none,) = converted(batches(rich), 0)
+    (none,) = converted_records(batches(rich), 0)
     assert none == {"magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
 
 
 def test_appending_renumbers_into_one_batch_with_times_of_creation():
     appended = message(100, timestampType=1) + message(105)
-    records = converted(batches(appended), 2, 7)
+    records = converted_records(batches(appended), 2, 7)
     assert [(entry["offset"], entry["timestampType"]) for entry in records] == [(7, 0), (8, 0)]
     assert kept(convert(appended, 2, 7), "offset", "entry") == [(7, 0), (8, 0)]
-    assert [entry["timestamp"] for entry in converted(batches(message(3, 0)), 2, 7)] == [-1]
+    assert [entry["timestamp"] for entry in converted_records(batches(message(3, 0)), 2, 7)] == [-1]
     assert convert(b"", 2, 7) == b""
 
 
@@ -270,8 +276,8 @@ TOP = (1 << 31) - 1
 def fates(*rows):
     names = ("producerId", "producerEpoch", "baseSequence", "recordCount")
     return [
-        "any" if found == ANY else " or ".join(sorted(found))
-        for found in judged(dict(zip(names, row, strict=True)) for row in rows)
+        "any" if found == ANY_RESULT else " or ".join(sorted(found))
+        for found in allowed_results(dict(zip(names, row, strict=True)) for row in rows)
     ]
 
 

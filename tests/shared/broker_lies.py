@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, framed, lowered, raised, stored
 
 from conformance import codec
-from conformance.cases.append import carried
+from conformance.cases.append import max_magic_of_fetch
 from conformance.cases.model import ExpectedResponse
 from conformance.cases.raw_requests import answer_to
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.definitions.request_frames import names, response_frame, response_in
 from conformance.live_brokers.connection import CLIENT
 from conformance.semantics.partition_log import marker
@@ -94,7 +94,7 @@ def stale(batch, offset, settings):
 def as_the_producer_timed_it(batch, offset, settings):
     """With the maxTimestamp that the producer wrote."""
     right, at = stored(batch, offset, settings), BATCH_LAYOUT.offset("maxTimestamp")
-    return sealed(right[:at] + struct.pack(">q", batch["maxTimestamp"]) + right[at + 8 :])
+    return with_checksums(right[:at] + struct.pack(">q", batch["maxTimestamp"]) + right[at + 8 :])
 
 
 def by_time(batch):
@@ -305,7 +305,10 @@ LIES = {
     "serves batches to consumers that know none": Lie(
         Ways(carries=lambda _: 2), "append/magic-1-to-fetch-3", "convert.down-for-old-consumers"),
     "serves magic 1 to consumers that know magic 0": Lie(
-        Ways(carries=lambda version: max(1, carried(version))), "append/to-fetch-1", "convert.down-for-old-consumers"),
+        Ways(carries=lambda version: max(1, max_magic_of_fetch(version))),
+        "append/to-fetch-1",
+        "convert.down-for-old-consumers",
+    ),
     "serves magic 0 to consumers that know magic 1": Lie(
         Ways(carries=lambda version: 0 if version < 4 else 2), "append/to-fetch-2", "convert.down-for-old-consumers"),
     "converts down with the times of no message": Lie(
@@ -323,7 +326,7 @@ LIES = {
         lowers(lambda one: {**one, "value": b"h=x" + (one["value"] or b"")}),
         "append/headers-to-fetch-3", "convert.down-loses-features"),
     "takes the damaged batches of a request with the sound one": Lie(
-        Ways(checked=lambda data, settings: checked(sealed(data), settings)),
+        Ways(checked=lambda data, settings: checked(with_checksums(data), settings)),
         "append/beside-wrong-crc", "broker.tells-each-partition"),
     "stores the batches that it refuses in other partitions": Lie(
         Ways(keeps_refused=True), "append/beside-codec-5", "broker.tells-each-partition"),
@@ -354,7 +357,7 @@ LIES = {
     "tells offset 0 of every batch": Lie(
         Ways(told=lambda _: 0), "append/offset-assigned", "offset.broker-assigns-base"),
     "does not check checksums": Lie(
-        Ways(checked=lambda data, settings: checked(sealed(data), settings)),
+        Ways(checked=lambda data, settings: checked(with_checksums(data), settings)),
         "append/wrong-crc-gzip", "crc.broker-validates"),
     "refuses a wrong checksum with an error that does not say so": Lie(
         Ways(checked=lambda data, settings: 87 * bool(checked(data, settings))),

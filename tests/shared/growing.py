@@ -10,14 +10,14 @@ from typing import TypeVar
 from log_bytes import ABORT, NOBODY, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases.log_requests import read_question, sequence_question
+from conformance.cases.log_requests import read_expectation, sequence_question
 from conformance.cases.operations import OPERATIONS
 from conformance.codec import stored_frames
 from conformance.codec.hex_dump import annotate
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, with_checksums
 from conformance.judging.log_operations import judge_read
-from conformance.semantics.partition_log import compacted
+from conformance.semantics.partition_log import compact_batch
 from conformance.targets.reference import answer
 
 T = TypeVar("T")
@@ -58,9 +58,9 @@ def packed(number: int, make: Callable[[int], bytes], count: Callable[[int], int
 
 
 def _batch(number: int, payload: bytes, count: int) -> bytes:
-    head = BATCH_LAYOUT.put("recordCount", ONE[:HEADER_SIZE], count)
-    head = BATCH_LAYOUT.put("lastOffsetDelta", BATCH_LAYOUT.put("compression", head, number), count - 1)
-    return sealed(head + payload)
+    head = BATCH_LAYOUT.with_field("recordCount", ONE[:HEADER_SIZE], count)
+    head = BATCH_LAYOUT.with_field("lastOffsetDelta", BATCH_LAYOUT.with_field("compression", head, number), count - 1)
+    return with_checksums(head + payload)
 
 
 def _records(size: int) -> bytes:
@@ -149,7 +149,7 @@ def _judging(size: int) -> Callable[[], object]:
     data = bytes.fromhex(str(request["hex"]))
 
     def judged() -> object:
-        expect = read_question(data, isolation="read_committed").expect
+        expect = read_expectation(data, isolation="read_committed").expect
         return judge_read(expect, answer(request)["value"])
 
     return judged
@@ -157,7 +157,7 @@ def _judging(size: int) -> Callable[[], object]:
 
 def _compacting(size: int) -> Callable[[], object]:
     value = codec.decode("RECORD_BATCH", batch(0, range(size))).value
-    return lambda: compacted(value, frozenset(range(0, size, 2)))
+    return lambda: compact_batch(value, frozenset(range(0, size, 2)))
 
 
 def _annotating(size: int) -> Callable[[], object]:

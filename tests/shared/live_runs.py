@@ -14,7 +14,7 @@ TINY = {
     **{"codecs": ["none"], "magics": [0, 1, 2], "isolations": ["read_uncommitted", "read_committed"]},
 }
 """What a driver of tiny_client.py says of itself."""
-BRIEF = {"STARTUP": 10.0, "_LONG": 10.0, "_LONGEST": 20 / 3}
+BRIEF = {"STARTUP_TIMEOUT_S": 10.0, "_LONG": 10.0, "_CASE_TIMEOUT_S": 20 / 3}
 """Limits of a bridge for tests in which a client never goes on: a third of its own, each."""
 
 

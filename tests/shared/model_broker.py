@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from conformance import codec
-from conformance.cases.append import append_question, carried
+from conformance.cases.append import append_question, max_magic_of_fetch
 from conformance.cases.model import ExpectAppend
 from conformance.cases.raw_requests import BoundaryValues
 from conformance.cases.reference_answers import error_class
@@ -26,8 +26,8 @@ from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import MalformedFrame, request_named, response_frame
 from conformance.live_brokers.connection import request_names
 from conformance.semantics.format_conversion import NotConvertible, convert
-from conformance.semantics.partition_log import appended_bytes, compacted, marker
-from conformance.semantics.producer_state import answered
+from conformance.semantics.partition_log import appended_bytes, compact_batch, marker
+from conformance.semantics.producer_state import kafka_results
 from conformance.targets.protocol import ERRORS
 
 ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
@@ -90,12 +90,12 @@ def told(offset):
 
 def fate(batches):
     """What becomes of the last of the batches that were sent to a log."""
-    return answered(batches)[-1]
+    return kafka_results(batches)[-1]
 
 
 def cleaned(batch, kept, horizon=None):
     """A batch once the log cleaner has gone over it."""
-    return compacted(batch, kept, delete_horizon=horizon)
+    return compact_batch(batch, kept, delete_horizon=horizon)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Ways:
     """What becomes of a message set."""
     lowered: object = staticmethod(lowered)
     """What becomes of batches for a fetch that carries a lower magic."""
-    carries: object = staticmethod(carried)
+    carries: object = staticmethod(max_magic_of_fetch)
     """The magic that a version of Fetch carries."""
     is_too_large: object = staticmethod(lambda size, limit: size > limit)
     together: object = staticmethod(lambda told: told)
@@ -224,7 +224,7 @@ class Log:
         except codec.Unencodable:
             return ERROR_CODES["malformed"], -1
         self.firsts.setdefault(known, offset)
-        self.end += max(1, BATCH_LAYOUT.peek("lastOffsetDelta", data) + 1) if len(data) >= HEADER_SIZE else 1
+        self.end += max(1, BATCH_LAYOUT.read_field("lastOffsetDelta", data) + 1) if len(data) >= HEADER_SIZE else 1
         self.batches += [(self.end, one) for one in ways.served(kept)]
         if not error and batch is not None and batch["isTransactional"] and not batch["isControlBatch"]:
             self.undecided.setdefault(batch["producerId"], offset)

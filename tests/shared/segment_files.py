@@ -7,7 +7,7 @@ from pathlib import Path
 
 from log_bytes import batch, record
 
-from conformance.codec.record_batch import sealed
+from conformance.codec.record_batch import with_checksums
 from conformance.pipeline.audit.batch_checks import PartAudit
 from conformance.pipeline.audit.partition_rules import check_partition
 from conformance.pipeline.audit.segment_reader import parts_of
@@ -33,7 +33,7 @@ def changed(data, at, layout, number):
     """A batch with a number in it, and its checksum made right."""
     out = bytearray(data)
     struct.pack_into(layout, out, at, number)
-    return sealed(bytes(out), length=False)
+    return with_checksums(bytes(out), length=False)
 
 
 def first_offset(segment):

@@ -29,7 +29,7 @@ import tiny_client
 from conformance.live_clients import __main__ as bridge
 from conformance.live_clients import case_run, client_pool
 from conformance.process import child_process, supervisor
-from conformance.process.launcher import TOKEN, hand_over, own_python, start
+from conformance.process.launcher import TOKEN, fork_child, own_python, start
 
 BRIDGE = own_python(bridge.__spec__.parent)
 OURS = f"from {tiny_client.__name__} import"
@@ -84,7 +84,7 @@ def _forked(launch, token, report, limits):
     }
     with _one_at_a_time:
         _, channel = parent()
-        return hand_over(channel, json.dumps(told).encode(), report, lambda: channel.recv(32))
+        return fork_child(channel, json.dumps(told).encode(), report, lambda: channel.recv(32))
 
 
 # --- in the process that forks ------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def main(descriptor):
     """Fork a bridge for each message on a socket, until nobody can send one."""
     channel = socket.socket(fileno=descriptor)
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left is found below this process
-    handlers = {number: signal.getsignal(number) for number in supervisor.CHANGED}
+    handlers = {number: signal.getsignal(number) for number in supervisor.RESET_SIGNALS}
     itself = os.getpid()
     gc.freeze()
     while True:
@@ -123,7 +123,7 @@ def _reap():
 def _keep(pipes, suite, become):
     """Be the keeper of a bridge."""
     os.setsid()
-    supervisor.keep(pipes[3], suite, become, pipes[:3])
+    supervisor.supervise(pipes[3], suite, become, pipes[:3])
 
 
 def _become(told, pipes, handlers):

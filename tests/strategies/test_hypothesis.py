@@ -24,7 +24,7 @@ from conformance.codec.message_spec import UNKNOWN
 from conformance.codec.primitives import ARRAYS, PRIMITIVES
 from conformance.codec.wire_type import WireType
 from conformance.definitions.loader import parse_definition
-from conformance.semantics.consumer_view import AbortedTransaction, view
+from conformance.semantics.consumer_view import AbortedTransaction, consumer_view
 from conformance.strategies import (
     arrays,
     compact_arrays,
@@ -225,7 +225,7 @@ def test_what_is_to_be_seen_of_a_fetch_is_what_a_reader_of_the_whole_makes_of_it
     def hold(fetch):
         data = codec.encode("LOG", fetch["log"])
         aborted = [AbortedTransaction(entry["producerId"], entry["firstOffset"]) for entry in fetch["aborted"]]
-        seen = view(data, fetch["fetchOffset"], isolation=isolation, aborted=aborted)
+        seen = consumer_view(data, fetch["fetchOffset"], isolation=isolation, aborted=aborted)
         assert (seen.damage, seen.remarks) == (None, ())
         assert (seen.records, seen.next_offset) == (fetch["records"], fetch["nextOffset"])
         assert fetch["isolation"] == isolation

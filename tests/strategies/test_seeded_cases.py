@@ -19,7 +19,7 @@ from conformance.catalog.case_builder import decode_case, encode_case, expectati
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.json_notation import NUMBER, Notation
-from conformance.codec.record_batch import sealed
+from conformance.codec.record_batch import with_checksums
 from conformance.codec.wire_type import WireType
 from conformance.judging.judge import judge
 from conformance.runner.selection import Selection, further_cases
@@ -93,7 +93,7 @@ def test_a_broker_may_pass_over_the_length_of_a_compressed_record_and_not_that_i
     records, is_passed_over, catalog
 ):
     header = struct.pack(">HiqqqhiI", 1, 1, 0, 0, -1, -1, -1, 2)
-    data = sealed(bytes(16) + b"\x02" + bytes(4) + header + gzip.compress(records, mtime=0))
+    data = with_checksums(bytes(16) + b"\x02" + bytes(4) + header + gzip.compress(records, mtime=0))
     case = log_case("mine", "append", {"hex": data.hex()}, catalog)
     assert isinstance(case.expect, ExpectRejection) == (is_passed_over is not None)
     assert (VerdictKind.FAIL in case.disputed) == bool(is_passed_over)
@@ -240,7 +240,7 @@ def test_a_nan_to_encode_is_charged_to_the_row_that_says_how_a_nan_is_written(ca
 def test_a_batch_too_short_for_its_header_is_a_row_of_its_own_where_checksums_are_passed_over(
     length, passes_over, requirement, catalog
 ):
-    batch = sealed(bytes(16) + b"\2" + bytes(44))
+    batch = with_checksums(bytes(16) + b"\2" + bytes(44))
     data = batch[:8] + length.to_bytes(4, "big") + batch[12 : 12 + length]
     request = {"hex": data.hex(), "isolation": "read_uncommitted", "fetchOffset": "0", "highWatermark": "9"}
     asked = {**request, "aborted": [], **({"checkCrcs": False} if passes_over else {})}
@@ -270,7 +270,7 @@ def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_con
 ):
     count, body = len(records), bytes.fromhex("".join(records))
     header = struct.pack(">HiqqqhiI", 0x30, count - 1, 0, 0, producer, min(producer, 0), -1, count)
-    data = sealed(bytes(16) + b"\2" + bytes(4) + header + body)
+    data = with_checksums(bytes(16) + b"\2" + bytes(4) + header + body)
     request = {"hex": data.hex(), "isolation": isolation, "fetchOffset": "0", "highWatermark": "9", "aborted": []}
     assert (VerdictKind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
 
@@ -284,7 +284,7 @@ def fetch_of(data, catalog, **asked):
 def stated(attributes, count, payload, producer=7):
     """A batch that states so many records, whatever its payload holds."""
     header = struct.pack(">HiqqqhiI", attributes, 0, 0, 0, producer, min(producer, 0), -1, count)
-    return sealed(bytes(16) + b"\2" + bytes(4) + header + payload)
+    return with_checksums(bytes(16) + b"\2" + bytes(4) + header + payload)
 
 
 MARKER, COMPRESSED, MANY = 0x30, 1, (1 << 31) - 1
@@ -520,7 +520,7 @@ def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
     for blocks in (b"", struct.pack(">i", 9) + b"\x07\x18" + record):
         payload = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + blocks + b"\xff" * 4
         header = struct.pack(">HiqqqhiI", 2, 0, 0, 0, -1, -1, -1, 1)
-        data = sealed(bytes(16) + b"\x02" + bytes(4) + header + payload)
+        data = with_checksums(bytes(16) + b"\x02" + bytes(4) + header + payload)
         assert expectation(codec.wire("RECORD_BATCH"), data)[1] == "robustness.snappy-block-length"
 
 

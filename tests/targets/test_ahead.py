@@ -6,7 +6,7 @@ import threading
 
 from conformance.cases.model import Accepted
 from conformance.process.launcher import LaunchSpec
-from conformance.targets.large_answers import memory_of
+from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.session import TargetSession
 from conformance.targets.worker_pool import _AHEAD, WorkerPool
@@ -17,7 +17,7 @@ LARGE = [Accepted({}, _AHEAD // 10)]
 def give(target, number, answers, count):
     def work():
         for _ in range(count):
-            target._give(LARGE, number, answers)
+            target._release(LARGE, number, answers)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -33,7 +33,7 @@ def test_large_answers_wait_until_those_before_them_are_judged():
     due = queue.SimpleQueue()
     assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
     for held in (due, answers, answers, answers, answers, answers):
-        target._take(memory_of(held.get(timeout=60)), 0 if held is due else 1)
+        target._reserve(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
     thread.join(60)
     assert not thread.is_alive()
 
@@ -41,7 +41,7 @@ def test_large_answers_wait_until_those_before_them_are_judged():
 def test_small_answers_do_not_wait():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     for _ in range(1000):
-        target._give([Accepted({}, 100)], 7, answers)
+        target._release([Accepted({}, 100)], 7, answers)
     assert answers.qsize() == 1000
 
 
@@ -71,7 +71,7 @@ for line in sys.stdin:
 
 def test_some_requests_are_always_under_way(python_target, catalog):
     """A target with nothing to do would wait for us, who make the next requests only then."""
-    cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.bulk][:300]
+    cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = WorkerPool(LaunchSpec("t", python_target(IN_TENS)), ResourceLimits(timeout=20.0), 1)
     with contextlib.closing(target):
         assert list(target.ask(cases)) == [Accepted({})] * 300
@@ -87,7 +87,7 @@ for line in sys.stdin:
 
 def test_the_processes_that_answered_the_first_cases_are_asked_the_next_ones(python_target, catalog, tmp_path):
     """A Java takes seconds to start, and the cases that are generated come after the vectors."""
-    cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.bulk][:300]
+    cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = python_target(EACH_AT_ONCE.replace("FILE", repr(str(tmp_path / "started"))))
     with contextlib.closing(WorkerPool(LaunchSpec("t", target), ResourceLimits(timeout=20.0), 2)) as target:
         for _ in range(3):

@@ -14,10 +14,10 @@ from conformance.cases.model import Accepted, NoAnswer
 from conformance.process.child_process import ChildProcess
 from conformance.process.errors import AnswerTimeout
 from conformance.process.fork_server import ForkServer
-from conformance.process.launcher import waited_for_a_core
+from conformance.process.launcher import cpu_wait_s
 from conformance.targets import protocol
 from conformance.targets.limits import ResourceLimits
-from conformance.targets.pending import PendingRequest, in_order
+from conformance.targets.pending import PendingRequest, ordered
 from conformance.targets.resolve import resolve
 from conformance.targets.session import TargetSession
 
@@ -49,7 +49,7 @@ def session(tmp_path, traces):
         spec = resolve(f"module:{tmp_path / 'target.py'}")
         launch = type(spec)(spec.name, spec.command, traces.env, forks=spec.forks)
         warm = ForkServer(launch, 30)
-        opened.append((TargetSession(launch, ResourceLimits(timeout=3, startup=30, slow=60), warm), warm))
+        opened.append((TargetSession(launch, ResourceLimits(timeout=3, startup=30, base_seconds=60), warm), warm))
         return opened[-1][0]
 
     yield start
@@ -71,7 +71,7 @@ def accepted(number):
 
 
 def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(session):
-    ahead = flat(session("time.sleep(3600)").ask_ahead([question(number) for number in (0, 1, 2, 4)]))
+    ahead = flat(session("time.sleep(3600)").send_batches([question(number) for number in (0, 1, 2, 4)]))
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
     assert isinstance(ahead[1], PendingRequest)
     assert ahead[1].outcome is None
@@ -81,11 +81,11 @@ def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(se
 @pytest.mark.once
 def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores_to_it(session):
     running = session(SPINS)
-    ahead = flat(running.ask_ahead([question(number, "read a.b") for number in (1, 2, 3, 5)]))
+    ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 2, 3, 5)]))
     leader, *followers = (asked.process for asked in running._aside.waited_for)
     assert {priority for process in followers for priority in priorities(process)} == {19}
     assert 19 not in priorities(leader)
-    assert flat(in_order([ahead])) == [
+    assert flat(ordered([ahead])) == [
         NoAnswer("timeout", TIMEOUT),
         accepted(2),
         *[NoAnswer("timeout", TIMEOUT + BESIDE)] * 2,
@@ -100,37 +100,37 @@ def priorities(process):
 
 def test_what_follows_stands_still_after_a_moment_until_the_first_one_is_given_up(session):
     running = session("time.sleep(3600)")
-    ahead = flat(running.ask_ahead([question(number, "read a.b") for number in (1, 3)]))
+    ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 3)]))
     leader, follower = running._aside.waited_for
     states = {asked: set() for asked in (leader, follower)}
     while follower.outcome is None:
         for asked, seen in states.items():
             seen |= {each.status() for each in asked.process._family if asked.outcome is None}
-        running._aside.look()
+        running._aside.poll()
     assert psutil.STATUS_STOPPED in states[follower]
     assert psutil.STATUS_STOPPED not in states[leader]
-    assert flat(in_order([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
+    assert flat(ordered([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
 
 
 def test_what_follows_stands_still_after_a_moment_however_much_else_is_asked(session):
     running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
     numbers = [1, 3, *[2] * 70, *[100] * 400]
-    _, follower, *_ = flat(running.ask_ahead([question(number, "read a.b" * (number % 2)) for number in numbers]))
+    _, follower, *_ = flat(running.send_batches([question(number, "read a.b" * (number % 2)) for number in numbers]))
     assert follower.outcome is not None or follower._frozen is not None
 
 
 def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypatch):
     now, done = [100.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    process = type("Process", (), {"delay": lambda _: 0.0, "freeze": lambda _, thaw=False: done.append(thaw)})()
+    process = type("Process", (), {"cpu_wait_s": lambda _: 0.0, "suspend": lambda _, thaw=False: done.append(thaw)})()
     asked = PendingRequest(question(1), 1, process)
     for seconds in (2, 50):
         now[0] += seconds
-        asked.freeze()
-    asked.thaw()
+        asked.suspend()
+    asked.resume()
     now[0] += 1
-    asked.thaw()
-    assert asked.passed() == asked.own() == 3
+    asked.resume()
+    assert asked.elapsed_s() == asked.cpu_available_s() == 3
     assert done == [False, True]
 
 
@@ -148,7 +148,7 @@ def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_
         now[0] = until
         raise AnswerTimeout
 
-    process = type("Process", (), {"delay": lambda _: delay[0], "line": lambda _, until: line(until)})()
+    process = type("Process", (), {"cpu_wait_s": lambda _: delay[0], "line": lambda _, until: line(until)})()
     asked = PendingRequest(question(1), 1, process)
     now[0] += passed
     delay[0] = passed - own
@@ -172,14 +172,14 @@ def test_where_the_first_answers_after_all_none_that_is_like_it_is_blamed(sessio
 
 
 def test_an_outcome_that_is_waited_for_holds_up_those_behind_it_and_no_other():
-    asked = PendingRequest(question(1), 1, type("Process", (), {"delay": lambda _: 0.0})())
+    asked = PendingRequest(question(1), 1, type("Process", (), {"cpu_wait_s": lambda _: 0.0})())
 
     def outcomes():
         yield [accepted(0), asked, accepted(2)]
         asked.outcome = accepted(1)
         yield [accepted(3)]
 
-    taken = in_order(outcomes())
+    taken = ordered(outcomes())
     assert next(taken) == [accepted(0)]
     assert [*taken] == [[accepted(1), accepted(2), accepted(3)]]
 
@@ -188,12 +188,12 @@ def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
     def gone(*_):
         raise FileNotFoundError(2, "No such file or directory", "/proc/1/task")
 
-    assert waited_for_a_core([os.getpid()]) >= 0
+    assert cpu_wait_s([os.getpid()]) >= 0
     monkeypatch.setattr(os, "listdir", gone)
     monkeypatch.setattr(os, "scandir", gone)
-    assert waited_for_a_core([os.getpid()]) == 0
+    assert cpu_wait_s([os.getpid()]) == 0
     monkeypatch.setattr(os, "listdir", lambda _: [])
-    assert waited_for_a_core([os.getpid()]) == 0
+    assert cpu_wait_s([os.getpid()]) == 0
 
 
 def test_a_process_that_goes_while_it_is_given_another_priority_is_not_an_error(monkeypatch, python_target):
@@ -201,7 +201,7 @@ def test_a_process_that_goes_while_it_is_given_another_priority_is_not_an_error(
     try:
         priorities(target)
         monkeypatch.setattr(os, "listdir", lambda _: [str(2**22 + 1)])
-        target.give_way()
+        target.lower_priority()
     finally:
         monkeypatch.undo()
         target.close()

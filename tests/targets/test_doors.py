@@ -40,16 +40,16 @@ DOORS = {
     ],
 )
 def test_the_nearest_door_is_that_of_a_case(op, name, call):
-    assert described(via=DOORS).door(op, name).call.endswith(call)
+    assert described(via=DOORS).entry_point(op, name).call.endswith(call)
 
 
 def test_without_via_there_is_no_door():
-    assert described().door("decode", "VARINT") is None
-    assert described(via=DOORS).door("encode", "VARINT") is None
+    assert described().entry_point("decode", "VARINT") is None
+    assert described(via=DOORS).entry_point("encode", "VARINT") is None
 
 
 def test_spaces_in_the_name_of_a_type_do_not_matter():
-    assert described(via={"decode ARRAY< INT32 >": "public: f"}).door("decode", "ARRAY<INT32>") == EntryPoint(
+    assert described(via={"decode ARRAY< INT32 >": "public: f"}).entry_point("decode", "ARRAY<INT32>") == EntryPoint(
         "public", "f"
     )
 

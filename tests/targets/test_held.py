@@ -7,38 +7,38 @@ import pytest
 
 from conformance.cases.model import Accepted, Rejected
 from conformance.process.launcher import LaunchSpec
-from conformance.targets.large_answers import LARGE, CompressedAnswer, held, memory_of
+from conformance.targets.large_answers import LARGE, CompressedAnswer, compress_large, pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.pending import LazyRequestQueue
 from conformance.targets.protocol import RequestBody
-from conformance.targets.session import WINDOW_BYTES, fitting
+from conformance.targets.session import WINDOW_BYTES, take_fitting
 from conformance.targets.worker_pool import WorkerPool
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
 
 
 def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
-    outcome = held(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1))
+    outcome = compress_large(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1))
     assert isinstance(outcome, CompressedAnswer)
     assert (outcome.answer, outcome.size) == (ANSWER, LARGE + 1)
     assert outcome.answer is not ANSWER
-    with outcome.whole() as again:
+    with outcome.decompress() as again:
         assert again == Accepted(ANSWER, LARGE + 1)
         assert again.answer is again.answer
 
 
 def test_a_large_answer_that_says_the_same_again_and_again_takes_little_memory():
     answer = {"ok": True, "value": "00" * LARGE}
-    assert memory_of([CompressedAnswer(Accepted(answer, 2 * LARGE))]) < LARGE / 50
+    assert pending_bytes([CompressedAnswer(Accepted(answer, 2 * LARGE))]) < LARGE / 50
 
 
 def test_answers_that_are_objects_take_a_multiple_of_their_bytes_and_others_nothing():
-    assert memory_of([Accepted(ANSWER, 100), Rejected("malformed"), Accepted(ANSWER, 1)]) == 10 * 101
+    assert pending_bytes([Accepted(ANSWER, 100), Rejected("malformed"), Accepted(ANSWER, 1)]) == 10 * 101
 
 
 def test_other_outcomes_are_held_as_they_are():
     for outcome, size in ((Accepted(ANSWER, LARGE), LARGE), (Rejected("malformed"), LARGE + 1)):
-        assert held(size, lambda outcome=outcome: outcome) is outcome
+        assert compress_large(size, lambda outcome=outcome: outcome) is outcome
 
 
 def test_one_large_answer_is_looked_at_at_a_time():
@@ -46,14 +46,14 @@ def test_one_large_answer_is_looked_at_at_a_time():
 
     def reader():
         read.set()
-        held(LARGE + 1, lambda: order.append("read") or Rejected("malformed"))
+        compress_large(LARGE + 1, lambda: order.append("read") or Rejected("malformed"))
 
     thread = threading.Thread(target=reader)
-    with held(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1)).whole():
+    with compress_large(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1)).decompress():
         thread.start()
         read.wait()
         thread.join(0.2)
-        held(LARGE, lambda: Rejected("malformed"))  # a small one waits for none
+        compress_large(LARGE, lambda: Rejected("malformed"))  # a small one waits for none
         order.append("judged")
     thread.join()
     assert order == ["judged", "read"]
@@ -64,8 +64,8 @@ def test_a_large_answer_that_cannot_be_read_leaves_the_way_free():
         raise ValueError("not JSON")
 
     with pytest.raises(ValueError, match="not JSON"):
-        held(LARGE + 1, broken)
-    assert held(LARGE + 1, lambda: Rejected("malformed")) == Rejected("malformed")
+        compress_large(LARGE + 1, broken)
+    assert compress_large(LARGE + 1, lambda: Rejected("malformed")) == Rejected("malformed")
 
 
 def test_requests_are_made_only_as_there_is_room_for_them():
@@ -78,11 +78,11 @@ def test_requests_are_made_only_as_there_is_room_for_them():
 
     waiting, window = LazyRequestQueue(requests()), []
     for _ in range(2):
-        window += fitting(waiting, window)
+        window += take_fitting(waiting, window)
         assert len(window) == 4
         assert len(made) == 5, "the next one is at hand, and no other"
     window.clear()
-    window += fitting(waiting, window)
+    window += take_fitting(waiting, window)
     assert len(made) == 9
 
 
@@ -102,11 +102,11 @@ def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
 
 def test_a_request_that_is_measured_travels_alone():
     plain, measured = RequestBody(b"{}"), RequestBody(b"{}")
-    measured.bulk = 2
+    measured.measured_bytes = 2
     waiting = LazyRequestQueue([plain, plain, measured, plain])
-    assert list(fitting(waiting, [])) == [plain, plain]
-    assert list(fitting(waiting, [plain])) == []
-    window = list(fitting(waiting, []))
+    assert list(take_fitting(waiting, [])) == [plain, plain]
+    assert list(take_fitting(waiting, [plain])) == []
+    window = list(take_fitting(waiting, []))
     assert [one is measured for one in window] == [True]
-    assert list(fitting(waiting, window)) == []
-    assert list(fitting(waiting, [])) == [plain]
+    assert list(take_fitting(waiting, window)) == []
+    assert list(take_fitting(waiting, [])) == [plain]

@@ -91,7 +91,7 @@ def test_a_liar_is_caught_by_what_its_row_names(liar, catalog, traces):
 
 
 def test_one_case_asks_the_one_question(catalog):
-    op, name, digits = mutators.THE_ONE
+    op, name, digits = mutators.TRIGGER_REQUEST
     asked = [
         case.id
         for case in catalog.cases.values()

@@ -192,8 +192,8 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
 
     monkeypatch.setattr(supervisor, "children_of", children)
     monkeypatch.setattr(supervisor, "_signal", lambda *_: None)
-    monkeypatch.setattr(supervisor, "end_below", lambda root, **_: everywhere.append(root))
-    monkeypatch.setattr(supervisor, "_hurry", lambda: hurried.append(True))
+    monkeypatch.setattr(supervisor, "kill_descendants", lambda root, **_: everywhere.append(root))
+    monkeypatch.setattr(supervisor, "_raise_priority", lambda: hurried.append(True))
     kept = supervisor._Supervisor(None)
     monkeypatch.setattr(kept, "reap", lambda: next(left, False))
     monkeypatch.setattr(supervisor.os, "killpg", lambda *_: None)

@@ -10,7 +10,7 @@ from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
 from conformance.targets import protocol
 from conformance.targets.claims import ClaimedTarget
-from conformance.targets.probes import claim_verdict, probe_case, probes_for
+from conformance.targets.probes import probe_case, probe_verdict, probes_for
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from conformance.targets.probes import claim_verdict, probe_case, probes_for
 )
 def test_unsupported_disproves_a_claim_but_for_one_message_of_many_that_cannot_be_written(op, name, kind):
     wire = shipped_types().wire(name) if "<" in name else codec.wire(name)
-    assert claim_verdict(probe_case(op, wire), Unsupported("the code cannot be given this")).kind is kind
+    assert probe_verdict(probe_case(op, wire), Unsupported("the code cannot be given this")).kind is kind
 
 
 def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it():

@@ -17,11 +17,11 @@ import pytest
 from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported
 from conformance.errors import CannotStart
 from conformance.process import process_tree
-from conformance.process.child_process import FAREWELL, ChildProcess
+from conformance.process.child_process import GRACE_PERIOD_S, ChildProcess
 from conformance.process.errors import AnswerTimeout, TargetExited
 from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
-from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE, ResourceLimits
+from conformance.targets.limits import FAULT_LIMITS, FAULT_LIMITS_BEFORE_FIRST_ANSWER, ResourceLimits
 from conformance.targets.protocol import ProtocolError
 from conformance.targets.session import WINDOW, TargetSession, outcome_of_line
 
@@ -185,7 +185,7 @@ def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
 
 
 def test_a_target_that_dies_of_every_second_question_is_given_up_and_no_question_is_blamed_alone(session, monkeypatch):
-    monkeypatch.setitem(PATIENCE, "crash", 6)
+    monkeypatch.setitem(FAULT_LIMITS, "crash", 6)
     body = LOGS.replace("for request in requests()", "for count, request in enumerate(requests())")
     running = session(body + "    if count: os._exit(5)\n" + ANSWERS)
     outcomes = list(running.ask(questions(3 * WINDOW)))
@@ -213,13 +213,13 @@ def test_a_silence_that_happens_again_when_all_are_replayed_is_blamed_on_the_fir
 
 
 def test_a_silence_that_does_not_happen_again_does_not_wear_out_the_patience(session, monkeypatch):
-    monkeypatch.setitem(PATIENCE, "timeout", 1)
+    monkeypatch.setitem(FAULT_LIMITS, "timeout", 1)
     body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(2 * WINDOW))) == list(range(2 * WINDOW))
 
 
 def test_after_many_silences_that_do_not_happen_again_the_rest_is_skipped_and_no_case_is_blamed(session, monkeypatch):
-    monkeypatch.setitem(PATIENCE, "silence", 2)
+    monkeypatch.setitem(FAULT_LIMITS, "silence", 2)
     body = LOGS.replace("for request in requests()", "for count, request in enumerate(requests())")
     body += f"    if count > {WINDOW}: time.sleep(3600)\n" + ANSWERS
     running = session(body, timeout=1)
@@ -255,7 +255,7 @@ def test_the_silent_are_waited_for_together_and_the_others_are_asked_meanwhile(s
 
 
 def test_only_so_many_are_waited_for_as_there_is_patience_left(session, monkeypatch, tmp_path):
-    monkeypatch.setitem(PATIENCE, "timeout", 2)
+    monkeypatch.setitem(FAULT_LIMITS, "timeout", 2)
     outcomes = list(session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(9)))
     assert list(broken(outcomes)) == [3, 4]
     assert set(outcomes[5:]) == {Unsupported("not asked: the target was given up after 2 faults (timeout)")}
@@ -279,14 +279,14 @@ def test_an_answer_that_comes_while_it_is_waited_for_counts(session):
 
 def test_the_time_that_other_processes_take_is_not_the_targets(session, monkeypatch):
     began = time.monotonic()
-    monkeypatch.setattr(ChildProcess, "delay", lambda _: (time.monotonic() - began) * 0.7)
+    monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: (time.monotonic() - began) * 0.7)
     body = STARTS + LOGS + "    if number == 3: time.sleep(3600 if start == 1 else 1.5)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(9))) == list(range(9))
 
 
 def test_a_wait_ends_on_a_machine_that_is_never_free(session, monkeypatch):
     began = time.monotonic()
-    monkeypatch.setattr(ChildProcess, "delay", lambda _: time.monotonic() - began)
+    monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: time.monotonic() - began)
     body = STARTS + LOGS + "    if number == 3: time.sleep(3600)\n" + ANSWERS
     assert list(broken(session(body, timeout=1).ask(questions(9)))) == [3]
 
@@ -297,8 +297,8 @@ def test_processes_that_want_one_core_delay_each_other(python_target):
     body = f"os.sched_setaffinity(0, {core})\nwhile True: pass\n"
     targets = [ChildProcess(LaunchSpec("t", python_target(body)), 1 << 30) for _ in range(3)]
     idle = ChildProcess(LaunchSpec("t", python_target(LOGS, "idle.py")), 1 << 30)
-    until(lambda: sum(target.delay() for target in targets) > 1)
-    assert idle.delay() < 60
+    until(lambda: sum(target.cpu_wait_s() for target in targets) > 1)
+    assert idle.cpu_wait_s() < 60
     for target in (*targets, idle):
         target.close()
 
@@ -307,7 +307,7 @@ def test_a_target_whose_end_its_keeper_tells_late_did_not_go_on(python_target):
     target = ChildProcess(LaunchSpec("t", python_target("sys.stdin.readline()\nos._exit(3)\n")), 1 << 30)
     keeper = target._popen.pid
     os.kill(keeper, signal.SIGSTOP)
-    threading.Timer(1.5 * FAREWELL, os.kill, (keeper, signal.SIGCONT)).start()
+    threading.Timer(1.5 * GRACE_PERIOD_S, os.kill, (keeper, signal.SIGCONT)).start()
     target.send(b"\n")
     with pytest.raises(TargetExited) as gone:
         target.line(time.monotonic() + 60)
@@ -317,7 +317,7 @@ def test_a_target_whose_end_its_keeper_tells_late_did_not_go_on(python_target):
 
 def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
     running = session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=600)
-    thread = threading.Thread(target=lambda: [*map(running._alone, questions(6))], daemon=True)
+    thread = threading.Thread(target=lambda: [*map(running._send_alone, questions(6))], daemon=True)
     thread.start()
     until(lambda: len(running._aside.waited_for) == 3)
     running.abort()
@@ -380,7 +380,7 @@ def test_an_answer_that_is_slow_once_is_taken(session, tmp_path):
 
 def test_an_answer_that_was_late_because_others_had_the_cores_is_not_asked_for_again(session, tmp_path, monkeypatch):
     began = time.monotonic()
-    monkeypatch.setattr(ChildProcess, "delay", lambda _: time.monotonic() - began)
+    monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: time.monotonic() - began)
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
     assert honest(outcomes) == list(range(20))
     assert asked(tmp_path)[5] == 1
@@ -400,20 +400,20 @@ def test_a_longer_question_may_take_longer(session):
     long = protocol.body({"op": "decode", "type": "VARINT", "hex": "0005" + "00" * 1_500_000})
     body = LOGS.replace('request["hex"]', 'request["hex"][:4]') + "    time.sleep(1.2)\n" + ANSWERS
     body = body.replace("time.sleep(1.2)", "number < 9 and time.sleep(1.2)")
-    outcomes = list(session(body, slow=0.1).ask([question(9), long, question(6)]))
+    outcomes = list(session(body, base_seconds=0.1).ask([question(9), long, question(6)]))
     assert list(broken(outcomes)) == [2]
 
 
 def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch):
-    monkeypatch.setitem(PATIENCE, "slow", 2)
-    running = session(LOGS + "    if number: time.sleep(0.3)\n" + ANSWERS, slow=0.1)
+    monkeypatch.setitem(FAULT_LIMITS, "slow", 2)
+    running = session(LOGS + "    if number: time.sleep(0.3)\n" + ANSWERS, base_seconds=0.1)
     outcomes = [outcome for each in questions(5) for outcome in running.ask([each])]
     assert list(broken(outcomes)) == [1, 2]
     assert honest(outcomes) == [0, 3, 4]
 
 
 def test_a_target_that_is_slow_to_all_is_not_out_of_proportion_to_any(session, tmp_path):
-    running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS, slow=0.1)
+    running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS, base_seconds=0.1)
     outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
     assert honest(outcomes) == list(range(4))
     assert asked(tmp_path) == Counter(range(4))
@@ -427,8 +427,8 @@ for request in requests():
 """
 
 
-def hostile(number, bulk=2):
-    return protocol.body({"op": "decode", "type": "VARINT", "hex": f"{number:04x}"}, bulk=bulk)
+def hostile(number, measured_bytes=2):
+    return protocol.body({"op": "decode", "type": "VARINT", "hex": f"{number:04x}"}, measured_bytes=measured_bytes)
 
 
 def test_memory_that_is_set_aside_and_given_back_is_found(session):
@@ -442,13 +442,13 @@ def test_memory_that_is_set_aside_and_given_back_is_found(session):
 
 
 def test_memory_may_grow_with_the_bytes_of_a_case_and_as_the_user_allows(session):
-    assert not broken(session(TAKES + ANSWERS).ask([question(1), hostile(90, bulk=1 << 17)]))
-    assert not broken(session(TAKES + ANSWERS, growth=120 << 20).ask([question(1), hostile(90)]))
-    assert list(broken(session(TAKES + ANSWERS, growth=20 << 20).ask([question(1), hostile(90)]))) == [1]
+    assert not broken(session(TAKES + ANSWERS).ask([question(1), hostile(90, measured_bytes=1 << 17)]))
+    assert not broken(session(TAKES + ANSWERS, base_memory_growth=120 << 20).ask([question(1), hostile(90)]))
+    assert list(broken(session(TAKES + ANSWERS, base_memory_growth=20 << 20).ask([question(1), hostile(90)]))) == [1]
 
 
 def test_a_heap_that_is_there_from_the_start_is_no_growth(session):
-    (outcome,) = session(TAKES + ANSWERS, growth=10 << 20).ask([hostile(1)])
+    (outcome,) = session(TAKES + ANSWERS, base_memory_growth=10 << 20).ask([hostile(1)])
     assert outcome == honestly([1])[0]
 
 
@@ -458,7 +458,7 @@ def test_memory_that_is_taken_once_is_no_finding(session):
 
 
 def test_without_peaks_from_the_system_memory_is_sampled(session, monkeypatch):
-    monkeypatch.setattr(process_tree, "_FORGET_THE_PEAK", "no number")
+    monkeypatch.setattr(process_tree, "_RESET_PEAK_RSS", "no number")
     held = TAKES.replace("del taken", "time.sleep(0.3); del taken")
     outcomes = list(session(held + ANSWERS).ask([question(1), hostile(90)]))
     assert list(broken(outcomes)) == [1]
@@ -487,7 +487,7 @@ def test_memory_used_up_is_unprovoked_where_the_memory_is_a_thousand_times_the_r
     [("os._exit(1)", "crash"), ("time.sleep(3600)", "timeout"), ("print(flush=True); continue", "protocol")],
 )
 def test_after_many_faults_the_rest_is_skipped_and_says_so(deed, how, session, tmp_path, monkeypatch):
-    monkeypatch.setitem(PATIENCE, how, 3)
+    monkeypatch.setitem(FAULT_LIMITS, how, 3)
     outcomes = list(session(LOGS + f"    if number > 9: {deed}\n" + ANSWERS, timeout=1).ask(questions(300)))
     assert list(broken(outcomes)) == [10, 11, 12]
     assert honest(outcomes) == list(range(10))
@@ -496,7 +496,7 @@ def test_after_many_faults_the_rest_is_skipped_and_says_so(deed, how, session, t
 
 
 def test_faults_are_counted_over_all_questions_of_a_session(session, monkeypatch):
-    monkeypatch.setitem(PATIENCE, "crash", 2)
+    monkeypatch.setitem(FAULT_LIMITS, "crash", 2)
     running = session(LOGS + "    if number % 10 == 5: os._exit(1)\n" + ANSWERS)
     outcomes = [outcome for number in range(30) for outcome in running.ask([question(number)])]
     assert list(broken(outcomes)) == [5, 15]
@@ -517,14 +517,14 @@ def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(sessi
     [("os._exit(1)", "crash", 6), ("time.sleep(3600)", "timeout", 3), ("print(flush=True)", "protocol", 3)],
 )
 def test_a_target_that_never_answers_is_given_up_sooner(deed, how, faults, session, monkeypatch):
-    monkeypatch.setitem(PATIENCE_WITH_THE_MUTE, "crash", 6)
+    monkeypatch.setitem(FAULT_LIMITS_BEFORE_FIRST_ANSWER, "crash", 6)
     outcomes = list(session(f"for request in requests(): {deed}\n", timeout=0.5).ask(questions(60)))
     assert list(broken(outcomes)) == list(range(faults))
     assert set(outcomes[faults:]) == {Unsupported(f"not asked: the target was given up after {faults} faults ({how})")}
 
 
 def test_a_target_that_answered_before_its_faults_were_forgotten_is_mute_again(session, monkeypatch):
-    monkeypatch.setitem(PATIENCE_WITH_THE_MUTE, "crash", 6)
+    monkeypatch.setitem(FAULT_LIMITS_BEFORE_FIRST_ANSWER, "crash", 6)
     running = session(LOGS + "    if number > 9: os._exit(1)\n" + ANSWERS)
     assert honest(list(running.ask(questions(10)))) == list(range(10))
     running.forget_faults()
@@ -581,7 +581,7 @@ def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces
     command = python_target(LOGS + "    time.sleep(3600)\n")
     program = f"""
 import os
-from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE
+from conformance.targets.limits import FAULT_LIMITS, FAULT_LIMITS_BEFORE_FIRST_ANSWER
 from conformance.process.launcher import LaunchSpec
 from conformance.targets.session import TargetSession
 session = TargetSession(LaunchSpec("t", {command!r}))
@@ -689,5 +689,5 @@ def test_an_answer_out_of_form_is_a_protocol_fault(answer):
 
 
 def test_a_shown_line_is_cut_and_holds_no_control_characters():
-    assert protocol.shown(b"\x1b[31mred\n" + b"x" * 500) == "\\x1b[31mred\\n" + "x" * 191 + "…"
-    assert protocol.shown("grün".encode()) == "grün"
+    assert protocol.printable_line(b"\x1b[31mred\n" + b"x" * 500) == "\\x1b[31mred\\n" + "x" * 191 + "…"
+    assert protocol.printable_line("grün".encode()) == "grün"

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from conformance.selftest import DEFECTS, mutators
-from conformance.selftest.requirement_faults import UNPROVEN, VIOLATIONS, catches
+from conformance.selftest.requirement_faults import UNTESTED_REQUIREMENTS, VIOLATIONS, catching_cases
 
 
 @pytest.fixture(scope="module")
@@ -23,24 +23,24 @@ def own_cases(catalog):
 @pytest.mark.parametrize("requirement", VIOLATIONS)
 def test_a_violation_is_caught_by_a_case_of_its_requirement(requirement, catalog, own_cases):
     level = catalog.requirements[requirement].level
-    caught = catches(VIOLATIONS[requirement], requirement, level, own_cases[requirement])
+    caught = catching_cases(VIOLATIONS[requirement], requirement, level, own_cases[requirement])
     assert next(caught, None) is not None
 
 
 def test_every_requirement_with_cases_has_a_violation_or_a_reason(own_cases):
-    assert set(VIOLATIONS) | set(UNPROVEN) == set(own_cases)
-    assert set(VIOLATIONS).isdisjoint(UNPROVEN)
+    assert set(VIOLATIONS) | set(UNTESTED_REQUIREMENTS) == set(own_cases)
+    assert set(VIOLATIONS).isdisjoint(UNTESTED_REQUIREMENTS)
 
 
 def test_an_honest_target_violates_nothing(catalog, own_cases):
     for requirement, cases in own_cases.items():
         level = catalog.requirements[requirement].level
-        assert list(catches(mutators.nothing, requirement, level, cases)) == []
+        assert list(catching_cases(mutators.nothing, requirement, level, cases)) == []
 
 
 def test_a_fault_charged_to_another_requirement_proves_nothing(own_cases):
     lie = VIOLATIONS["batch.base-offset"]
-    assert list(catches(lie, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []
+    assert list(catching_cases(lie, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []
 
 
 # --- seeded defects -----------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ def test_a_fault_charged_to_another_requirement_proves_nothing(own_cases):
 def test_every_defect_has_a_source_of_its_own_kind(catalog):
     for defect in DEFECTS.values():
         assert defect.source in catalog.requirements or defect.source.startswith("https://"), defect.id
-        assert defect.says or defect.source in catalog.requirements, defect.id
-        assert set(defect.first) <= set(catalog.requirements), defect.id
+        assert defect.description or defect.source in catalog.requirements, defect.id
+        assert set(defect.try_first) <= set(catalog.requirements), defect.id
 
 
 def shape(value, depth=24):
@@ -69,15 +69,15 @@ def shape(value, depth=24):
 
 
 def test_no_two_defects_bend_the_same_way():
-    # A violation that is that of another requirement as well stands in TWINS (conformance/targets/defects).
+    # A violation that is that of another requirement as well stands in SAME_FAULT (conformance/selftest).
     alike = defaultdict(list)
     for defect in DEFECTS.values():
-        alike[shape(defect.bend)].append(defect.id)
+        alike[shape(defect.mutate)].append(defect.id)
     assert [ids for ids in alike.values() if len(ids) > 1] == []
 
 
 def test_each_defect_that_is_left_out_is_the_same_as_one_that_is_there():
     left_out = set(VIOLATIONS) - {defect.source for defect in DEFECTS.values() if defect.id.startswith("violates/")}
-    there = {shape(defect.bend) for defect in DEFECTS.values()}
+    there = {shape(defect.mutate) for defect in DEFECTS.values()}
     assert left_out
     assert [name for name in left_out if shape(VIOLATIONS[name]) not in there] == []

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from conformance.codec.compression import CODECS
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encoded
-from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
+from conformance.codec.dispatch import encode
+from conformance.codec.legacy_message import LAYOUTS, MESSAGES, message_with_checksums
 from conformance.codec.record_batch import BATCH_LAYOUT, PACKED_BATCH, build, plain_records
 
 START_MS = 1_700_000_000_000
@@ -97,7 +97,7 @@ def batch_bytes(values: Values, *, damaged: bool = False, sealed: bool = True) -
     if damaged:
         plain = _NEGATIVE_LENGTH + plain[1:]
     payload = CODECS[values["compression"]].forms[0](plain)
-    data: bytes = encoded(PACKED_BATCH, {**values, "payload": payload})
+    data: bytes = encode(PACKED_BATCH, {**values, "payload": payload})
     return data if sealed else flipped(data, BATCH_LAYOUT.offset("crc"))
 
 
@@ -109,9 +109,9 @@ def flipped(data: bytes, at: int) -> bytes:
 def message_bytes(message: Values, *, damaged: bool = False, sealed: bool = True) -> bytes:
     """A plain message on the wire. A damaged one has a key that goes past its end."""
     layout = LAYOUTS[message["magic"]]
-    data: bytes = encoded(MESSAGES[message["magic"]], {"timestampType": 0, **message, "compression": 0})
+    data: bytes = encode(MESSAGES[message["magic"]], {"timestampType": 0, **message, "compression": 0})
     if damaged:
-        data = sealed_message(_with_key_length(data, layout.offset("key")))
+        data = message_with_checksums(_with_key_length(data, layout.offset("key")))
     return data if sealed else flipped(data, layout.offset("crc"))
 
 
@@ -135,14 +135,16 @@ def wrapper_bytes(
     payload = CODECS[codec].forms[0](b"".join(inner))
     layout = LAYOUTS[outer["magic"]]
     plain = {"timestampType": 0, "key": None, **outer, "compression": 0, "value": payload}
-    data: bytes = encoded(MESSAGES[outer["magic"]], plain)
-    data = sealed_message(layout.put("compression", data, codec))
+    data: bytes = encode(MESSAGES[outer["magic"]], plain)
+    data = message_with_checksums(layout.with_field("compression", data, codec))
     return data if sealed else flipped(data, layout.offset("crc"))
 
 
 def with_attributes(message: bytes, bits: int) -> bytes:
     """A message of magic 0 or 1 with further bits of its attributes set."""
-    return sealed_message(message[:_ATTRIBUTES] + bytes((message[_ATTRIBUTES] | bits,)) + message[_ATTRIBUTES + 1 :])
+    return message_with_checksums(
+        message[:_ATTRIBUTES] + bytes((message[_ATTRIBUTES] | bits,)) + message[_ATTRIBUTES + 1 :]
+    )
 
 
 _ATTRIBUTES = LAYOUTS[0].offset("attributes")

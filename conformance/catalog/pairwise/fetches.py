@@ -22,7 +22,7 @@ from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
-from conformance.semantics.partition_log import compacted
+from conformance.semantics.partition_log import compact_batch
 
 # --- factors ------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class _FetchLogBuilder(Struct):
         """The plain batch at the end, perhaps damaged."""
         damage, values = self.row["damage"], builders.batch(self.end, [{"key": None}])
         data = builders.batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
-        return BATCH_LAYOUT.put("batchLength", data, _CUT) if damage == "length behind" else data
+        return BATCH_LAYOUT.with_field("batchLength", data, _CUT) if damage == "length behind" else data
 
     def _first(self) -> bytes:
         """The entry that the row is about."""
@@ -218,7 +218,7 @@ class _FetchLogBuilder(Struct):
         if kind in _MARKERS:
             return self._marker(MARKER_TYPES[kind.removesuffix(" marker")], of_append)
         if kind == _EMPTIED_MARKER:
-            return compacted(builders.marker(self.base, _COMMIT, _OWN), ())
+            return compact_batch(builders.marker(self.base, _COMMIT, _OWN), ())
         content: Values = {"timestamp": stamp}
         if kind in _WITH_RECORDS:
             content |= {**self._content(), "headers": headers(self.row["headers"])}
@@ -226,7 +226,7 @@ class _FetchLogBuilder(Struct):
         codec = CODEC_NAMES.index(self.row["codec"])
         values = builders.batch(self.base, [content] * _COUNT, **fields, compression=codec, timestampType=of_append)
         if kind in (*_CLEANED, *_WITHOUT_RECORDS):
-            values = compacted(values, {self.base + 1} if kind in _CLEANED else ())
+            values = compact_batch(values, {self.base + 1} if kind in _CLEANED else ())
         return {**values, "compression": codec}
 
     def _marker(self, kind: int, of_append: int) -> Values:

@@ -14,7 +14,7 @@ from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encoded
+from conformance.codec.dispatch import encode
 from conformance.codec.record_batch import (
     ATTRIBUTES,
     CHECKSUMMED,
@@ -161,7 +161,7 @@ def batch(row: Row, number: int) -> tuple[bytes, Values]:
     """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
     values = _chosen(row, number)
     payload = CODECS[values["compression"]].forms[0](plain_records(values["records"]))
-    data = encoded(PACKED_BATCH, {**values, "payload": payload})
+    data = encode(PACKED_BATCH, {**values, "payload": payload})
     derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
     return data, {**values, **derived, "recordCount": len(values["records"])}
 

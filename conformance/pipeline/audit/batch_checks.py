@@ -92,7 +92,7 @@ class PartAudit:
 
     def _regions(self, window: FileWindow) -> Iterator[AuditFinding]:
         for region in regions(window, self._part.start, self._part.stop):
-            self._take_shape(region)
+            self._count_batch(region)
             if region.batch is not None:
                 yield from self._clean_batch(region.at, region.batch)
                 yield from self._confirm_pointer(region.at, region.batch.header.baseOffset)
@@ -104,21 +104,21 @@ class PartAudit:
             hint = f"the index says that byte {at} has offset {offset}, but no batch begins there"
             yield self._wrong_pointer(entry, hint)
 
-    def _take_shape(self, region: Region) -> None:
+    def _count_batch(self, region: Region) -> None:
         """Count an entry whose header can be relied on."""
         shape, size = self.rules.part.shape, region.end - region.at
         if region.batch is not None:
             header = region.batch.header
-            shape.take(size, header.recordCount, header.maxTimestamp, kind_of(header))
+            shape.add_batch(size, header.recordCount, header.maxTimestamp, kind_of(header))
         elif region.entry is not None and has_sound_header(region.entry) and region.entry.value is not None:
             value = region.entry.value
             if "messages" in value:
                 stamps = [message.get("timestamp", -1) for message in value["messages"]]
                 kind = f"{CODEC_NAMES[value['compression']]}, magic {stored_magic(region.data)}"
-                shape.take(size, len(stamps), max(stamps, default=-1), kind)
+                shape.add_batch(size, len(stamps), max(stamps, default=-1), kind)
             else:
                 header = header_at(region.data, 0)
-                shape.take(size, header.recordCount, header.maxTimestamp, kind_of(header))
+                shape.add_batch(size, header.recordCount, header.maxTimestamp, kind_of(header))
 
     # --- bytes that are not an entry ------------------------------------------------------------------
 

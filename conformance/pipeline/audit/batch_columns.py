@@ -16,7 +16,7 @@ import numpy as np
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.codec.control_record import CONTROL_KEYS
-from conformance.codec.cursor import AT_LEISURE, RECORD_COST, Cursor, Findings, Malformed
+from conformance.codec.cursor import OFFLINE_LIMITS, RECORD_COST, Cursor, Findings, Malformed
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import BATCH_LAYOUT, CHECKSUMMED, HEADER_SIZE, OVERHEAD, SMALLEST
 from conformance.pipeline.audit import record_kernels
@@ -159,7 +159,7 @@ def _decompressed(payload: bytes, codec: int) -> bytes | None:
     """The plain records, decompressed by the reference within its limits; None where it has a remark or a violation."""
     if codec == 0:
         return payload
-    findings = Findings(limits=AT_LEISURE)
+    findings = Findings(limits=OFFLINE_LIMITS)
     try:
         plain = CODECS[codec].open(Cursor(payload, findings), payload)
     except Malformed:
@@ -170,13 +170,13 @@ def _decompressed(payload: bytes, codec: int) -> bytes | None:
 def _with_rows(header: BatchHeader, plain: bytes) -> BatchColumns | None:
     """The batch with its records as rows; None where a record is wrong or bytes are left over."""
     count = header.recordCount
-    most = AT_LEISURE.elements // RECORD_COST if header.compression else count
+    most = OFFLINE_LIMITS.elements // RECORD_COST if header.compression else count
     if count * RECORD.smallest > len(plain) or count > most:
         return None
     record_kernels.expect(len(plain))
     rows: Rows = np.empty((count, len(COLUMNS)), np.int64)
     sound, headers = record_kernels.records(record_kernels.octets(plain), 0, len(plain), rows)
-    is_dense = header.compression and RECORD_COST * count + headers > AT_LEISURE.elements
+    is_dense = header.compression and RECORD_COST * count + headers > OFFLINE_LIMITS.elements
     if sound != count or is_dense:
         return None
     if count == 0:

@@ -42,7 +42,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
     _check_outputs(options)
     requirements = read_catalog(()).requirements
     levels = {row.id: row.level for row in requirements.values()}
-    rules = AuditSettings(levels, options.split_size, options.uncompacted)
+    rules = AuditSettings(levels, options.split_size, options.never_compacted)
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
         done = (_on_spark if use_spark else _here)(segments, rules, options)

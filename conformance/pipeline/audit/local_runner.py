@@ -103,7 +103,7 @@ def _found(
             yield batch.select(FINDINGS)
         else:
             states.append(batch)
-    check = table_steps.partition_checker(rules.uncompacted)
+    check = table_steps.partition_checker(rules.never_compacted)
     for group in _directories(pa.Table.from_batches(states, AUDITED)):
         yield from check(group).select(FINDINGS).to_batches()
 

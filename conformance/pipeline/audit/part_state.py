@@ -74,7 +74,7 @@ class BatchStatistics(msgspec.Struct):
     kinds: dict[str, BatchTotals] = {}
     """By codec, and by what else the attributes say."""
 
-    def take(self, size: int, records: int, time: int, kind: str) -> None:
+    def add_batch(self, size: int, records: int, time: int, kind: str) -> None:
         """Take in a batch of so many bytes. `time`: its largest timestamp, in milliseconds; -1: none."""
         batch = BatchTotals(1, size, max(records, 0))
         self.sizes.setdefault(1 << (size - 1).bit_length(), BatchTotals()).add(batch)
@@ -87,16 +87,16 @@ class BatchStatistics(msgspec.Struct):
         """Take in the batches of another part."""
         _add(self.sizes, other.sizes)
         _add(self.kinds, other.kinds)
-        self._widen(other.width)
+        self._use_longer_periods(other.width)
         for number, batches in other.periods.items():
             self.periods.setdefault(number * other.width // self.width, BatchTotals()).add(batches)
         self._shorten()
 
     def _shorten(self) -> None:
         while len(self.periods) > MOST_PERIODS:
-            self._widen(2 * self.width)
+            self._use_longer_periods(2 * self.width)
 
-    def _widen(self, width: int) -> None:
+    def _use_longer_periods(self, width: int) -> None:
         if width <= self.width:
             return
         periods: dict[int, BatchTotals] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from conformance import codec
 from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32, CRC32C
-from conformance.codec.cursor import AT_LEISURE
+from conformance.codec.cursor import OFFLINE_LIMITS
 from conformance.codec.legacy_message import LAYOUTS, SMALLEST
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, stored_magic, stored_size
@@ -131,9 +131,9 @@ def has_right_checksum(entry: bytes) -> bool:
     """Whether the checksum of a whole entry of magic 0 to 2 is right."""
     if entry[MAGIC_AT] == 2:
         crc = BATCH_LAYOUT.span("crc")
-        return CRC32C.compute(entry[crc.stop :]) == BATCH_LAYOUT.peek("crc", entry)
+        return CRC32C.compute(entry[crc.stop :]) == BATCH_LAYOUT.read_field("crc", entry)
     crc = LAYOUTS[0].span("crc")
-    return CRC32.compute(entry[crc.stop :]) == LAYOUTS[0].peek("crc", entry)
+    return CRC32.compute(entry[crc.stop :]) == LAYOUTS[0].read_field("crc", entry)
 
 
 def parts_of(segment: Segment, size: int) -> Iterator[SegmentPart]:
@@ -216,7 +216,7 @@ def _region(window: FileWindow, at: int, stop: int) -> Region:
     if batch is not None:
         return Region(at, end, batch)
     data = window.take(at, end - at)
-    entry = next(iter(codec.entries(data, limits=AT_LEISURE)))
+    entry = next(iter(codec.entries(data, limits=OFFLINE_LIMITS)))
     if end < stop and not has_sound_header(entry) and entry_end(window, end) is None and not is_blank(window, end):
         end = next_sound_entry(window, at + 1, stop)
     return Region(at, end, None, entry, data)

@@ -103,7 +103,9 @@ def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.A
     )
     audited = audited.persist(StorageLevel.DISK_ONLY)
     states = audited.filter(sf.col("part_state").isNotNull())
-    between = states.groupBy("directory").applyInArrow(table_steps.partition_checker(rules.uncompacted), _ddl(AUDITED))
+    between = states.groupBy("directory").applyInArrow(
+        table_steps.partition_checker(rules.never_compacted), _ddl(AUDITED)
+    )
     findings = audited.filter(sf.col("part_state").isNull()).union(between)
     findings = findings.select(*FINDINGS).orderBy(*ORDER).persist(StorageLevel.DISK_ONLY)
     return SparkAuditTables(findings, _partitions(states), _summary(findings), states)

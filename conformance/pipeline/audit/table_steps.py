@@ -73,7 +73,7 @@ class AuditSettings(Struct, frozen=True):
     """Requirements to levels."""
     split_size: int = SPLIT_SIZE
     """Bytes."""
-    uncompacted: tuple[str, ...] = ()
+    never_compacted: tuple[str, ...] = ()
     """Globs over topics that were never compacted."""
 
 

@@ -17,7 +17,7 @@ from conformance.catalog.catalog import Catalog
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.explain import actual_json, expected_json
 from conformance.runner.policy import FailurePolicy
-from conformance.runner.results import Result, cause_in, kept_again
+from conformance.runner.results import Result, failure_cause, load_outcome
 from conformance.strategies.seeded.cases import case_of
 
 
@@ -118,8 +118,8 @@ class ResultRebuilder(Struct, frozen=True):
         )
         requirement, case = self.catalog.requirements.get(row["requirement"]), self._case(row["id"])
         basis, outcome = basis_of(requirement, case) if requirement is not None else "", _outcome(row)
-        held = kept_again(outcome.answer) if isinstance(outcome, Accepted) else outcome
-        cause = cause_in(case, outcome, verdict)
+        held = load_outcome(outcome.answer) if isinstance(outcome, Accepted) else outcome
+        cause = failure_cause(case, outcome, verdict)
         result = Result(row["target"], case, held, verdict, row["level"], basis, cause=cause, python=self.policy.python)
         counts = result.failed and self.policy.counts(row["level"], basis, disputed=row["disputed"])
         return replace(result, disputed=row["disputed"], counts=counts)

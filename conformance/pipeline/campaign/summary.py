@@ -29,7 +29,7 @@ from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ResultCounts, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import save_all
-from conformance.runner.shrinking import FailureKey, kin, shrink_one
+from conformance.runner.shrinking import FailureKey, failure_key, shrink_one
 from conformance.targets.protocol import TargetDescription
 
 PATIENCE = 300.0
@@ -54,8 +54,8 @@ def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Resu
     first: list[tuple[Result, int]] = []
     further: list[tuple[Result, int]] = []
     for result, count in results:
-        (further if kin(result) in seen else first).append((result, count))
-        seen.add(kin(result))
+        (further if failure_key(result) in seen else first).append((result, count))
+        seen.add(failure_key(result))
     return first + further
 
 
@@ -63,7 +63,7 @@ def merged(failures: Sequence[ShrunkFailure]) -> list[ShrunkFailure]:
     """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
     kept: dict[tuple[str, FailureKey], ShrunkFailure] = {}
     for one in failures:
-        same = (one.result.label.id, kin(one.result))
+        same = (one.result.label.id, failure_key(one.result))
         before = kept.get(same)
         kept[same] = one if before is None else replace(before, count=before.count + one.count)
     return list(kept.values())
@@ -143,7 +143,7 @@ class CampaignSummary(Struct, frozen=True):
 
 def _with_door(result: Result, described: TargetDescription | None) -> Result:
     """The result with the door at which the case was judged, where the target says which that is."""
-    door = described.door(result.label.op, result.label.type) if described is not None else None
+    door = described.entry_point(result.label.op, result.label.type) if described is not None else None
     return result if door is None else replace(result, via=str(door))
 
 

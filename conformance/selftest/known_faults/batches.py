@@ -9,10 +9,10 @@ from functools import partial
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.cursor import Cursor
 from conformance.codec.derived_fields import Values
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.selftest.codec_mutators import Function, entries_of, wrong
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import NO, batch, both, fits, shows, writes_as
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import REJECTION, batch, both, change_value, encode_other_value, fits
 from conformance.selftest.seeded_fault import SeededFault
 
 _HEADER_VALUE = "header.value-absent-when-negative"
@@ -23,7 +23,7 @@ _REST_OF_HEADER = 49
 # --- records ------------------------------------------------------------------------------------------
 
 
-def _prefix(change: Callable[[int | None], int | None], rule: str) -> Lie:
+def _prefix(change: Callable[[int | None], int | None], rule: str) -> Mutator:
     """Read the length before a part of a record otherwise."""
 
     def make(right: Function) -> Function:
@@ -53,7 +53,7 @@ def _short_delta(shown: Values) -> Values:
     }
 
 
-def _at_read(change: Callable[[Values, Values], Values]) -> Lie:
+def _at_read(change: Callable[[Values, Values], Values]) -> Mutator:
     """Show other records of each batch in a fetch, told by the batch and the record."""
 
     def make(right: Function) -> Function:
@@ -65,24 +65,24 @@ def _at_read(change: Callable[[Values, Values], Values]) -> Lie:
     return wrong("semantics.consumer_view._of_batch", make, "read")
 
 
-def _written(change: Callable[[bytes, Values], bytes]) -> Lie:
+def _written(change: Callable[[bytes, Values], bytes]) -> Mutator:
     """Write a batch otherwise, told by its bytes and its value; its length and crc are made right again."""
 
     def lie(request: Request, answer: Answer) -> Answer:
         if request["op"] != "encode" or not fits(request, "RECORD_BATCH") or not answer.get("ok"):
             return answer
         data = change(bytes.fromhex(answer["hex"]), request["value"])
-        return {**answer, "hex": sealed(data).hex()}
+        return {**answer, "hex": with_checksums(data).hex()}
 
     return lie
 
 
 def _time_of_the_last(data: bytes, value: Values) -> bytes:
-    return BATCH_LAYOUT.put("maxTimestamp", data, int(value["records"][-1]["timestamp"]))
+    return BATCH_LAYOUT.with_field("maxTimestamp", data, int(value["records"][-1]["timestamp"]))
 
 
 def _number_of_records(data: bytes, value: Values) -> bytes:
-    return BATCH_LAYOUT.put("lastOffsetDelta", data, len(value["records"]))
+    return BATCH_LAYOUT.with_field("lastOffsetDelta", data, len(value["records"]))
 
 
 def _each_counted_from_one(value: Values) -> Values:
@@ -93,17 +93,17 @@ def _crc_of_all(data: bytes) -> bytes:
     """The checksum over the bytes from the magic on."""
     from conformance.codec.checksums import CRC32C
 
-    return BATCH_LAYOUT.put("crc", data, CRC32C.compute(data[16:17] + data[21:]))
+    return BATCH_LAYOUT.with_field("crc", data, CRC32C.compute(data[16:17] + data[21:]))
 
 
 def _plain_crc32(data: bytes) -> bytes:
     """The checksum of the older formats."""
     from conformance.codec.checksums import CRC32
 
-    return BATCH_LAYOUT.put("crc", data, CRC32.compute(data[21:]))
+    return BATCH_LAYOUT.with_field("crc", data, CRC32.compute(data[21:]))
 
 
-def _sealed_otherwise(seal: Callable[[bytes], bytes]) -> Lie:
+def _sealed_otherwise(seal: Callable[[bytes], bytes]) -> Mutator:
     def lie(request: Request, answer: Answer) -> Answer:
         asked = request["op"] == "encode" and fits(request, "RECORD_BATCH") and answer.get("ok")
         return {**answer, "hex": seal(bytes.fromhex(answer["hex"])).hex()} if asked else answer
@@ -139,7 +139,7 @@ def _first_entry(request: Request) -> Values:
     return log[0] if log else {}
 
 
-def _fails_where(test: Callable[[Values], bool], *ops: str, answers: Answer = NO) -> Lie:
+def _fails_where(test: Callable[[Values], bool], *ops: str, answers: Answer = REJECTION) -> Mutator:
     """Fail at a log or batch whose first entry is such a one."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -164,40 +164,40 @@ _codec = partial(SeededFault, area="codecs")
 BATCHES = (
     _one(
         "field/header-null-moves-back",
-        says="a reader lets the length -1 of a header's value move the cursor back, and misreads the next record",
+        description="a reader moves the cursor back for a header value of length -1, and misreads the next record",
         source="https://github.com/dpkp/kafka-python/pull/2004",
-        bend=_prefix(lambda length: -1 if length is None else length, _HEADER_VALUE),
-        first=(_HEADER_VALUE,),
+        mutate=_prefix(lambda length: -1 if length is None else length, _HEADER_VALUE),
+        try_first=(_HEADER_VALUE,),
     ),
     _one(
         "field/header-null-without-zig-zag",
-        says="a reader without zig-zag takes the length 01 of a header's value as one byte",
+        description="a reader without zig-zag takes the length 01 of a header's value as one byte",
         source="https://github.com/platformatic/kafka/pull/54",
-        bend=_prefix(lambda length: 1 if length is None else length, _HEADER_VALUE),
-        first=(_HEADER_VALUE,),
+        mutate=_prefix(lambda length: 1 if length is None else length, _HEADER_VALUE),
+        try_first=(_HEADER_VALUE,),
     ),
     _one(
         "field/value-null-moves-back",
-        says="a reader lets the length -1 of a value move the cursor back",
+        description="a reader lets the length -1 of a value move the cursor back",
         source="https://github.com/dpkp/kafka-python/pull/2004",
-        bend=_prefix(lambda length: -1 if length is None else length, "record.value-absent-when-negative"),
-        first=("record.value-absent-when-negative",),
+        mutate=_prefix(lambda length: -1 if length is None else length, "record.value-absent-when-negative"),
+        try_first=("record.value-absent-when-negative",),
     ),
     _one(
         "field/timestamp-delta-32-bits",
-        says="a reader takes the VARLONG of a timestamp delta as a 32-bit VARINT",
+        description="a reader takes the VARLONG of a timestamp delta as a 32-bit VARINT",
         source="https://github.com/twmb/franz-go/issues/324",
-        bend=both(
+        mutate=both(
             batch(_short_delta),
-            shows("RECORD", lambda one: {**one, "timestampDelta": _low_half(one["timestampDelta"])}),
+            change_value("RECORD", lambda one: {**one, "timestampDelta": _low_half(one["timestampDelta"])}),
         ),
-        first=("record.timestamp-delta",),
+        try_first=("record.timestamp-delta",),
     ),
     _one(
         "field/timestamp-delta-32-bits-in-a-fetch",
-        says="a consumer hands out timestamps of deltas cut to 32 bits",
+        description="a consumer hands out timestamps of deltas cut to 32 bits",
         source="https://github.com/kafka-protocol-rs/kafka-protocol-rs/issues/158",
-        bend=_at_read(
+        mutate=_at_read(
             lambda whole, one: (
                 {}
                 if whole["timestampType"]
@@ -207,15 +207,15 @@ BATCHES = (
     ),
     _one(
         "field/append-time-ignored-in-a-fetch",
-        says="a consumer adds the old deltas to baseTimestamp instead of giving maxTimestamp",
+        description="a consumer adds the old deltas to baseTimestamp instead of giving maxTimestamp",
         source="https://github.com/tulios/kafkajs/issues/768",
-        bend=_at_read(lambda whole, one: {"timestamp": whole["baseTimestamp"] + one["timestampDelta"]}),
+        mutate=_at_read(lambda whole, one: {"timestamp": whole["baseTimestamp"] + one["timestampDelta"]}),
     ),
     _one(
         "field/append-time-with-negative-deltas",
-        says="a consumer adds negative deltas to maxTimestamp under LogAppendTime",
+        description="a consumer adds negative deltas to maxTimestamp under LogAppendTime",
         source="https://github.com/zendesk/ruby-kafka/pull/706",
-        bend=_at_read(
+        mutate=_at_read(
             lambda whole, one: (
                 {"timestamp": whole["maxTimestamp"] + min(one["timestampDelta"], 0)} if whole["timestampType"] else {}
             )
@@ -223,85 +223,85 @@ BATCHES = (
     ),
     _one(
         "field/max-timestamp-of-the-last",
-        says="a writer writes the timestamp of the last record instead of the largest",
+        description="a writer writes the timestamp of the last record instead of the largest",
         source="https://github.com/IBM/sarama/pull/3108",
-        bend=_written(_time_of_the_last),
-        first=("batch.max-timestamp",),
+        mutate=_written(_time_of_the_last),
+        try_first=("batch.max-timestamp",),
     ),
     _one(
         "field/offsets-from-one",
-        says="a producer counts offset deltas from 1",
+        description="a producer counts offset deltas from 1",
         source="https://github.com/IBM/sarama/pull/1026",
-        bend=writes_as("RECORD_BATCH", _each_counted_from_one),
-        first=("offset.producer-relative",),
+        mutate=encode_other_value("RECORD_BATCH", _each_counted_from_one),
+        try_first=("offset.producer-relative",),
     ),
     _one(
         "field/at-most-131070-records",
-        says="a reader takes no more than 131070 records in a batch",
+        description="a reader takes no more than 131070 records in a batch",
         source="https://github.com/IBM/sarama/pull/3120",
-        bend=_fails_where(lambda one: one["recordCount"] > 2 * 0xFFFF, "decode", "read"),
-        first=("batch.record-count",),
+        mutate=_fails_where(lambda one: one["recordCount"] > 2 * 0xFFFF, "decode", "read"),
+        try_first=("batch.record-count",),
     ),
     _one(
         "meets/last-offset-delta-is-the-count",
-        says="a writer puts the number of records into lastOffsetDelta",
+        description="a writer puts the number of records into lastOffsetDelta",
         source="batch.last-offset-delta",
-        bend=_written(_number_of_records),
+        mutate=_written(_number_of_records),
     ),
     _one(
         "meets/crc-over-the-magic",
-        says="a writer computes the checksum over the magic too",
+        description="a writer computes the checksum over the magic too",
         source="batch.crc-covers-21-to-end",
-        bend=_sealed_otherwise(_crc_of_all),
+        mutate=_sealed_otherwise(_crc_of_all),
     ),
     _one(
         "meets/crc-of-the-older-formats",
-        says="a writer computes the checksum with the polynomial of the older formats",
+        description="a writer computes the checksum with the polynomial of the older formats",
         source="batch.crc-algorithm",
-        bend=_sealed_otherwise(_plain_crc32),
+        mutate=_sealed_otherwise(_plain_crc32),
     ),
 )
 
 CODECS = (
     _codec(
         "field/xerial-first-block",
-        says="a reader takes the first of several xerial blocks, and no other",
+        description="a reader takes the first of several xerial blocks, and no other",
         source="https://github.com/TrackingSoft/Kafka/issues/38",
-        bend=wrong("codec.compression_formats._xerial_block", _first_block_only, "decode", "read"),
-        first=("reader.snappy-xerial", "codec.snappy"),
+        mutate=wrong("codec.compression_formats._xerial_block", _first_block_only, "decode", "read"),
+        try_first=("reader.snappy-xerial", "codec.snappy"),
     ),
     _codec(
         "meets/gzip-first-member",
-        says="a reader takes the first of several gzip members, and no other",
+        description="a reader takes the first of several gzip members, and no other",
         source="reader.gzip-members",
-        bend=wrong("codec.compression_formats._gzip_member", _one_member, "decode", "read"),
+        mutate=wrong("codec.compression_formats._gzip_member", _one_member, "decode", "read"),
     ),
     _codec(
         "meets/zstd-first-frame",
-        says="a reader takes the first of several zstd frames, and no other",
+        description="a reader takes the first of several zstd frames, and no other",
         source="reader.zstd-frames",
-        bend=wrong("codec.compression_formats._zstd_frame", _one_member, "decode", "read"),
+        mutate=wrong("codec.compression_formats._zstd_frame", _one_member, "decode", "read"),
     ),
     _codec(
         "meets/no-more-records-than-bytes",
-        says="a reader takes no more records in a batch than its compressed payload has bytes",
+        description="a reader takes no more records in a batch than its compressed payload has bytes",
         source="batch.record-count",
-        bend=_fails_where(lambda one: one["recordCount"] > one["batchLength"] - _REST_OF_HEADER, "decode", "read"),
-        first=("batch.record-count",),
+        mutate=_fails_where(lambda one: one["recordCount"] > one["batchLength"] - _REST_OF_HEADER, "decode", "read"),
+        try_first=("batch.record-count",),
     ),
     _codec(
         "field/control-batch-without-records",
-        says="a reader refuses a control batch that compaction emptied",
+        description="a reader refuses a control batch that compaction emptied",
         source="https://github.com/apache/kafka/pull/5727",
-        bend=_fails_where(lambda one: one["isControlBatch"] and not one["records"], "decode"),
-        first=("control.single-record", "compaction.empty-batch-retained"),
+        mutate=_fails_where(lambda one: one["isControlBatch"] and not one["records"], "decode"),
+        try_first=("control.single-record", "compaction.empty-batch-retained"),
     ),
     *(
         _codec(
             f"meets/emptied-{name}",
-            says=f"a reader dies of a batch without records whose attributes name {name}",
+            description=f"a reader dies of a batch without records whose attributes name {name}",
             source="compression.empty-batch",
-            bend=_fails_where(
+            mutate=_fails_where(
                 _emptied_with(name),
                 "decode",
                 "read",

@@ -11,8 +11,8 @@ from conformance.cases.append import BATCHES, OTHERS
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
-from conformance.selftest.mutators import Lie
+from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic, with_checksums
+from conformance.selftest.mutators import Mutator
 from conformance.selftest.requirement_faults.broker_scenario import plays
 from conformance.selftest.seeded_fault import SeededFault
 from conformance.semantics.broker_steps import Fetch, FetchResult, InitProducerIdResult, RetryProduce, Step, Told
@@ -58,7 +58,7 @@ class _MisreportsResults(ReferenceBroker):
         return [self.change(step, told) for step, told in zip(steps, ReferenceBroker.play(self, steps), strict=True)]
 
 
-def _tells(form: type[Told], change: Callable[[Value], Values]) -> Lie:
+def _tells(form: type[Told], change: Callable[[Value], Values]) -> Mutator:
     """Tell other parts of what a broker says in this form, and did not refuse."""
 
     def changed(_: Step, told: Told) -> Told:
@@ -71,7 +71,7 @@ def _once_more(step: Step, told: Told) -> Told:
     return replace(told, offset=str(int(told.offset) + 1)) if isinstance(step, RetryProduce) else told  # type: ignore[union-attr]
 
 
-def _serves(before: int, change: Callable[[bytes], bytes]) -> Lie:
+def _serves(before: int, change: Callable[[bytes], bytes]) -> Mutator:
     """Serve other bytes to fetches of versions before one."""
 
     def served(step: Step, told: Told) -> Told:
@@ -88,15 +88,15 @@ def _with_timestamps(data: bytes) -> bytes:
     return encode_set([{"timestamp": 0, **one} for one in codec.decode("MESSAGE_SET", data).value], 1, 0)
 
 
-def _partition(name: str, source: str, says: str, bend: Lie) -> SeededFault:
+def _partition(name: str, source: str, says: str, bend: Mutator) -> SeededFault:
     return SeededFault(f"partition/{name}", "scenarios", says, source, bend, (source,))
 
 
-def _append(name: str, source: str, says: str, bend: Lie) -> SeededFault:
+def _append(name: str, source: str, says: str, bend: Mutator) -> SeededFault:
     return SeededFault(f"partition/{name}", "appends", says, source, bend, (source,))
 
 
-def _beside(told: Values) -> Lie:
+def _beside(told: Values) -> Mutator:
     """Tell this of the other partitions of a request."""
     return lambda request, answer: (
         {**answer, "value": {**answer["value"], "beside": [told] * OTHERS}} if "beside" in request else answer
@@ -116,7 +116,7 @@ def _untimed(request: Request, answer: Answer) -> Answer:
     data = bytes.fromhex(answer["hex"])
     if stored_magic(data) < BATCHES:
         return answer
-    return {**answer, "hex": sealed(BATCH_LAYOUT.put("maxTimestamp", data, -1)).hex()}
+    return {**answer, "hex": with_checksums(BATCH_LAYOUT.with_field("maxTimestamp", data, -1)).hex()}
 
 
 PARTITIONS = (

@@ -6,9 +6,15 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from conformance.cases.client_scenarios import ANOTHER, LATEST, LEFT, MARKED, PLACE
+from conformance.cases.client_scenarios import (
+    CONSUMED_OFFSET,
+    LATEST,
+    OFFSET_AFTER_MARKER,
+    OTHER_MEMBER_ID,
+    TRIMMED_LOG_OFFSETS,
+)
 from conformance.codec.derived_fields import Values
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.selftest.request_mutators import (
     Rows,
     bodies,
@@ -36,7 +42,7 @@ def _assigned(change: Callable[[Sequence[Values]], Sequence[Values]]) -> Callabl
 
 
 def _to_all(rows: Sequence[Values]) -> Sequence[Values]:
-    return [*rows, {**rows[0], "MemberId": ANOTHER}]
+    return [*rows, {**rows[0], "MemberId": OTHER_MEMBER_ID}]
 
 
 def _partitions(*numbers: int) -> Callable[[Sequence[Values]], Sequence[Values]]:
@@ -63,8 +69,8 @@ def _in_two_topics(rows: Rows, version: int | None = None) -> Rows:
         return written(rows[0], lambda _: {"Topics": ({**of, "Partitions": (asked,)},)}, version)
 
     return [
-        *(fetched(offset, "b") for offset in (PLACE, PLACE)),
-        *(fetched(offset, "a") for offset in (PLACE + 1, PLACE, PLACE)),
+        *(fetched(offset, "b") for offset in (CONSUMED_OFFSET, CONSUMED_OFFSET)),
+        *(fetched(offset, "a") for offset in (CONSUMED_OFFSET + 1, CONSUMED_OFFSET, CONSUMED_OFFSET)),
     ]
 
 
@@ -94,7 +100,7 @@ def _longer(data: bytes) -> bytes:
 _THREADS = "https://github.com"
 
 
-def client(name: str, source: str, says: str, bend: Lie, first: str = "") -> SeededFault:
+def client(name: str, source: str, says: str, bend: Mutator, first: str = "") -> SeededFault:
     """A row; `first` is the requirement whose cases are tried first, where that is not the source."""
     return SeededFault(f"client/{name}", "requests", says, source, bend, (first or source,))
 
@@ -116,20 +122,20 @@ CLIENTS = (
         "takes-a-marker-for-what-was-cut",
         f"{_THREADS}/twmb/franz-go/pull/1530",
         "a client asks where the epoch of its last record ends, not that of the marker behind it, and goes back there",
-        sent(fetches_at(MARKED, MARKED - 1, MARKED), "keeps-behind"),
+        sent(fetches_at(OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER - 1, OFFSET_AFTER_MARKER), "keeps-behind"),
         "response.place-valid",
     ),
     client(
         "stays-behind-a-marker",
         "response.place-valid",
         "a client asks the new leader whether its place is valid, and asks for that place for ever",
-        sent(fetches_at(MARKED, MARKED), "keeps-behind"),
+        sent(fetches_at(OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER), "keeps-behind"),
     ),
     client(
         "skips-what-was-refused",
         "response.place-valid",
         "a client goes on behind the record whose fetch was refused when the leader moved",
-        sent(fetches_at(PLACE + 1, PLACE), "keeps"),
+        sent(fetches_at(CONSUMED_OFFSET + 1, CONSUMED_OFFSET), "keeps"),
     ),
     client(
         "stays-in-the-second-topic",
@@ -147,25 +153,25 @@ CLIENTS = (
         "begins-at-the-end",
         "response.place-valid",
         "a client begins at the end of the log when the leader moved",
-        sent(fetches_at(PLACE + 2, PLACE, PLACE), "keeps"),
+        sent(fetches_at(CONSUMED_OFFSET + 2, CONSUMED_OFFSET, CONSUMED_OFFSET), "keeps"),
     ),
     client(
         "begins-anew-in-a-trimmed-log",
         "response.offset-out-of-range",
         "a client goes on in front of where the log begins",
-        sent(fetches_at(LEFT.start - 1), "resumes"),
+        sent(fetches_at(TRIMMED_LOG_OFFSETS.start - 1), "resumes"),
     ),
     client(
         "passes-over-where-a-trimmed-log-begins",
         "response.offset-out-of-range",
         "a client goes on behind the record at which the log begins, as if it had read that",
-        sent(fetches_at(LEFT.start + 1), "resumes"),
+        sent(fetches_at(TRIMMED_LOG_OFFSETS.start + 1), "resumes"),
     ),
     client(
         "cut-passed-over",
         "response.place-cut",
         "a client asks where an epoch ends, and goes on as if the log had not been cut there",
-        sent(fetches_at(PLACE + 1, PLACE, 0), "goes-back"),
+        sent(fetches_at(CONSUMED_OFFSET + 1, CONSUMED_OFFSET, 0), "goes-back"),
     ),
     client(
         "opens-a-session-with-each-fetch",

@@ -11,11 +11,11 @@ from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import (
     Function,
     Log,
+    change_fetch,
     ends,
-    fetches,
     is_batch,
-    stays,
-    stops,
+    refetch_same_offset,
+    stop_at_entry,
 )
 from conformance.selftest.seeded_fault import SeededFault
 
@@ -121,89 +121,89 @@ _SARAMA = "https://github.com/IBM/sarama"
 FETCHES = (
     _one(
         "field/nothing-is-a-gap",
-        says="a reader takes a fetch that brings nothing for a gap, and goes on at the high watermark",
+        description="a reader takes a fetch that brings nothing for a gap, and goes on at the high watermark",
         source="https://github.com/kafka4beam/brod/issues/326",
-        bend=fetches(_nothing_is_a_gap),
+        mutate=change_fetch(_nothing_is_a_gap),
     ),
     _one(
         "field/stays-at-aborted",
-        says="a reader without records to hand out stays before an aborted transaction",
+        description="a reader without records to hand out stays before an aborted transaction",
         source=f"{_KAFKAJS}/pull/1256",
-        bend=stays(_aborted_alone),
+        mutate=refetch_same_offset(_aborted_alone),
     ),
     _one(
         "field/stays-at-control",
-        says="a reader without records stays at its offset, and fetches the marker for ever",
+        description="a reader without records stays at its offset, and fetches the marker for ever",
         source=f"{_KAFKAJS}/issues/403",
-        bend=stays(_controls_alone),
+        mutate=refetch_same_offset(_controls_alone),
     ),
     _one(
         "field/stays-at-emptied",
-        says="a reader stays before batches without records",
+        description="a reader stays before batches without records",
         source=f"{_SARAMA}/issues/2053",
-        bend=stays(_emptied),
+        mutate=refetch_same_offset(_emptied),
     ),
     _one(
         "field/stays-in-compacted-tail",
-        says="a reader finds no record behind the last kept one of a batch, and stays",
+        description="a reader finds no record behind the last kept one of a batch, and stays",
         source=f"{_KAFKAJS}/issues/562",
-        bend=stays(_compacted_tail),
+        mutate=refetch_same_offset(_compacted_tail),
     ),
     _one(
         "field/stops-in-the-first-batch",
-        says="a reader finds no record in the first batch, and stops there",
+        description="a reader finds no record in the first batch, and stops there",
         source="https://github.com/zendesk/ruby-kafka/issues/555",
-        bend=fetches(_beyond_the_first),
+        mutate=change_fetch(_beyond_the_first),
     ),
     _one(
         "field/insists-on-the-offset",
-        says="a reader insists on a record at exactly the fetch offset",
+        description="a reader insists on a record at exactly the fetch offset",
         source="https://github.com/dpkp/kafka-python/issues/1390",
-        bend=fetches(_exactly_there),
+        mutate=change_fetch(_exactly_there),
     ),
     _one(
         "field/stops-at-the-second-emptied",
-        says="a reader skips one batch without records, and fails at the second",
+        description="a reader skips one batch without records, and fails at the second",
         source=f"{_KAFKA_GO}/issues/874",
-        bend=stops(_two_emptied),
+        mutate=stop_at_entry(_two_emptied),
     ),
     _one(
         "field/skips-to-the-high-watermark",
-        says="a reader skips an empty batch by going to the high watermark",
+        description="a reader skips an empty batch by going to the high watermark",
         source="https://github.com/zendesk/ruby-kafka/pull/625",
-        bend=fetches(_to_high_watermark),
+        mutate=change_fetch(_to_high_watermark),
     ),
     _one(
         "field/past-of-compressed-batches",
-        says="a reader hands out the records below the fetch offset when the batch is compressed",
+        description="a reader hands out the records below the fetch offset when the batch is compressed",
         source="https://github.com/dpkp/kafka-python/issues/1214",
-        bend=fetches(_from_before(("gzip", "snappy", "lz4", "zstd"))),
+        mutate=change_fetch(_from_before(("gzip", "snappy", "lz4", "zstd"))),
     ),
     _one(
         "field/past-of-wrappers",
-        says="a reader hands out the messages of a gzip wrapper below the fetch offset",
+        description="a reader hands out the messages of a gzip wrapper below the fetch offset",
         source="https://github.com/kafka4beam/brod/issues/95",
-        bend=fetches(
+        mutate=change_fetch(
             lambda request, seen, log: _from_before(("gzip",))(request, seen, [e for e in log if not is_batch(e)])
         ),
     ),
     _one(
         "field/stops-at-the-empty-batch",
-        says="a reader hands out nothing behind a batch without records",
+        description="a reader hands out nothing behind a batch without records",
         source=f"{_KAFKA_GO}/pull/813",
-        bend=fetches(_until_the_empty_one),
+        mutate=change_fetch(_until_the_empty_one),
     ),
     _one(
         "meets/stops-at-a-gap",
-        says="a reader hands out nothing behind an offset that compaction took",
+        description="a reader hands out nothing behind an offset that compaction took",
         source="offset.gaps-allowed",
-        bend=fetches(_until_a_gap),
+        mutate=change_fetch(_until_a_gap),
     ),
     _one(
         "meets/gap-between-batches",
-        says="a reader takes a batch that does not begin where the one before it ended for damaged",
+        description="a reader takes a batch that does not begin where the one before it ended for damaged",
         source="compaction.offsets-preserved",
-        bend=stops(_restarts_lower),
+        mutate=stop_at_entry(_restarts_lower),
     ),
 )
 """Defects of consumers in a fetch."""

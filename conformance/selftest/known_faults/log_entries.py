@@ -9,9 +9,9 @@ from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import (
     Log,
     entries_of,
+    fail_at_cut_tail,
     is_batch,
-    meets_tail,
-    stops,
+    stop_at_entry,
 )
 from conformance.selftest.seeded_fault import SeededFault
 
@@ -41,39 +41,39 @@ _SARAMA = "https://github.com/IBM/sarama"
 MAGICS = (
     _one(
         "field/magic-of-the-first",
-        says="a reader takes the magic of the first entry for all",
+        description="a reader takes the magic of the first entry for all",
         source="https://github.com/zendesk/ruby-kafka/issues/696",
-        bend=stops(lambda log, at: _magic(log[at]) != _magic(log[0])),
+        mutate=stop_at_entry(lambda log, at: _magic(log[at]) != _magic(log[0])),
     ),
     _one(
         "field/magic-only-rises",
-        says="a reader expects the magic only to rise",
+        description="a reader expects the magic only to rise",
         source=f"{_KAFKA_GO}/pull/753",
-        bend=stops(_falls),
+        mutate=stop_at_entry(_falls),
     ),
     _one(
         "field/magic-changes-once",
-        says="a reader expects one change of magic, and a cluster being upgraded writes several",
+        description="a reader expects one change of magic, and a cluster being upgraded writes several",
         source=f"{_KAFKAJS}/pull/246",
-        bend=stops(_changes_twice),
+        mutate=stop_at_entry(_changes_twice),
     ),
     _one(
         "field/wrapper-then-batch",
-        says="a reader takes the wrapper as the whole log, or its magic for the batch behind it",
+        description="a reader takes the wrapper as the whole log, or its magic for the batch behind it",
         source=f"{_KAFKA_GO}/pull/753",
-        bend=stops(_other_after_wrapper),
+        mutate=stop_at_entry(_other_after_wrapper),
     ),
     _one(
         "field/magic-0-unknown",
-        says="a reader does not know magic 0, as in logs from before 0.10",
+        description="a reader does not know magic 0, as in logs from before 0.10",
         source=f"{_KAFKAJS}/pull/143",
-        bend=stops(lambda log, at: _magic(log[at]) == 0),
+        mutate=stop_at_entry(lambda log, at: _magic(log[at]) == 0),
     ),
     _one(
         "field/magic-1-unknown",
-        says="a reader does not know magic 1, as in logs from before 0.11",
+        description="a reader does not know magic 1, as in logs from before 0.11",
         source=f"{_SARAMA}/issues/988",
-        bend=stops(lambda log, at: _magic(log[at]) == 1),
+        mutate=stop_at_entry(lambda log, at: _magic(log[at]) == 1),
     ),
 )
 
@@ -93,79 +93,79 @@ def _follows_a_marker(data: bytes, _: int) -> bool:
 TAILS = (
     _one(
         "field/cut-first-byte",
-        says="a reader takes the first byte of a cut entry as an error",
+        description="a reader takes the first byte of a cut entry as an error",
         source="https://github.com/Parsely/pykafka/issues/155",
-        bend=meets_tail(lambda _, left: left == 1),
+        mutate=fail_at_cut_tail(lambda _, left: left == 1),
     ),
     _one(
         "field/cut-before-its-size",
-        says="a reader reads the size of a cut entry past the end of the bytes",
+        description="a reader reads the size of a cut entry past the end of the bytes",
         source="https://github.com/jdamick/kafka/pull/9",
-        bend=meets_tail(lambda _, left: left < 12, _DIES),
+        mutate=fail_at_cut_tail(lambda _, left: left < 12, _DIES),
     ),
     _one(
         "field/cut-before-its-magic",
-        says="a reader looks for the magic of a cut entry past the end of the bytes",
+        description="a reader looks for the magic of a cut entry past the end of the bytes",
         source=f"{_SARAMA}/pull/1030",
-        bend=meets_tail(lambda _, left: 12 <= left < 17, _DIES),
+        mutate=fail_at_cut_tail(lambda _, left: 12 <= left < 17, _DIES),
     ),
     _one(
         "field/cut-after-its-size",
-        says="a reader takes an entry cut after its size as an error",
+        description="a reader takes an entry cut after its size as an error",
         source=f"{_SARAMA}/pull/1030",
-        bend=meets_tail(lambda _, left: left == 12),
+        mutate=fail_at_cut_tail(lambda _, left: left == 12),
     ),
     _one(
         "field/cut-message",
-        says="a reader takes a cut message as an error",
+        description="a reader takes a cut message as an error",
         source="https://github.com/zendesk/ruby-kafka/issues/133",
-        bend=meets_tail(lambda data, left: _magic_at(data, left) in (0, 1)),
+        mutate=fail_at_cut_tail(lambda data, left: _magic_at(data, left) in (0, 1)),
     ),
     _one(
         "field/cut-batch",
-        says="a reader takes the cut last batch, with which a fetch may end, as an error",
+        description="a reader takes the cut last batch, with which a fetch may end, as an error",
         source=f"{_SARAMA}/pull/998",
-        bend=meets_tail(lambda data, left: _magic_at(data, left) == 2),
+        mutate=fail_at_cut_tail(lambda data, left: _magic_at(data, left) == 2),
     ),
     _one(
         "field/cut-batch-with-its-header",
-        says="a reader takes a batch cut behind its header as an error",
+        description="a reader takes a batch cut behind its header as an error",
         source="https://github.com/optiopay/kafka/pull/110",
-        bend=meets_tail(lambda data, left: left >= 61 and _magic_at(data, left) == 2),
+        mutate=fail_at_cut_tail(lambda data, left: left >= 61 and _magic_at(data, left) == 2),
     ),
     _one(
         "field/cut-batch-decompressed",
-        says="a reader decompresses the part of a cut batch that is there",
+        description="a reader decompresses the part of a cut batch that is there",
         source=f"{_KAFKAJS}/pull/182",
-        bend=meets_tail(
+        mutate=fail_at_cut_tail(
             lambda data, left: left > 61 and _magic_at(data, left) == 2 and data[len(data) - left + 22] & 7 != 0
         ),
     ),
     _one(
         "field/cut-wrapper-opened",
-        says="a reader unpacks a compressed message that is cut off",
+        description="a reader unpacks a compressed message that is cut off",
         source="https://github.com/kafka-rust/kafka-rust/issues/154",
-        bend=meets_tail(
+        mutate=fail_at_cut_tail(
             lambda data, left: left > 17 and _magic_at(data, left) in (0, 1) and data[len(data) - left + 17] & 7 != 0
         ),
     ),
     _one(
         "field/nothing-but-a-cut-message",
-        says="a reader takes a set with only a cut message as an error",
+        description="a reader takes a set with only a cut message as an error",
         source="https://github.com/okapies/finagle-kafka/issues/3",
-        bend=meets_tail(lambda data, left: left == len(data)),
+        mutate=fail_at_cut_tail(lambda data, left: left == len(data)),
     ),
     _one(
         "field/cut-batch-after-messages",
-        says="a reader takes a cut batch after old messages as an error",
+        description="a reader takes a cut batch after old messages as an error",
         source=f"{_SARAMA}/issues/962",
-        bend=meets_tail(lambda data, left: left < len(data) and data[16] < 2 and _magic_at(data, left) == 2),
+        mutate=fail_at_cut_tail(lambda data, left: left < len(data) and data[16] < 2 and _magic_at(data, left) == 2),
     ),
     _one(
         "meets/cut-after-a-marker",
-        says="a reader fails at a cut entry behind a control batch",
+        description="a reader fails at a cut entry behind a control batch",
         source="batch.length-wrong-rejected",
-        bend=meets_tail(_follows_a_marker),
+        mutate=fail_at_cut_tail(_follows_a_marker),
     ),
 )
 """Defects at an entry that is cut off."""

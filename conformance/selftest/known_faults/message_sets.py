@@ -9,8 +9,8 @@ from conformance.cases.model import Answer, Request, Value
 from conformance.codec.compression_formats import with_header_checksum
 from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import Function, wrong
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import NO, fits, hands_out
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import REJECTION, change_records, fits
 from conformance.selftest.seeded_fault import SeededFault
 
 _XERIAL = b"\x82SNAPPY\0"
@@ -18,7 +18,7 @@ _PLACES = "codec.legacy_message._place_offsets"
 _TIMES = "codec.legacy_message._place_timestamps"
 
 
-def _placed(offset: Callable[[Values, list[int], int], int], *magics: int) -> Lie:
+def _placed(offset: Callable[[Values, list[int], int], int], *magics: int) -> Mutator:
     """Messages of wrappers of these magics at other offsets, told by the wrapper, the inner offsets and the place."""
 
     def make(right: Function) -> Function:
@@ -42,7 +42,7 @@ def _value_of(data: bytes) -> bytes:
     return data[at + 8 + max(key, 0) :]
 
 
-def _refuses_value(codec: int, magics: tuple[int, ...], test: Callable[[bytes], bool]) -> Lie:
+def _refuses_value(codec: int, magics: tuple[int, ...], test: Callable[[bytes], bool]) -> Mutator:
     """Refuse wrappers of a codec and magic by what is stored in them."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -52,7 +52,7 @@ def _refuses_value(codec: int, magics: tuple[int, ...], test: Callable[[bytes], 
         data = bytes.fromhex(request["hex"])
         if len(data) < 34 or data[16] not in magics or data[17] & 7 != codec:
             return answer
-        return NO if test(_value_of(data)) else answer
+        return REJECTION if test(_value_of(data)) else answer
 
     return lie
 
@@ -108,137 +108,139 @@ _OFFSETS = ("message-set.v1-relative-offsets",)
 MESSAGE_SETS = (
     _one(
         "meets/headers-of-old-messages",
-        says="a reader shows a header of each record that has none",
+        description="a reader shows a header of each record that has none",
         source="legacy.v1-features",
-        bend=hands_out(lambda records: [{**one, "headers": one["headers"] or [_HEADER]} for one in records]),
-        first=("legacy.v1-features", "message-set.v1-relative-offsets"),
+        mutate=change_records(lambda records: [{**one, "headers": one["headers"] or [_HEADER]} for one in records]),
+        try_first=("legacy.v1-features", "message-set.v1-relative-offsets"),
     ),
     _one(
         "field/relative-as-absolute",
-        says="a reader takes relative inner offsets as absolute ones",
+        description="a reader takes relative inner offsets as absolute ones",
         source=f"{_RUBY}/pull/458",
-        bend=_placed(lambda _, stored, at: stored[at], 1),
-        first=_OFFSETS,
+        mutate=_placed(lambda _, stored, at: stored[at], 1),
+        try_first=_OFFSETS,
     ),
     _one(
         "field/offsets-by-place",
-        says="a reader counts offsets back from the wrapper's by place, which is wrong after compaction",
+        description="a reader counts offsets back from the wrapper's by place, which is wrong after compaction",
         source=f"{_RUBY}/pull/495",
-        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] - len(stored) + 1 + at, 1),
-        first=_OFFSETS,
+        mutate=_placed(lambda wrapper, stored, at: wrapper["offset"] - len(stored) + 1 + at, 1),
+        try_first=_OFFSETS,
     ),
     _one(
         "field/first-offset-is-zero",
-        says="a reader expects the first relative offset to be 0",
+        description="a reader expects the first relative offset to be 0",
         source=f"{_SARAMA}/pull/721",
-        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] - stored[-1] + stored[at] - stored[0], 1),
-        first=_OFFSETS,
+        mutate=_placed(lambda wrapper, stored, at: wrapper["offset"] - stored[-1] + stored[at] - stored[0], 1),
+        try_first=_OFFSETS,
     ),
     _one(
         "field/wrapper-offset-added-to-absolute",
-        says="a reader adds the wrapper's offset to inner offsets that are already absolute",
+        description="a reader adds the wrapper's offset to inner offsets that are already absolute",
         source=f"{_RUBY}/issues/505",
-        bend=_placed(lambda wrapper, stored, at: stored[at] + wrapper["offset"] - (0 if stored[0] else stored[-1]), 1),
-        first=_OFFSETS,
+        mutate=_placed(
+            lambda wrapper, stored, at: stored[at] + wrapper["offset"] - (0 if stored[0] else stored[-1]), 1
+        ),
+        try_first=_OFFSETS,
     ),
     _one(
         "field/wrapper-offset-is-the-first",
-        says="a reader takes the wrapper's offset as that of the first message",
+        description="a reader takes the wrapper's offset as that of the first message",
         source=f"{_PERL}/pull/33",
-        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] + stored[at] - stored[0], 1),
-        first=_OFFSETS,
+        mutate=_placed(lambda wrapper, stored, at: wrapper["offset"] + stored[at] - stored[0], 1),
+        try_first=_OFFSETS,
     ),
     _one(
         "field/v0-wrapper-offset-is-the-first",
-        says="a reader counts the messages of a wrapper of magic 0 from the wrapper's offset on",
+        description="a reader counts the messages of a wrapper of magic 0 from the wrapper's offset on",
         source=f"{_PERL}/pull/33",
-        bend=_placed(lambda wrapper, _, at: wrapper["offset"] + at, 0),
-        first=("recursive.v0-inner-absolute",),
+        mutate=_placed(lambda wrapper, _, at: wrapper["offset"] + at, 0),
+        try_first=("recursive.v0-inner-absolute",),
     ),
     _one(
         "field/v0-offsets-by-place",
-        says="a reader takes the offset of a message of magic 0 from its place in the wrapper",
+        description="a reader takes the offset of a message of magic 0 from its place in the wrapper",
         source="https://github.com/Parsely/pykafka/pull/460",
-        bend=_placed(lambda _, stored, at: stored[0] + at, 0),
-        first=("recursive.v0-inner-absolute",),
+        mutate=_placed(lambda _, stored, at: stored[0] + at, 0),
+        try_first=("recursive.v0-inner-absolute",),
     ),
     _one(
         "field/v0-taken-as-relative",
-        says="a reader takes the offsets in a wrapper of magic 0 as relative",
+        description="a reader takes the offsets in a wrapper of magic 0 as relative",
         source="https://github.com/confluentinc/librdkafka/issues/1192",
-        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] + stored[at], 0),
-        first=("recursive.v0-inner-absolute",),
+        mutate=_placed(lambda wrapper, stored, at: wrapper["offset"] + stored[at], 0),
+        try_first=("recursive.v0-inner-absolute",),
     ),
     _one(
         "field/append-time-of-inner",
-        says="a reader gives the inner timestamps instead of the wrapper's LogAppendTime",
+        description="a reader gives the inner timestamps instead of the wrapper's LogAppendTime",
         source=f"{_SARAMA}/issues/885",
-        bend=wrong(_TIMES, _inner_times, "decode", "read"),
-        first=("legacy.log-append-overwrites",),
+        mutate=wrong(_TIMES, _inner_times, "decode", "read"),
+        try_first=("legacy.log-append-overwrites",),
     ),
     _one(
         "meets/append-time-keeps-the-inner-type",
-        says="a reader gives inner messages the wrapper's time and leaves their type at CreateTime",
+        description="a reader gives inner messages the wrapper's time and leaves their type at CreateTime",
         source="legacy.log-append-overwrites",
-        bend=wrong(_TIMES, _inner_types, "decode", "read"),
+        mutate=wrong(_TIMES, _inner_types, "decode", "read"),
     ),
     _one(
         "meets/wrapper-time-for-all",
-        says="a reader gives every inner message the wrapper's time, also under CreateTime",
+        description="a reader gives every inner message the wrapper's time, also under CreateTime",
         source="legacy.timestamp-milliseconds",
-        bend=wrong(_TIMES, _time_of_wrapper, "decode", "read"),
+        mutate=wrong(_TIMES, _time_of_wrapper, "decode", "read"),
     ),
     _one(
         "field/xerial-unknown",
-        says="a reader takes the xerial header as a raw block",
+        description="a reader takes the xerial header as a raw block",
         source=f"{_PERL}/issues/18",
-        bend=_refuses_value(2, (0, 1), lambda stored: stored.startswith(_XERIAL)),
+        mutate=_refuses_value(2, (0, 1), lambda stored: stored.startswith(_XERIAL)),
     ),
     _one(
         "field/xerial-only",
-        says="a reader insists on the xerial header, which only the Java client wrote",
+        description="a reader insists on the xerial header, which only the Java client wrote",
         source=f"{_PYTHON}/pull/127",
-        bend=_refuses_value(2, (0, 1), lambda stored: not stored.startswith(_XERIAL)),
+        mutate=_refuses_value(2, (0, 1), lambda stored: not stored.startswith(_XERIAL)),
     ),
     _one(
         "field/xerial-versions-checked",
-        says="a reader of message sets checks the version and compatible fields of the xerial header",
+        description="a reader of message sets checks the version and compatible fields of the xerial header",
         source=f"{_PYTHON}/issues/2414",
-        bend=_refuses_value(
+        mutate=_refuses_value(
             2, (0, 1), lambda stored: stored.startswith(_XERIAL) and stored[8:16] != b"\0\0\0\1\0\0\0\1"
         ),
-        why="In message sets nobody writes other versions, so that reading them is a may, which accuses nobody.",
+        survives_because="Message sets have no other version, so reading one is a may.",
     ),
     _one(
         "field/lz4-header-checksum-in-magic-0",
-        says="a reader refuses the header checksum that Apache Kafka writes in magic 0, over the magic number too",
+        description="a reader refuses the checksum over the magic byte, too, that Apache Kafka writes in magic 0",
         source=f"{_SARAMA}/issues/1205",
-        bend=_refuses_value(3, (0,), lambda stored: with_header_checksum(stored) != stored),
+        mutate=_refuses_value(3, (0,), lambda stored: with_header_checksum(stored) != stored),
     ),
     _one(
         "field/nested-without-end",
-        says="a reader unpacks wrappers inside wrappers until it has no stack left",
+        description="a reader unpacks wrappers inside wrappers until it has no stack left",
         source=f"{_PYTHON}/pull/755",
-        bend=_dies_of_nesting,
-        first=("robustness.inner-message", "recursive.wrapper-holds-set"),
+        mutate=_dies_of_nesting,
+        try_first=("robustness.inner-message", "recursive.wrapper-holds-set"),
     ),
     _one(
         "meets/xerial-in-magic-1",
-        says="a reader knows the xerial header in magic 0 alone",
+        description="a reader knows the xerial header in magic 0 alone",
         source="reader.snappy-xerial",
-        bend=_refuses_value(2, (1,), lambda stored: stored.startswith(_XERIAL)),
+        mutate=_refuses_value(2, (1,), lambda stored: stored.startswith(_XERIAL)),
     ),
     _one(
         "meets/raw-snappy-in-magic-1",
-        says="a reader knows raw snappy in magic 0 alone",
+        description="a reader knows raw snappy in magic 0 alone",
         source="reader.snappy-raw",
-        bend=_refuses_value(2, (1,), lambda stored: not stored.startswith(_XERIAL)),
+        mutate=_refuses_value(2, (1,), lambda stored: not stored.startswith(_XERIAL)),
     ),
     _one(
         "meets/gzip-members-in-a-wrapper",
-        says="a reader refuses a wrapper of several gzip members",
+        description="a reader refuses a wrapper of several gzip members",
         source="reader.gzip-members",
-        bend=_refuses_value(1, (0, 1), lambda stored: stored.count(b"\x1f\x8b\x08") > 1),
+        mutate=_refuses_value(1, (0, 1), lambda stored: stored.count(b"\x1f\x8b\x08") > 1),
     ),
 )
 """Defects of readers of message sets."""

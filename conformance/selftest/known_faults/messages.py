@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.cases.model import Value
-from conformance.selftest.requirement_mutators import refuses, shows, writes
+from conformance.selftest.requirement_mutators import change_bytes, change_value, reject_valid
 from conformance.selftest.seeded_fault import SeededFault
 
 _THREADS = "https://github.com"
@@ -45,42 +45,44 @@ MESSAGES = (
     SeededFault(
         "message/longer-than-the-first-buffer",
         area="messages",
-        says="a writer begins with a buffer of 64 KiB, and has no room for what comes behind it",
+        description="a writer begins with a buffer of 64 KiB, and has no room for what comes behind it",
         source="https://github.com/dpkp/kafka-python/pull/3103",
-        bend=refuses("MESSAGE", lambda _, answer: len(answer["hex"]) > 2 * _FIRST_BUFFER, op="encode"),
-        first=("array.max-elements", "compact-array.layout", "records.layout"),
+        mutate=reject_valid("MESSAGE", lambda _, answer: len(answer["hex"]) > 2 * _FIRST_BUFFER, op="encode"),
+        try_first=("array.max-elements", "compact-array.layout", "records.layout"),
     ),
     SeededFault(
         "message/topics-by-name",
         area="messages",
-        says="a reader keeps topics by their names, and one of those without a name is left",
+        description="a reader keeps topics by their names, and one of those without a name is left",
         source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/issues/84",
-        bend=shows("MESSAGE", _by_name),
-        first=("definitions.map-key-makes-set",),
+        mutate=change_value("MESSAGE", _by_name),
+        try_first=("definitions.map-key-makes-set",),
     ),
     SeededFault(
         "message/long-unknown-tag",
         area="messages",
-        says="a reader takes the size of a tagged field that it does not know from one byte",
+        description="a reader takes the size of a tagged field that it does not know from one byte",
         source=f"{_THREADS}/redpanda-data/redpanda/pull/30160",
-        bend=refuses("MESSAGE", lambda _, answer: _has_long_tag(answer["value"])),
-        first=("tagged.unknown-skipped",),
+        mutate=reject_valid("MESSAGE", lambda _, answer: _has_long_tag(answer["value"])),
+        try_first=("tagged.unknown-skipped",),
     ),
     SeededFault(
         "message/pads-the-count-of-tags",
         area="messages",
-        says="a writer writes the count of the last tags in two bytes, the second of which is 0",
+        description="a writer writes the count of the last tags in two bytes, the second of which is 0",
         source="uvarint.non-minimal",
-        bend=writes("MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")),
-        first=("definitions.tagged-default-omitted",),
+        mutate=change_bytes(
+            "MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")
+        ),
+        try_first=("definitions.tagged-default-omitted",),
     ),
     SeededFault(
         "message/errors-of-its-day",
         area="messages",
-        says="a reader knows the error codes of its day, and refuses an answer with one that came later",
+        description="a reader knows the error codes of its day, and refuses an answer with one that came later",
         source="int16.layout",
-        bend=refuses("MESSAGE", lambda _, answer: _has_new_error(answer["value"])),
-        first=("int16.layout",),
+        mutate=reject_valid("MESSAGE", lambda _, answer: _has_new_error(answer["value"])),
+        try_first=("int16.layout",),
     ),
 )
 """Defects of messages."""

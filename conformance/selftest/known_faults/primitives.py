@@ -7,15 +7,24 @@ from functools import partial
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.cursor import Cursor
 from conformance.selftest.codec_mutators import Function, decoding, encoding, wrong
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import as_null, both, entry, measures, reads, refuses, shows, writes_as
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import (
+    as_null,
+    both,
+    change_size,
+    change_value,
+    decode_other_bytes,
+    encode_other_value,
+    entry,
+    reject_valid,
+)
 from conformance.selftest.seeded_fault import SeededFault
 
 _THREADS = "https://github.com"
 _COMPACT = "COMPACT_STRING COMPACT_NULLABLE_STRING"
 
 
-def _null_written_as(types: str, digits: str) -> Lie:
+def _null_written_as(types: str, digits: str) -> Mutator:
     """Write null where the type has none."""
     return encoding(types, lambda value: bytes.fromhex(digits) if value is None else None)
 
@@ -33,12 +42,12 @@ def _claims(request: Request, types: str, size: int) -> bool:
     return count * size > 1 << 30
 
 
-def _sets_aside(types: str, size: int) -> Lie:
+def _sets_aside(types: str, size: int) -> Mutator:
     """Set memory aside for all elements that are claimed."""
     return lambda request, answer: {"hoards": True} if _claims(request, types, size) else answer
 
 
-def _characters(types: str) -> Lie:
+def _characters(types: str) -> Mutator:
     """The length of a compact string in characters."""
 
     def write(value: Value) -> bytes | None:
@@ -57,111 +66,111 @@ _one = partial(SeededFault, area="primitives")
 PRIMITIVES = (
     _one(
         "field/array-null-is-4294967295",
-        says="a reader takes the count -1 of an array as 4294967295 elements, and has not enough bytes",
+        description="a reader takes the count -1 of an array as 4294967295 elements, and has not enough bytes",
         source=f"{_THREADS}/IBM/opentalaria/issues/52",
-        bend=refuses("ARRAY NULLABLE_ARRAY", lambda _, answer: answer["value"] is None),
+        mutate=reject_valid("ARRAY NULLABLE_ARRAY", lambda _, answer: answer["value"] is None),
     ),
     _one(
         "field/array-null-written-as-empty",
-        says="a writer makes an empty array of null",
+        description="a writer makes an empty array of null",
         source=f"{_THREADS}/IBM/sarama/issues/3144",
-        bend=writes_as("ARRAY NULLABLE_ARRAY", lambda value: [] if value is None else value),
+        mutate=encode_other_value("ARRAY NULLABLE_ARRAY", lambda value: [] if value is None else value),
     ),
     _one(
         "field/compact-array-null-written-as-empty",
-        says="a writer makes an empty compact array of null",
+        description="a writer makes an empty compact array of null",
         source=f"{_THREADS}/IBM/sarama/issues/3144",
-        bend=writes_as("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", lambda value: [] if value is None else value),
+        mutate=encode_other_value("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", lambda value: [] if value is None else value),
     ),
     _one(
         "field/empty-bytes-written-as-null",
-        says="a writer makes null of empty bytes",
+        description="a writer makes null of empty bytes",
         source=f"{_THREADS}/kafka4beam/kafka_protocol/issues/78",
-        bend=encoding("BYTES NULLABLE_BYTES", lambda value: b"\xff" * 4 if not value else None),
+        mutate=encoding("BYTES NULLABLE_BYTES", lambda value: b"\xff" * 4 if not value else None),
     ),
     _one(
         "field/bytes-of-two-byte-length",
-        says="a reader takes two bytes for the length of BYTES",
+        description="a reader takes two bytes for the length of BYTES",
         source=f"{_THREADS}/linkedin/kafka-tools/issues/71",
-        bend=reads("BYTES", lambda data: b"\0\0" + data),
+        mutate=decode_other_bytes("BYTES", lambda data: b"\0\0" + data),
     ),
     _one(
         "field/bytes-through-text",
-        says="a reader passes bytes through a text encoding",
+        description="a reader passes bytes through a text encoding",
         source=f"{_THREADS}/linkedin/kafka-tools/issues/71",
-        bend=shows("BYTES NULLABLE_BYTES COMPACT_BYTES COMPACT_NULLABLE_BYTES", _as_text),
+        mutate=change_value("BYTES NULLABLE_BYTES COMPACT_BYTES COMPACT_NULLABLE_BYTES", _as_text),
     ),
     _one(
         "field/bytes-null-written",
-        says="a writer writes null bytes as a length of -1, where the type has no null",
+        description="a writer writes null bytes as a length of -1, where the type has no null",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
-        bend=_null_written_as("BYTES", "ffffffff"),
+        mutate=_null_written_as("BYTES", "ffffffff"),
     ),
     _one(
         "field/bytes-null-written-as-empty",
-        says="a writer writes null bytes as empty ones, in silence",
+        description="a writer writes null bytes as empty ones, in silence",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
-        bend=_null_written_as("BYTES", "00000000"),
+        mutate=_null_written_as("BYTES", "00000000"),
     ),
     _one(
         "field/string-null-written",
-        says="a writer writes a null string as a length of -1, where the type has no null",
+        description="a writer writes a null string as a length of -1, where the type has no null",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
-        bend=_null_written_as("STRING", "ffff"),
+        mutate=_null_written_as("STRING", "ffff"),
     ),
     _one(
         "field/string-null-written-as-empty",
-        says="a writer writes a null string as an empty one, in silence",
+        description="a writer writes a null string as an empty one, in silence",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
-        bend=_null_written_as("STRING", "0000"),
+        mutate=_null_written_as("STRING", "0000"),
     ),
     _one(
         "field/compact-string-empty-is-null",
-        says="a writer forgets the one more of a compact length where the string is empty, and writes null",
+        description="a writer forgets the one more of a compact length where the string is empty, and writes null",
         source=f"{_THREADS}/influxdata/rskafka/issues/10",
-        bend=encoding(_COMPACT, lambda value: b"\0" if not value else None),
+        mutate=encoding(_COMPACT, lambda value: b"\0" if not value else None),
     ),
     _one(
         "field/compact-string-in-characters",
-        says="a writer counts the characters of a compact string, not its bytes",
+        description="a writer counts the characters of a compact string, not its bytes",
         source=f"{_THREADS}/Jroland/kafka-net/issues/90",
-        bend=_characters(_COMPACT),
+        mutate=_characters(_COMPACT),
     ),
     _one(
         "field/compact-records-int32-length",
-        says="a writer puts an INT32 before compact records",
+        description="a writer puts an INT32 before compact records",
         source=f"{_THREADS}/apache/kafka/pull/9163",
-        bend=encoding(
+        mutate=encoding(
             "COMPACT_RECORDS",
             lambda value: None if value is None else (len(value) // 2).to_bytes(4, "big") + bytes.fromhex(value),
         ),
     ),
     _one(
         "field/array-allocated-by-byte",
-        says="a reader sets memory aside for every byte that an array of INT8 claims",
+        description="a reader sets memory aside for every byte that an array of INT8 claims",
         source=f"{_THREADS}/segmentio/kafka-go/issues/1439",
-        bend=_sets_aside("ARRAY", 1),
-        first=("memory.array-count-bounded",),
+        mutate=_sets_aside("ARRAY", 1),
+        try_first=("memory.array-count-bounded",),
     ),
     _one(
         "field/array-allocated-by-reference",
-        says="a reader sets memory aside for a reference to every element that an array claims",
+        description="a reader sets memory aside for a reference to every element that an array claims",
         source=f"{_THREADS}/apache/kafka/pull/12399",
-        bend=_sets_aside("ARRAY NULLABLE_ARRAY", 8),
-        first=("memory.array-count-bounded",),
+        mutate=_sets_aside("ARRAY NULLABLE_ARRAY", 8),
+        try_first=("memory.array-count-bounded",),
     ),
     _one(
         "field/compact-array-allocated",
-        says="a reader sets gigabytes aside for the claimed elements of a compact array",
+        description="a reader sets gigabytes aside for the claimed elements of a compact array",
         source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/pull/152",
-        bend=_sets_aside("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", 24),
-        first=("memory.array-count-bounded",),
+        mutate=_sets_aside("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", 24),
+        try_first=("memory.array-count-bounded",),
     ),
     _one(
         "meets/empty-string-after-a-long-one",
-        says="a reader of an array shows null for an empty string behind one of 128 bytes or more",
+        description="a reader of an array shows null for an empty string behind one of 128 bytes or more",
         source="array.layout",
-        bend=shows(
+        mutate=change_value(
             "ARRAY NULLABLE_ARRAY COMPACT_ARRAY COMPACT_NULLABLE_ARRAY",
             lambda values: (
                 [None if one == "" and at and len(values[at - 1] or "") > 127 else one for at, one in enumerate(values)]
@@ -172,27 +181,27 @@ PRIMITIVES = (
     ),
     _one(
         "meets/nullable-empty-in-both-forms",
-        says="a codec makes null of an empty string in the compact nullable form alone",
+        description="a codec makes null of an empty string in the compact nullable form alone",
         source="compact-nullable-string.null-zero",
-        bend=both(
-            shows("COMPACT_NULLABLE_STRING", lambda text: text or None),
-            writes_as("COMPACT_NULLABLE_STRING", lambda text: text or None),
+        mutate=both(
+            change_value("COMPACT_NULLABLE_STRING", lambda text: text or None),
+            encode_other_value("COMPACT_NULLABLE_STRING", lambda text: text or None),
         ),
     ),
     _one(
         "meets/null-array-of-strings",
-        says="a reader makes null of an empty array of strings, and of no other array",
+        description="a reader makes null of an empty array of strings, and of no other array",
         source="array.empty-not-null",
-        bend=both(
-            *(shows(f"{form}<STRING>", as_null, lambda _, answer: answer["value"] == []) for form in ("ARRAY",)),
-            shows("COMPACT_ARRAY<COMPACT_STRING>", as_null, lambda _, answer: answer["value"] == []),
+        mutate=both(
+            *(change_value(f"{form}<STRING>", as_null, lambda _, answer: answer["value"] == []) for form in ("ARRAY",)),
+            change_value("COMPACT_ARRAY<COMPACT_STRING>", as_null, lambda _, answer: answer["value"] == []),
         ),
     ),
     _one(
         "meets/size-of-128-elements",
-        says="a size counts one byte for the count of a compact array of 127 elements or more",
+        description="a size counts one byte for the count of a compact array of 127 elements or more",
         source="compact-array.layout",
-        bend=measures("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", lambda size: size - (size > 128)),
+        mutate=change_size("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", lambda size: size - (size > 128)),
     ),
 )
 """Defects of strings, bytes and arrays."""
@@ -210,7 +219,7 @@ def groups(number: int) -> bytes:
     return bytes((*out, number))
 
 
-def _logical_shift(bits: int) -> Lie:
+def _logical_shift(bits: int) -> Mutator:
     """Zig-zag with a shift that brings in zeros."""
     mask = (1 << bits) - 1
     return encoding(
@@ -258,48 +267,48 @@ def _low_half(value: str) -> str:
 VARINTS = (
     _one(
         "field/varint-logical-shift",
-        says="a writer zig-zags an INT32 with a logical shift, and writes ffffffff0f for -1",
+        description="a writer zig-zags an INT32 with a logical shift, and writes ffffffff0f for -1",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
-        bend=_logical_shift(32),
-        first=("varint.zigzag-formula",),
+        mutate=_logical_shift(32),
+        try_first=("varint.zigzag-formula",),
     ),
     _one(
         "field/varlong-logical-shift",
-        says="a writer zig-zags an INT64 with a logical shift by 63, and writes ten bytes",
+        description="a writer zig-zags an INT64 with a logical shift by 63, and writes ten bytes",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
-        bend=_logical_shift(64),
-        first=("varlong.zigzag-formula",),
+        mutate=_logical_shift(64),
+        try_first=("varlong.zigzag-formula",),
     ),
     _one(
         "field/varlong-first-group-again",
-        says="a reader uses the first group of a VARLONG for every later one",
+        description="a reader uses the first group of a VARLONG for every later one",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
-        bend=decoding("VARLONG", _signed_by(str, first_only=True)),
+        mutate=decoding("VARLONG", _signed_by(str, first_only=True)),
     ),
     _one(
         "field/varint-flag-in-bit-6",
-        says="a reader takes the highest data bit of a group as the flag that more follow",
+        description="a reader takes the highest data bit of a group as the flag that more follow",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
-        bend=decoding("VARINT", _signed_by(int, flag=0x40)),
+        mutate=decoding("VARINT", _signed_by(int, flag=0x40)),
     ),
     _one(
         "field/varint-cut",
-        says="a reader hands out the groups that are there of a varint that is cut off",
+        description="a reader hands out the groups that are there of a varint that is cut off",
         source=f"{_THREADS}/tulios/kafkajs/issues/1793",
-        bend=_what_is_there,
-        first=("varint.truncated-rejected",),
+        mutate=_what_is_there,
+        try_first=("varint.truncated-rejected",),
     ),
     _one(
         "field/varlong-32-bits",
-        says="a reader keeps 32 bits of a VARLONG, which a delta of thirty days does not fit into",
+        description="a reader keeps 32 bits of a VARLONG, which a delta of thirty days does not fit into",
         source=f"{_THREADS}/twmb/franz-go/issues/324",
-        bend=shows("VARLONG", _low_half),
+        mutate=change_value("VARLONG", _low_half),
     ),
     _one(
         "field/varlong-written-in-32-bits",
-        says="a writer keeps 32 bits of a VARLONG",
+        description="a writer keeps 32 bits of a VARLONG",
         source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/issues/158",
-        bend=writes_as("VARLONG", _low_half),
+        mutate=encode_other_value("VARLONG", _low_half),
     ),
 )
 """Defects of varints."""
@@ -355,48 +364,48 @@ def _forgets_a_byte_of_sizes(request: Request, answer: Answer) -> Answer:
 TAGGED_FIELDS = (
     _one(
         "field/tagged-size-plus-one",
-        says="a reader takes the size of a tagged field as length plus one",
+        description="a reader takes the size of a tagged field as length plus one",
         source=f"{_THREADS}/confluentinc/librdkafka/issues/4278",
-        bend=wrong("codec.primitives._read_tag", _size_plus_one, "decode"),
-        first=("tagged.field-layout",),
+        mutate=wrong("codec.primitives._read_tag", _size_plus_one, "decode"),
+        try_first=("tagged.field-layout",),
     ),
     _one(
         "field/tagged-size-of-size",
-        says="a size leaves out the second byte of a tagged field's own size",
+        description="a size leaves out the second byte of a tagged field's own size",
         source=f"{_THREADS}/apache/kafka/pull/11308",
-        bend=_forgets_a_byte_of_sizes,
+        mutate=_forgets_a_byte_of_sizes,
     ),
     _one(
         "field/tagged-size-signed",
-        says="a reader with signed numbers allocates a negative number of bytes for a tagged field",
+        description="a reader with signed numbers allocates a negative number of bytes for a tagged field",
         source=f"{_THREADS}/apache/kafka/pull/13100",
-        bend=_signed_size,
-        first=("robustness.tagged-field-size",),
+        mutate=_signed_size,
+        try_first=("robustness.tagged-field-size",),
     ),
     _one(
         "field/tagged-refused",
-        says="a reader refuses every tagged field that it does not know",
+        description="a reader refuses every tagged field that it does not know",
         source=f"{_THREADS}/IBM/sarama/issues/2107",
-        bend=refuses("TAGGED_FIELDS", lambda _, answer: bool(answer["value"])),
+        mutate=reject_valid("TAGGED_FIELDS", lambda _, answer: bool(answer["value"])),
     ),
     _one(
         "field/tagged-far-refused",
-        says="a reader refuses tags above 1000",
+        description="a reader refuses tags above 1000",
         source=f"{_THREADS}/IBM/sarama/issues/2107",
-        bend=refuses("TAGGED_FIELDS", lambda _, answer: any(one["tag"] > 1000 for one in answer["value"])),
+        mutate=reject_valid("TAGGED_FIELDS", lambda _, answer: any(one["tag"] > 1000 for one in answer["value"])),
     ),
     _one(
         "field/tagged-in-given-order",
-        says="a writer does not look at the tags, and writes the fields in the order given",
+        description="a writer does not look at the tags, and writes the fields in the order given",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2725",
-        bend=encoding("TAGGED_FIELDS", _in_given_order),
-        first=("tagged.strictly-ascending", "tagged.duplicate-rejected"),
+        mutate=encoding("TAGGED_FIELDS", _in_given_order),
+        try_first=("tagged.strictly-ascending", "tagged.duplicate-rejected"),
     ),
     _one(
         "meets/empty-data-after-full-data",
-        says="a reader shows the data of the field before for a tagged field without data",
+        description="a reader shows the data of the field before for a tagged field without data",
         source="tagged.field-layout",
-        bend=shows(
+        mutate=change_value(
             "TAGGED_FIELDS",
             lambda fields: [
                 {**one, "data": one["data"] or (fields[at - 1]["data"] if at else "")} for at, one in enumerate(fields)
@@ -405,9 +414,9 @@ TAGGED_FIELDS = (
     ),
     _one(
         "meets/tagged-data-of-128-bytes-cut",
-        says="a reader takes one byte for the size of a tagged field, and loses data of 128 bytes or more",
+        description="a reader takes one byte for the size of a tagged field, and loses data of 128 bytes or more",
         source="tagged.field-layout",
-        bend=shows("TAGGED_FIELDS", entry("", "data", lambda digits: digits[: 2 * (len(digits) // 2 % 128)])),
+        mutate=change_value("TAGGED_FIELDS", entry("", "data", lambda digits: digits[: 2 * (len(digits) // 2 % 128)])),
     ),
 )
 """Defects of tagged fields."""

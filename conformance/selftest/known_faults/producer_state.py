@@ -9,16 +9,16 @@ from functools import partial
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
 from conformance.selftest.codec_mutators import Function, wrong
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import NO
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import REJECTION
 from conformance.selftest.seeded_fault import SeededFault
 
 _NEXT = "semantics.producer_state.next_sequence"
-_FATES = "semantics.producer_state._fates"
-_IN_EPOCH = "semantics.producer_state._fates_in_epoch"
+_FATES = "semantics.producer_state._possible_results"
+_IN_EPOCH = "semantics.producer_state._possible_results_in_epoch"
 
 
-def _fate(name: str, make: Callable[[Function], Function]) -> Lie:
+def _fate(name: str, make: Callable[[Function], Function]) -> Mutator:
     return wrong(name, make, "sequence")
 
 
@@ -67,10 +67,10 @@ def _old_epoch_is_out_of_order(right: Function) -> Function:
 
 def _empty_wrapper(request: Request, answer: Answer) -> Answer:
     """Fail where nothing is left after conversion."""
-    return NO if request["op"] == "convert" and answer.get("hex") == "" else answer
+    return REJECTION if request["op"] == "convert" and answer.get("hex") == "" else answer
 
 
-def _converted(make: Callable[[Function], Function], name: str) -> Lie:
+def _converted(make: Callable[[Function], Function], name: str) -> Mutator:
     return wrong(f"semantics.conversion.{name}", make, "convert")
 
 
@@ -99,87 +99,87 @@ _conversion = partial(SeededFault, area="conversion")
 SEQUENCES = (
     _sequence(
         "field/counts-batches",
-        says="a broker counts the batches instead of the records",
+        description="a broker counts the batches instead of the records",
         source="https://github.com/tulios/kafkajs/issues/598",
-        bend=_fate("semantics.producer_state._span", lambda _: lambda first, _: (first, first)),
+        mutate=_fate("semantics.producer_state._span", lambda _: lambda first, _: (first, first)),
     ),
     _sequence(
         "field/no-wrap",
-        says="a broker expects 2147483648 after 2147483647",
+        description="a broker expects 2147483648 after 2147483647",
         source="https://github.com/redpanda-data/redpanda/issues/4854",
-        bend=_fate(_NEXT, lambda _: lambda sequence, records: sequence + records),
+        mutate=_fate(_NEXT, lambda _: lambda sequence, records: sequence + records),
     ),
     _sequence(
         "field/wraps-below-zero",
-        says="a broker expects -2147483648 after 2147483647",
+        description="a broker expects -2147483648 after 2147483647",
         source="https://github.com/redpanda-data/redpanda/issues/4854",
-        bend=_fate(_NEXT, lambda _: lambda sequence, records: c_int32(sequence + records).value),
+        mutate=_fate(_NEXT, lambda _: lambda sequence, records: c_int32(sequence + records).value),
     ),
     _sequence(
         "field/wraps-early",
-        says="a broker wraps before 2147483647",
+        description="a broker wraps before 2147483647",
         source="https://github.com/tulios/kafkajs/issues/1790",
-        bend=_fate(_NEXT, lambda _: lambda sequence, records: (sequence + records) % ((1 << 31) - 1)),
+        mutate=_fate(_NEXT, lambda _: lambda sequence, records: (sequence + records) % ((1 << 31) - 1)),
     ),
     _sequence(
         "meets/wraps-to-one",
-        says="a broker expects 1 after 2147483647",
+        description="a broker expects 1 after 2147483647",
         source="sequence.wraps-at-int32-max",
-        bend=_fate(
+        mutate=_fate(
             _NEXT,
             lambda right: lambda sequence, records: right(sequence, records) + (sequence + records >= 1 << 31),
         ),
     ),
     _sequence(
         "meets/repeat-by-its-first",
-        says="a broker takes a batch for a repeat whose first sequence it knows, whatever its length",
+        description="a broker takes a batch for a repeat whose first sequence it knows, whatever its length",
         source="sequence.duplicate-deduplicated",
-        bend=_fate(_IN_EPOCH, _by_sequence_alone),
+        mutate=_fate(_IN_EPOCH, _by_sequence_alone),
     ),
     _sequence(
         "meets/repeat-of-the-last-alone",
-        says="a broker knows the last batch of a producer again, and no other",
+        description="a broker knows the last batch of a producer again, and no other",
         source="sequence.duplicate-deduplicated",
-        bend=_fate(_IN_EPOCH, _knows_the_last),
+        mutate=_fate(_IN_EPOCH, _knows_the_last),
     ),
     _sequence(
         "meets/sequence-over-epochs",
-        says="a broker lets the sequence go on over a new epoch",
+        description="a broker lets the sequence go on over a new epoch",
         source="producer-epoch.fences",
-        bend=_fate(_FATES, _any_epoch),
+        mutate=_fate(_FATES, _any_epoch),
     ),
     _sequence(
         "meets/old-epoch-out-of-order",
-        says="a broker calls a batch of an older epoch out of order",
+        description="a broker calls a batch of an older epoch out of order",
         source="producer-epoch.fences",
-        bend=_fate(_FATES, _old_epoch_is_out_of_order),
+        mutate=_fate(_FATES, _old_epoch_is_out_of_order),
     ),
 )
 
 CONVERSIONS = (
     _conversion(
         "field/nothing-left",
-        says="a converter fails when only a marker is left",
+        description="a converter fails when only a marker is left",
         source="https://github.com/apache/kafka/pull/5173",
-        bend=_empty_wrapper,
+        mutate=_empty_wrapper,
     ),
     _conversion(
         "meets/converted-offsets-without-gaps",
-        says="a converter counts the offsets of a batch with gaps from its first record",
+        description="a converter counts the offsets of a batch with gaps from its first record",
         source="offset.gaps-allowed",
-        bend=_converted(_renumbered, "_rewritten"),
+        mutate=_converted(_renumbered, "_rewritten"),
     ),
     _conversion(
         "meets/converted-to-create-time",
-        says="a converter makes CreateTime of LogAppendTime on the way down",
+        description="a converter makes CreateTime of LogAppendTime on the way down",
         source="convert.down-for-old-consumers",
-        bend=_converted(_each_kept("timestampType", 0), "_rewritten"),
+        mutate=_converted(_each_kept("timestampType", 0), "_rewritten"),
     ),
     _conversion(
         "meets/converted-key-lost",
-        says="a converter loses the keys",
+        description="a converter loses the keys",
         source="convert.down-for-old-consumers",
-        bend=_converted(_each_kept("key", None), "_rewritten"),
+        mutate=_converted(_each_kept("key", None), "_rewritten"),
     ),
 )
 """Defects of brokers that convert."""

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from functools import partial
 
 from conformance import codec
-from conformance.cases.client_scenarios import OF_CLIENTS
+from conformance.cases.client_scenarios import MAX_VERSION_WITHOUT_TV2
 from conformance.cases.model import Answer, Request
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
-from conformance.codec.legacy_message import LAYOUTS, sealed_message
+from conformance.codec.legacy_message import LAYOUTS, message_with_checksums
 from conformance.codec.message_set import encode_set
 from conformance.selftest.known_faults.consumers import client
 from conformance.selftest.request_mutators import batches, bodies, each, in_version, sent, with_number
-from conformance.selftest.requirement_mutators import writes
+from conformance.selftest.requirement_mutators import change_bytes
 from conformance.selftest.seeded_fault import SeededFault
 
 
@@ -28,7 +28,7 @@ def _of_append_time(_: int, data: bytes) -> bytes:
     """The first message of a set alone, which says that the broker gave its time."""
     alone = encode_set(codec.decode("MESSAGE_SET", data).value[:1], 1, 0)
     at = LAYOUTS[1].offset("attributes")
-    return sealed_message(alone[:at] + bytes([_APPEND_TIME]) + alone[at + 1 :])
+    return message_with_checksums(alone[:at] + bytes([_APPEND_TIME]) + alone[at + 1 :])
 
 
 def _is_of_gzip(request: Request, _: Answer) -> bool:
@@ -46,7 +46,7 @@ def _counted_from_one(_: int, data: bytes) -> bytes:
     payload = gzip.compress(encode_set(inner, 1, 0), mtime=0)
     plain = encode_set([{**messages[-1], "key": None, "value": payload}], 1, 0)
     at = LAYOUTS[1].offset("attributes")
-    return sealed_message(plain[:at] + bytes([CODEC_NAMES.index("gzip")]) + plain[at + 1 :])
+    return message_with_checksums(plain[:at] + bytes([CODEC_NAMES.index("gzip")]) + plain[at + 1 :])
 
 
 PRODUCERS = (
@@ -126,14 +126,14 @@ PRODUCERS = (
         "adds-partitions-as-brokers-do",
         "https://github.com/twmb/franz-go/issues/609",
         "a producer adds partitions to its transaction in the highest version that is offered, which is for brokers",
-        sent(in_version("AddPartitionsToTxn", OF_CLIENTS["AddPartitionsToTxn"] + 1), "by-feature"),
+        sent(in_version("AddPartitionsToTxn", MAX_VERSION_WITHOUT_TV2["AddPartitionsToTxn"] + 1), "by-feature"),
         "producer.transaction-by-feature",
     ),
     client(
         "produces-for-a-newer-kind-of-transaction",
         "producer.transaction-by-feature",
         "a producer writes in the version of Produce that adds partitions by itself, to a broker that tells of none",
-        sent(in_version("Produce", OF_CLIENTS["Produce"] + 1), "by-feature"),
+        sent(in_version("Produce", MAX_VERSION_WITHOUT_TV2["Produce"] + 1), "by-feature"),
     ),
     client(
         "inner-offsets-from-one",
@@ -170,10 +170,10 @@ PRODUCERS = (
     SeededFault(
         "field/writes-inner-offsets-from-one",
         area="message sets",
-        says="a writer counts the messages in a wrapper from 1",
+        description="a writer counts the messages in a wrapper from 1",
         source="legacy.compressed-inner-offsets-from-zero",
-        bend=writes("MESSAGE_SET", partial(_counted_from_one, 0), _is_of_gzip),
-        first=("legacy.compressed-inner-offsets-from-zero",),
+        mutate=change_bytes("MESSAGE_SET", partial(_counted_from_one, 0), _is_of_gzip),
+        try_first=("legacy.compressed-inner-offsets-from-zero",),
     ),
 )
 """Defects of producers."""

@@ -33,7 +33,7 @@ def _refuses_unlisted_abort(right: Function) -> Function:
     """Die of an ABORT of a producer that is not in the list."""
 
     def hides(self: Value, batch: Values, at: int, remarks: list[Value]) -> bool:
-        self._reach(batch["baseOffset"])
+        self._activate(batch["baseOffset"])
         if batch["isControlBatch"] and _type_of(batch) == 0 and batch["producerId"] not in self._active:
             raise IndexError("pop from an empty list")
         return bool(right(self, batch, at, remarks))
@@ -60,7 +60,7 @@ def _begins_after_its_marker(right: Function) -> Function:
         if not batch["isControlBatch"]:
             return bool(right(self, batch, at, remarks))
         self._active.pop(batch["producerId"], None)
-        self._reach(batch["baseOffset"])
+        self._activate(batch["baseOffset"])
         return False
 
     return hides
@@ -144,71 +144,71 @@ _KAFKA = "https://github.com/apache/kafka"
 TRANSACTIONS = (
     _one(
         "field/hides-other-producers",
-        says="a reader hides the committed transaction of another producer too",
+        description="a reader hides the committed transaction of another producer too",
         source="https://github.com/confluentinc/librdkafka/issues/3020",
-        bend=wrong(_HIDES, _hides_any_producer, "read"),
+        mutate=wrong(_HIDES, _hides_any_producer, "read"),
     ),
     _one(
         "field/first-marker-is-the-abort",
-        says="a reader takes any marker as the ABORT",
+        description="a reader takes any marker as the ABORT",
         source="https://github.com/kafka4beam/brod/pull/659",
-        bend=wrong(_HIDES, _any_marker_ends, "read"),
+        mutate=wrong(_HIDES, _any_marker_ends, "read"),
     ),
     _one(
         "field/dies-of-unlisted-abort",
-        says="a reader fails at an ABORT whose transaction is not in the list",
+        description="a reader fails at an ABORT whose transaction is not in the list",
         source=f"{_PLATFORMATIC}/issues/391",
-        bend=wrong(_HIDES, _refuses_unlisted_abort, "read"),
+        mutate=wrong(_HIDES, _refuses_unlisted_abort, "read"),
     ),
     _one(
         "field/abort-uses-up-another",
-        says="a reader uses up the entry of another transaction for the ABORT of an empty one",
+        description="a reader uses up the entry of another transaction for the ABORT of an empty one",
         source="https://github.com/confluentinc/librdkafka/pull/3369",
-        bend=wrong(_HIDES, _abort_ends_any, "read"),
+        mutate=wrong(_HIDES, _abort_ends_any, "read"),
     ),
     _one(
         "field/transaction-of-a-marker",
-        says="a reader hides later records because of a transaction that is only its marker",
+        description="a reader hides later records because of a transaction that is only its marker",
         source="https://github.com/confluentinc/librdkafka/pull/2498",
-        bend=wrong(_HIDES, _begins_after_its_marker, "read"),
+        mutate=wrong(_HIDES, _begins_after_its_marker, "read"),
     ),
     _one(
         "field/markers-shown-uncommitted",
-        says="a reader hides markers under read_committed alone",
+        description="a reader hides markers under read_committed alone",
         source=f"{_PLATFORMATIC}/pull/393",
-        bend=wrong(_ADDS, _shows_markers_uncommitted, "read"),
+        mutate=wrong(_ADDS, _shows_markers_uncommitted, "read"),
     ),
     _one(
         "field/emptied-marker",
-        says="a reader reads the first record of a marker that compaction emptied",
+        description="a reader reads the first record of a marker that compaction emptied",
         source=f"{_KAFKA}/pull/5727",
-        bend=wrong("semantics.consumer_view._marker", _needs_a_record, "read"),
+        mutate=wrong("semantics.consumer_view._marker", _needs_a_record, "read"),
     ),
     _one(
         "meets/aborted-and-plain-of-a-producer",
-        says="a reader hides the batches of a producer that are not transactional, inside its aborted transaction",
+        description="a reader hides batches that are not transactional, inside an aborted transaction of the producer",
         source="consumer.filters-aborted",
-        bend=wrong(_HIDES, _hides_by_producer, "read"),
+        mutate=wrong(_HIDES, _hides_by_producer, "read"),
     ),
     _one(
         "meets/marker-type-from-its-value",
-        says="a reader takes the type of a marker from its value",
+        description="a reader takes the type of a marker from its value",
         source="control.value-opaque",
-        bend=wrong("semantics.consumer_view._marker", _type_of_value, "read"),
+        mutate=wrong("semantics.consumer_view._marker", _type_of_value, "read"),
     ),
     _one(
         "meets/marker-version-for-type",
-        says="a reader takes the version in a marker's key for its type",
+        description="a reader takes the version in a marker's key for its type",
         source="control.key-layout",
-        bend=wrong("semantics.consumer_view._marker", _version_for_type, "read"),
-        why="It takes every marker for an ABORT, and another marker inside a transaction listed as aborted is open.",
+        mutate=wrong("semantics.consumer_view._marker", _version_for_type, "read"),
+        survives_because="It takes each marker for an ABORT; other markers inside an aborted transaction are open.",
     ),
     _one(
         "meets/marker-type-in-the-last-byte",
-        says="a reader takes the last byte of a marker's key for its type, whatever the length of the key",
+        description="a reader takes the last byte of a marker's key for its type, whatever the length of the key",
         source="control.key-layout",
-        bend=wrong("semantics.consumer_view._marker", _type_in_one_byte, "read"),
-        why="It differs only where a key is longer than four bytes, and what those mean is open.",
+        mutate=wrong("semantics.consumer_view._marker", _type_in_one_byte, "read"),
+        survives_because="It differs only where a key is longer than four bytes, and what those mean is open.",
     ),
 )
 """Defects of readers of transactions."""

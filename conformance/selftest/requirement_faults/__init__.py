@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from conformance.cases.model import Answer, Case, NoAnswer, Outcome, VerdictKind
 from conformance.judging.judge import judge
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.selftest.requirement_faults.append import APPENDS
 from conformance.selftest.requirement_faults.batches import BATCHES
 from conformance.selftest.requirement_faults.broker_scenario import SCENARIOS
@@ -19,7 +19,7 @@ from conformance.selftest.requirement_faults.raw_requests import EXCHANGES
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer as honest
 
-TABLES: dict[str, dict[str, Lie]] = {
+TABLES: dict[str, dict[str, Mutator]] = {
     "primitives": PRIMITIVES,
     "record batches": BATCHES,
     "logs": LOGS,
@@ -32,33 +32,33 @@ TABLES: dict[str, dict[str, Lie]] = {
 }
 """The violations by what their requirements are about."""
 
-VIOLATIONS: dict[str, Lie] = {name: lie for table in TABLES.values() for name, lie in table.items()}
-"""By the id of the requirement. A register row with cases has one, or stands in UNPROVEN."""
+VIOLATIONS: dict[str, Mutator] = {name: lie for table in TABLES.values() for name, lie in table.items()}
+"""By the id of the requirement. A register row with cases has one, or is in UNTESTED_REQUIREMENTS."""
 
-UNPROVEN = {
+UNTESTED_REQUIREMENTS = {
     "header.key-no-nul": "every writer passes on the key that an application gives it, Apache Kafka's among them: "
     "the cases show what readers make of one",
 }
 """Requirements with cases that no violation shows to bite, and why."""
 
 
-def told(lie: Lie, case: Case) -> Outcome:
+def run_fault(lie: Mutator, case: Case) -> Outcome:
     """What a liar does when a case is put to it."""
-    return heard(lie(case.request, honest(case.request)))
+    return outcome_of(lie(case.request, honest(case.request)))
 
 
-def heard(answer: Answer) -> Outcome:
+def outcome_of(answer: Answer) -> Outcome:
     """An answer of a liar as what it did."""
     return NoAnswer("memory", "took memory without end") if "hoards" in answer else outcome(answer)
 
 
-def catches(lie: Lie, requirement: str, level: str, cases: Iterable[Case]) -> Iterator[str]:
+def catching_cases(lie: Mutator, requirement: str, level: str, cases: Iterable[Case]) -> Iterator[str]:
     """The ids of those of a requirement's own cases that fail a liar.
 
     What a reader shows wrong counts only where it is charged to this requirement, at its level.
     """
     for case in cases:
-        verdict = judge(case, told(lie, case))
+        verdict = judge(case, run_fault(lie, case))
         charged = case.op != "decode" or verdict.requirement in ("", requirement)
         due = verdict.level in ("", level)
         if verdict.kind is VerdictKind.CRASH or (verdict.kind is VerdictKind.FAIL and charged and due):

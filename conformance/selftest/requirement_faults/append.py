@@ -8,14 +8,14 @@ from conformance import codec
 from conformance.cases.append import BATCHES, LIMIT
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
-from conformance.selftest.mutators import Lie
+from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic, with_checksums
+from conformance.selftest.mutators import Mutator
 from conformance.targets.reference import answer as honest
 
 _KEPT = {"compressionType": "producer"}
 
 
-def _serves(change: Callable[[Values, Values], Values]) -> Lie:
+def _serves(change: Callable[[Values, Values], Values]) -> Mutator:
     """Answer otherwise on an append that is taken."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -24,7 +24,7 @@ def _serves(change: Callable[[Values, Values], Values]) -> Lie:
     return told
 
 
-def _writes(change: Callable[[Values], Values]) -> Lie:
+def _writes(change: Callable[[Values], Values]) -> Mutator:
     """Store other batches than what is sent."""
 
     def stored(_: Values, answer: Values) -> Values:
@@ -41,7 +41,7 @@ def _takes(request: Values, answer: Values) -> Values:
     return {"ok": True, "hex": request["hex"], "value": {"logEnd": "1", "baseOffset": "1"}}
 
 
-def _as_if(settings: Values) -> Lie:
+def _as_if(settings: Values) -> Mutator:
     """Store as if the topic had other settings."""
     return _serves(lambda request, _: honest({**request, **settings}))
 
@@ -66,7 +66,7 @@ def _writes_late(_: Values, answer: Values) -> Values:
         return answer
     at = BATCH_LAYOUT.offset("maxTimestamp")
     late = data[:at] + (1 << 42).to_bytes(8, "big") + data[at + 8 :]
-    return {**answer, "hex": sealed(late).hex()}
+    return {**answer, "hex": with_checksums(late).hex()}
 
 
 def _without_zstd(request: Values, answer: Values) -> Values:
@@ -74,7 +74,7 @@ def _without_zstd(request: Values, answer: Values) -> Values:
     return {"ok": False, "error": "unsupported-codec"} if CODEC_NAMES[batch["compression"]] == "zstd" else answer
 
 
-APPENDS: dict[str, Lie] = {
+APPENDS: dict[str, Mutator] = {
     "offset.broker-assigns-base": _serves(lambda request, answer: {**answer, "hex": request["hex"]}),
     "batch.partition-leader-epoch-by-broker": _writes(lambda _: {"partitionLeaderEpoch": -1}),
     "broker.supports-all-codecs": _serves(_without_zstd),

@@ -9,34 +9,34 @@ import lz4.frame
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.checksums import CRC32C
 from conformance.codec.derived_fields import Values
-from conformance.codec.record_batch import sealed
+from conformance.codec.record_batch import with_checksums
 from conformance.selftest import mutators
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.selftest.requirement_mutators import (
     ONE_MORE,
     Change,
     When,
-    accepts,
+    accept_invalid,
     accepts_values,
     as_null,
     batch,
     both,
+    change_bytes,
+    change_size,
+    change_value,
     consumes,
+    decode_other_bytes,
+    encode_other_value,
     entry,
     header,
-    measures,
     null_as,
     number,
     objects,
     of_header,
-    reads,
     record,
-    refuses,
-    shows,
+    reject_valid,
     signed,
     unsigned,
-    writes,
-    writes_as,
 )
 from conformance.targets.reference import answer as honest
 
@@ -45,7 +45,7 @@ Shown = Values
 _BATCHES = "RECORD_BATCH LOG"
 
 
-def _records(change: Change) -> Lie:
+def _records(change: Change) -> Mutator:
     """Show other records of every batch."""
     return batch(lambda shown: {"records": change(shown["records"])} if shown.get("records") else {})
 
@@ -67,8 +67,8 @@ def _codec(name: str, test: Callable[[Value], bool] = bool) -> When:
     )
 
 
-def _refuses_codec(name: str, test: Callable[[Value], bool] = bool) -> Lie:
-    return refuses("RECORD_BATCH", _codec(name, test))
+def _refuses_codec(name: str, test: Callable[[Value], bool] = bool) -> Mutator:
+    return reject_valid("RECORD_BATCH", _codec(name, test))
 
 
 def _from_records(shown: Shown) -> Shown:
@@ -115,9 +115,9 @@ def _sequence_of_first(shown: Shown) -> Shown:
     return {"baseSequence": shown["baseSequence"] + moved} if "baseSequence" in shown else {}
 
 
-def _offsets(change: Callable[[Values, Values], Value]) -> Lie:
+def _offsets(change: Callable[[Values, Values], Value]) -> Mutator:
     """Write other offsets in a batch than the given ones."""
-    return writes_as(
+    return encode_other_value(
         "RECORD_BATCH",
         lambda value: {**value, "records": [{**one, "offset": change(value, one)} for one in value["records"]]},
     )
@@ -145,14 +145,14 @@ def _swapped(record_: Shown) -> Shown:
 
 def _resealed(change: Change) -> Value:
     """Other bytes of a batch, with the checksum that belongs to them."""
-    return lambda data: sealed(change(data), length=False)
+    return lambda data: with_checksums(change(data), length=False)
 
 
 def _at(position: int, value: bytes) -> Value:
     return lambda data: data[:position] + value + data[position + len(value) :]
 
 
-def _stores(codec: str, change: Callable[[bytes, bytes], bytes]) -> Lie:
+def _stores(codec: str, change: Callable[[bytes, bytes], bytes]) -> Mutator:
     """Write the compressed records of a batch in another form."""
 
     def lie(request: Request, answer: Answer) -> Answer:
@@ -161,7 +161,7 @@ def _stores(codec: str, change: Callable[[bytes, bytes], bytes]) -> Lie:
             return answer
         data = bytes.fromhex(answer["hex"])
         plain = bytes.fromhex(honest({**request, "value": {**request["value"], "compression": "none"}})["hex"])[61:]
-        return {**answer, "hex": sealed(data[:61] + change(data[61:], plain), length=True).hex()}
+        return {**answer, "hex": with_checksums(data[:61] + change(data[61:], plain), length=True).hex()}
 
     return lie
 
@@ -190,12 +190,12 @@ def _wide_window(_: bytes, plain: bytes) -> bytes:
 
 _SORTED = lambda values: sorted(values, key=lambda one: one["key"] or "")  # noqa: E731 - a change
 
-BATCHES: dict[str, Lie] = {
+BATCHES: dict[str, Mutator] = {
     # header
-    "batch.header-61-bytes": reads("RECORD_BATCH", lambda data: data[:57] + data[61:]),
+    "batch.header-61-bytes": decode_other_bytes("RECORD_BATCH", lambda data: data[:57] + data[61:]),
     "batch.base-offset": header("baseOffset", ONE_MORE),
     "batch.batch-length": header("batchLength", number(lambda length: length + 12)),
-    "batch.length-wrong-rejected": accepts("batch.length-wrong-rejected"),
+    "batch.length-wrong-rejected": accept_invalid("batch.length-wrong-rejected"),
     "batch.partition-leader-epoch": header("partitionLeaderEpoch", unsigned(32)),
     "batch.magic": header("magic", ONE_MORE),
     "batch.crc": header("crc", signed(32)),
@@ -208,35 +208,37 @@ BATCHES: dict[str, Lie] = {
     "batch.base-sequence": header("baseSequence", ONE_MORE),
     "batch.record-count": _records(lambda records: records[:-1]),
     "batch.record-count-mismatch": mutators.stop_at_the_count,
-    "batch.records-at-61": reads("RECORD_BATCH", lambda data: data[:61] + data[57:]),
+    "batch.records-at-61": decode_other_bytes("RECORD_BATCH", lambda data: data[:61] + data[57:]),
     "batch.end-kept-when-records-gone": batch(_from_records),
-    "batch.always-batched": accepts("batch.length-wrong-rejected", "message-set.size-mismatch-rejected", "batch.magic"),
-    "batch.compressed-data-after-count": writes_as(
+    "batch.always-batched": accept_invalid(
+        "batch.length-wrong-rejected", "message-set.size-mismatch-rejected", "batch.magic"
+    ),
+    "batch.compressed-data-after-count": encode_other_value(
         "RECORD_BATCH", lambda value: {**value, "records": value["records"][:-1]}
     ),
     "batch.magic-before-crc": header("partitionLeaderEpoch", ONE_MORE),
-    "producer.magic-two": writes("RECORD_BATCH", _at(16, b"\1")),
+    "producer.magic-two": change_bytes("RECORD_BATCH", _at(16, b"\1")),
     # attributes
     "attributes.compression-bits": header("compression", lambda _: "none"),
     "attributes.timestamp-type-bit": header("timestampType", lambda _: "CreateTime"),
     "attributes.transactional-bit": header("isTransactional", lambda _: False),
     "attributes.control-bit": header("isControlBatch", lambda _: False),
     "attributes.delete-horizon-bit": header("hasDeleteHorizonMs", lambda _: False),
-    "attributes.reserved-bits": shows("RECORD_BATCH", entry("", "attributes", number(lambda bits: bits & 0x7F))),
+    "attributes.reserved-bits": change_value("RECORD_BATCH", entry("", "attributes", number(lambda bits: bits & 0x7F))),
     # codecs
-    "codec.none": refuses("RECORD_BATCH", _codec("none")),
+    "codec.none": reject_valid("RECORD_BATCH", _codec("none")),
     "codec.gzip": _refuses_codec("gzip"),
     "codec.snappy": _refuses_codec("snappy"),
     "codec.lz4": _refuses_codec("lz4"),
     "codec.zstd": _refuses_codec("zstd"),
-    "codec.unassigned-values": accepts("codec.unassigned-values"),
-    "compression.header-never-compressed": refuses(_BATCHES, _if_batch(lambda one: one["compression"] != "none")),
+    "codec.unassigned-values": accept_invalid("codec.unassigned-values"),
+    "compression.header-never-compressed": reject_valid(_BATCHES, _if_batch(lambda one: one["compression"] != "none")),
     "compression.no-nesting": both(
-        accepts("record.length-mismatch-rejected", "batch.record-count-mismatch"),
+        accept_invalid("record.length-mismatch-rejected", "batch.record-count-mismatch"),
         record("value", _unpacked),
     ),
-    "compression.empty-batch": refuses("RECORD_BATCH", _if_batch(lambda one: not one["records"])),
-    "compression.crc-over-compressed": accepts("crc.mismatch-corrupt"),
+    "compression.empty-batch": reject_valid("RECORD_BATCH", _if_batch(lambda one: not one["records"])),
+    "compression.crc-over-compressed": accept_invalid("crc.mismatch-corrupt"),
     "consumer.decompresses-transparently": _refuses_codec("zstd"),
     "reader.gzip-members": _refuses_codec("gzip"),
     "reader.snappy-xerial": _refuses_codec("snappy", lambda stored: stored.startswith(b"\x82SNAPPY\0")),
@@ -246,19 +248,22 @@ BATCHES: dict[str, Lie] = {
     "reader.zstd-frames": _refuses_codec("zstd"),
     "reader.zstd-no-content-size": _refuses_codec("zstd", lambda stored: not stored[4] & 0xE0),
     "reader.zstd-window": _refuses_codec("zstd", lambda stored: stored[5] >> 3 > 12),
-    "robustness.snappy-block-length": accepts("robustness.snappy-block-length", "codec.snappy"),
+    "robustness.snappy-block-length": accept_invalid("robustness.snappy-block-length", "codec.snappy"),
     # checksums
-    "batch.crc-algorithm": accepts("crc.mismatch-corrupt"),
-    "batch.crc-covers-21-to-end": accepts("crc.mismatch-corrupt"),
-    "batch.crc-ignores-prefix": refuses("RECORD_BATCH", _if_batch(lambda one: one["partitionLeaderEpoch"] >= 0)),
-    "crc.producer-computes": writes("RECORD_BATCH", mutators.without_crc),
-    "crc.mismatch-corrupt": accepts("crc.mismatch-corrupt"),
+    "batch.crc-algorithm": accept_invalid("crc.mismatch-corrupt"),
+    "batch.crc-covers-21-to-end": accept_invalid("crc.mismatch-corrupt"),
+    "batch.crc-ignores-prefix": reject_valid("RECORD_BATCH", _if_batch(lambda one: one["partitionLeaderEpoch"] >= 0)),
+    "crc.producer-computes": change_bytes("RECORD_BATCH", mutators.without_crc),
+    "crc.mismatch-corrupt": accept_invalid("crc.mismatch-corrupt"),
     # records
     "record.field-order": both(
-        shows("RECORD", lambda value: {**value, **_swapped(value)}), shows(_BATCHES, objects("records", _swapped))
+        change_value("RECORD", lambda value: {**value, **_swapped(value)}),
+        change_value(_BATCHES, objects("records", _swapped)),
     ),
-    "record.length-covers-attributes-to-headers": writes("RECORD", lambda data: bytes([data[0] + 2 & 0xFF]) + data[1:]),
-    "record.length-mismatch-rejected": accepts("record.length-mismatch-rejected"),
+    "record.length-covers-attributes-to-headers": change_bytes(
+        "RECORD", lambda data: bytes([data[0] + 2 & 0xFF]) + data[1:]
+    ),
+    "record.length-mismatch-rejected": accept_invalid("record.length-mismatch-rejected"),
     "record.attributes-zero": accepts_values("RECORD"),
     "record.timestamp-delta": record("timestampDelta", unsigned(64)),
     "record.offset-delta": record("offsetDelta", unsigned(32)),
@@ -268,17 +273,19 @@ BATCHES: dict[str, Lie] = {
     "record.value-absent-when-negative": record("value", as_null),
     "record.headers-count": record("headers", lambda headers: headers[:1]),
     "record.headers-follow-count": record("headers", _SORTED),
-    "size.record-calculation": measures("RECORD", lambda size: size - 1),
+    "size.record-calculation": change_size("RECORD", lambda size: size - 1),
     "size.batch-calculation": consumes("RECORD_BATCH", -12),
-    "size.batch-overhead": refuses("RECORD_BATCH", _if_batch(lambda one: one["batchLength"] == 49)),
+    "size.batch-overhead": reject_valid("RECORD_BATCH", _if_batch(lambda one: one["batchLength"] == 49)),
     # headers
-    "header.field-order": shows("RECORD RECORD_BATCH", objects("headers", _header_swapped)),
+    "header.field-order": change_value("RECORD RECORD_BATCH", objects("headers", _header_swapped)),
     "header.key-length": of_header("key", lambda key: key[:63]),
-    "header.key-not-nullable": accepts("header.key-not-nullable"),
+    "header.key-not-nullable": accept_invalid("header.key-not-nullable"),
     "header.key-bytes": of_header("key", lambda key: key.encode().decode("latin-1")),
     "header.key-surrogate-unwritable": mutators.write_halves,
-    "header.key-valid-utf8": writes("RECORD", lambda data: data.replace(b"\xf0", b"\xf8")),
-    "header.duplicate-keys-permitted": writes_as("RECORD", lambda value: {**value, **mutators.last_header_wins(value)}),
+    "header.key-valid-utf8": change_bytes("RECORD", lambda data: data.replace(b"\xf0", b"\xf8")),
+    "header.duplicate-keys-permitted": encode_other_value(
+        "RECORD", lambda value: {**value, **mutators.last_header_wins(value)}
+    ),
     "header.duplicate-keys-kept": record(
         "headers", lambda headers: list({one["key"]: one for one in headers}.values())
     ),
@@ -292,7 +299,7 @@ BATCHES: dict[str, Lie] = {
     "offset.producer-relative": _offsets(lambda value, _: value["baseOffset"]),
     "offset.gaps-allowed": batch(_by_position),
     "timestamp.record-formula": batch(_chained),
-    "timestamp.create-time-preserved": shows(_BATCHES, objects("records", mutators.whole_seconds)),
+    "timestamp.create-time-preserved": change_value(_BATCHES, objects("records", mutators.whole_seconds)),
     "timestamp.log-append-overwritten": batch(_from_delta),
     "writer.offsets-consecutive": _offsets(lambda _, one: str(2 * int(one["offset"]))),
     # writers of compressed batches
@@ -301,26 +308,30 @@ BATCHES: dict[str, Lie] = {
     "writer.snappy-framing": _stores("snappy", _snappy_framing),
     "writer.zstd-window": _stores("zstd", _wide_window),
     # producer
-    "non-idempotent.producer-id": writes("RECORD_BATCH", _resealed(_at(43, bytes(8)))),
-    "non-idempotent.producer-epoch": writes("RECORD_BATCH", _resealed(_at(51, bytes(2)))),
-    "non-idempotent.base-sequence": writes("RECORD_BATCH", _resealed(_at(53, bytes(4)))),
+    "non-idempotent.producer-id": change_bytes("RECORD_BATCH", _resealed(_at(43, bytes(8)))),
+    "non-idempotent.producer-epoch": change_bytes("RECORD_BATCH", _resealed(_at(51, bytes(2)))),
+    "non-idempotent.base-sequence": change_bytes("RECORD_BATCH", _resealed(_at(53, bytes(4)))),
     # control
-    "control.key-layout": accepts("control.key-layout"),
-    "control.type-abort": shows(
+    "control.key-layout": accept_invalid("control.key-layout"),
+    "control.type-abort": change_value(
         "CONTROL_RECORD", entry("", "type", lambda name: "COMMIT" if name == "ABORT" else name)
     ),
-    "control.type-commit": shows(
+    "control.type-commit": change_value(
         "CONTROL_RECORD", entry("", "type", lambda name: "ABORT" if name == "COMMIT" else name)
     ),
-    "control.type-unknown": shows(
+    "control.type-unknown": change_value(
         "CONTROL_RECORD", entry("", "type", lambda name: name if name in ("ABORT", "COMMIT") else "COMMIT")
     ),
-    "control.version-zero": shows("CONTROL_RECORD", entry("", "version", ONE_MORE)),
+    "control.version-zero": change_value("CONTROL_RECORD", entry("", "version", ONE_MORE)),
     "control.single-record": _records(lambda records: records * 2 if len(records) == 1 else records),
-    "batch.one-or-more-records": writes("RECORD_BATCH", lambda data: sealed(_at(57, bytes(4))(data[:61]), length=True)),
+    "batch.one-or-more-records": change_bytes(
+        "RECORD_BATCH", lambda data: with_checksums(_at(57, bytes(4))(data[:61]), length=True)
+    ),
     # compaction
-    "compaction.gaps-in-batch": refuses(_BATCHES, _if_batch(lambda one: one["recordCount"] <= one["lastOffsetDelta"])),
-    "compaction.empty-batch-retained": refuses(_BATCHES, _if_batch(lambda one: one["recordCount"] == 0)),
-    "delete-horizon.set-by-compaction": refuses("RECORD_BATCH", _if_batch(lambda one: one["hasDeleteHorizonMs"])),
+    "compaction.gaps-in-batch": reject_valid(
+        _BATCHES, _if_batch(lambda one: one["recordCount"] <= one["lastOffsetDelta"])
+    ),
+    "compaction.empty-batch-retained": reject_valid(_BATCHES, _if_batch(lambda one: one["recordCount"] == 0)),
+    "delete-horizon.set-by-compaction": reject_valid("RECORD_BATCH", _if_batch(lambda one: one["hasDeleteHorizonMs"])),
     "compaction.base-timestamp-changes": batch(_base_of_last),
 }

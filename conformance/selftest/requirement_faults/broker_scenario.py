@@ -9,14 +9,14 @@ from msgspec import field
 
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.semantics.broker_steps import InitProducerIdResult, Produce, Step, Told, parsed_steps
 from conformance.semantics.consumer_view import AbortedTransaction
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.reference_broker import ReferenceBroker
 
 
-def plays(broker: Callable[[], ReferenceBroker]) -> Lie:
+def plays(broker: Callable[[], ReferenceBroker]) -> Mutator:
     """Answer as another broker does."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -29,13 +29,13 @@ def plays(broker: Callable[[], ReferenceBroker]) -> Lie:
 
 
 class _ListsNoAborted(PartitionLog):
-    def listed(self, _: int) -> list[AbortedTransaction]:
+    def aborted_from(self, _: int) -> list[AbortedTransaction]:
         return []
 
 
 class _StableOffsetAtEnd(PartitionLog):
     @property
-    def stable(self) -> int:
+    def last_stable_offset(self) -> int:
         return self.end
 
 
@@ -46,16 +46,16 @@ class _FetchesNextBatch(PartitionLog):
 
 
 class _CompactionMovesSequences(PartitionLog):
-    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
-        left = super().cleaned(batch, kept, horizon)
+    def compacted_batch(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+        left = super().compacted_batch(batch, kept, horizon)
         gone = batch["recordCount"] - left["recordCount"]
         return {**left, "baseSequence": batch["baseSequence"] + gone} if batch["producerId"] >= 0 else left
 
 
 class _DropsTombstones(PartitionLog):
-    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+    def compacted_batch(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
         null = {record["offset"] for record in batch["records"] if record["value"] is None}
-        return super().cleaned(batch, kept - null, horizon)
+        return super().compacted_batch(batch, kept - null, horizon)
 
 
 class _IgnoresDeleteRecords(PartitionLog):
@@ -91,7 +91,7 @@ class _AnswersAcksZero(ReferenceBroker):
         ]
 
 
-SCENARIOS: dict[str, Lie] = {
+SCENARIOS: dict[str, Mutator] = {
     "producer-id.assigned-by-broker": plays(_OneProducerId),
     "compaction.sequences-preserved": plays(lambda: ReferenceBroker(_CompactionMovesSequences())),
     "delete-horizon.kept-until": plays(lambda: ReferenceBroker(_DropsTombstones())),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.cases.client_requests import PRODUCER
-from conformance.cases.client_scenarios import METRIC, SEVERAL
+from conformance.cases.client_scenarios import REQUESTED_METRIC, SEVERAL
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import START, api_of
-from conformance.selftest.mutators import Lie
-from conformance.selftest.requirement_mutators import sends
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.requirement_mutators import change_request
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.reference import answer as honest
 
@@ -28,7 +28,7 @@ def _isolated_otherwise(request: Values, answer: Values) -> Values:
     return honest({**request, "isolation": other})
 
 
-def _produced(change: Callable[[bytes], bytes], *, first: bool) -> Lie:
+def _produced(change: Callable[[bytes], bytes], *, first: bool) -> Mutator:
     """Write each batch otherwise, or only the one that comes again."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -56,7 +56,7 @@ def _without_sequence(data: bytes) -> bytes:
     return data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :]
 
 
-def _stays(*conversations: str, without: str = "Fetch") -> Lie:
+def _stays(*conversations: str, without: str = "Fetch") -> Mutator:
     """Fetch nothing any more in these conversations, or send no other request of a name."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -82,14 +82,14 @@ def _gapped(request: Values, answer: Values) -> Values:
     return honest({**request, "conversation": "transactions"}) if is_asked else answer
 
 
-def _written(name: str, before: bytes, after: bytes) -> Lie:
+def _written(name: str, before: bytes, after: bytes) -> Mutator:
     """Write other bytes into each request of this name."""
 
     def change(row: Values) -> Values:
         data = bytes.fromhex(row["hex"])
         return {"hex": data.replace(before, after, 1).hex()} if api_of(data) == name else {}
 
-    return sends(change)
+    return change_request(change)
 
 
 def _twice(request: Values, answer: Values) -> Values:
@@ -108,7 +108,7 @@ def _given_twice(request: Values, answer: Values) -> Values:
     return {**answer, "value": [first, first, other]}
 
 
-def _heedless(check: str) -> Lie:
+def _heedless(check: str) -> Mutator:
     """Send what is sent where nobody looks: nothing is said of what is refused, what has not begun is ended."""
     return lambda request, answer: (
         honest({**request, "check": "well-formed"}) if request.get("check") == check else answer
@@ -122,13 +122,15 @@ def _batched(request: Values, answer: Values) -> Values:
     return honest({**request, "conversation": "produce", "check": "well-formed", "of": "Produce"})
 
 
-REQUESTS: dict[str, Lie] = {
+REQUESTS: dict[str, Mutator] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
     "producer.one-sequence-one-batch": _given_twice,
     "base-sequence.assigned-by-producer": _produced(_without_sequence, first=True),
-    "request.size": sends(lambda row: _begun(row, size=4)),
-    "request.version-offered": sends(lambda row: _begun(row, version=1)),
-    "request.correlation-id": sends(lambda row: {"inFlight": [START.unpack_from(bytes.fromhex(row["hex"]))[-1]]}),
+    "request.size": change_request(lambda row: _begun(row, size=4)),
+    "request.version-offered": change_request(lambda row: _begun(row, version=1)),
+    "request.correlation-id": change_request(
+        lambda row: {"inFlight": [START.unpack_from(bytes.fromhex(row["hex"]))[-1]]}
+    ),
     "request.isolation-level": _isolated_otherwise,
     "list-offsets.isolation-level": _written("ListOffsets", b"\xff\xff\xff\xff\1", b"\xff\xff\xff\xff\0"),
     "offset-fetch.require-stable": _written("OffsetFetch", b"\1\0", b"\0\0"),
@@ -145,7 +147,7 @@ REQUESTS: dict[str, Lie] = {
     "response.place-valid": _stays("validated", "validated-late", "validation-refused", "validated-marked"),
     "response.place-cut": _stays("truncated"),
     "producer.messages-to-older-broker": _batched,
-    "telemetry.wanted-metrics": _written("PushTelemetry", METRIC.encode(), b"x"),
+    "telemetry.wanted-metrics": _written("PushTelemetry", REQUESTED_METRIC.encode(), b"x"),
     "telemetry.goes-on": _stays(
         *(
             "measured",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
 from conformance.selftest import mutators
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.selftest.requirement_mutators import (
-    accepts,
-    converts,
-    fates,
-    hands_out,
-    misses,
-    refuses,
+    accept_invalid,
+    change_records,
+    change_sequence_results,
+    convert_as,
+    reject_fetch,
+    reject_valid,
     rule_of,
 )
 from conformance.targets.reference import answer as honest
@@ -41,8 +41,8 @@ def _shifted(seen: list[Values]) -> list[Values]:
     return [{**record, "offset": str(int(record["offset"]) - first)} for record in seen]
 
 
-def _fate(given: str, otherwise: str) -> Lie:
-    return fates(lambda _, answers: [otherwise if fate == given else fate for fate in answers])
+def _fate(given: str, otherwise: str) -> Mutator:
+    return change_sequence_results(lambda _, answers: [otherwise if fate == given else fate for fate in answers])
 
 
 def _restarts(batches: list[Values], answers: list[str]) -> list[str]:
@@ -72,32 +72,32 @@ def _dies_of_a_length(request: Request, answer: Answer) -> Answer:
     return {"crash": "IndexError"} if refused else answer
 
 
-LOGS: dict[str, Lie] = {
-    "format.legacy-still-met": refuses("LOG", _has_legacy),
-    "log.cut-last-batch": refuses("LOG", _is_cut),
-    "format.magic-versions": accepts("batch.magic", "format.magic-versions", "batch.length-wrong-rejected"),
+LOGS: dict[str, Mutator] = {
+    "format.legacy-still-met": reject_valid("LOG", _has_legacy),
+    "log.cut-last-batch": reject_valid("LOG", _is_cut),
+    "format.magic-versions": accept_invalid("batch.magic", "format.magic-versions", "batch.length-wrong-rejected"),
     "offset.next-formula": mutators.view(mutators.one_further),
-    "offset.fetch-absolute": hands_out(_shifted),
+    "offset.fetch-absolute": change_records(_shifted),
     "crc.consumer-validates": mutators.asked(checkCrcs=False),
     "robustness.batch-length-unchecked": _dies_of_a_length,
     "consumer.filters-aborted": mutators.asked(isolation="read_uncommitted"),
     "consumer.shows-aborted-uncommitted": mutators.asked(isolation="read_committed"),
     "consumer.handles-control-batches": mutators.view(mutators.show_markers),
     "control.not-passed-to-application": mutators.view(mutators.show_markers),
-    "control.value-opaque": misses(_control),
+    "control.value-opaque": reject_fetch(_control),
     "control.ends-transaction": mutators.asked(isolation="read_uncommitted"),
     "compaction.offsets-preserved": mutators.view(mutators.next_after_the_last),
     # sequences
     "producer-epoch.fences": _fate("fenced", "accept"),
     "sequence.gap-out-of-order": _fate("out-of-order", "accept"),
     "sequence.duplicate-deduplicated": _fate("duplicate", "accept"),
-    "sequence.monotonic-per-partition": fates(_restarts),
-    "sequence.wraps-at-int32-max": fates(_no_wrap),
+    "sequence.monotonic-per-partition": change_sequence_results(_restarts),
+    "sequence.wraps-at-int32-max": change_sequence_results(_no_wrap),
     # conversion
     "convert.up-to-v2": mutators.convert_nothing,
     "convert.down-for-old-consumers": mutators.convert_the_first,
     "convert.down-loses-features": mutators.convert_nothing,
-    "broker.monotonic-offsets": converts(lambda request: {"baseOffset": "0"} if "baseOffset" in request else {}),
-    "broker.preserves-order": hands_out(lambda records: records[::-1]),
-    "record.headers-since-0-11": hands_out(lambda records: [{**record, "headers": []} for record in records]),
+    "broker.monotonic-offsets": convert_as(lambda request: {"baseOffset": "0"} if "baseOffset" in request else {}),
+    "broker.preserves-order": change_records(lambda records: records[::-1]),
+    "record.headers-since-0-11": change_records(lambda records: [{**record, "headers": []} for record in records]),
 }

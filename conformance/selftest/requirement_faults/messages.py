@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from conformance.cases.model import Answer, Request
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 from conformance.selftest.requirement_mutators import (
     Change,
     When,
-    accepts,
+    accept_invalid,
     accepts_values,
     as_null,
     both,
+    change_bytes,
+    change_size,
+    change_value,
+    decode_as,
+    encode_other_value,
     entry,
-    measures,
     null_as,
-    reads_as,
-    refuses,
-    shows,
+    reject_valid,
     signed,
     unsigned,
-    writes,
-    writes_as,
 )
 from conformance.targets.reference import answer as honest
 
 
-def _field(message: str, name: str, change: Change, version: int | None = None) -> Lie:
+def _field(message: str, name: str, change: Change, version: int | None = None) -> Mutator:
     """Show another field of a message."""
-    return shows(message, entry("", name, change), lambda request, _: version in (None, request["version"]))
+    return change_value(message, entry("", name, change), lambda request, _: version in (None, request["version"]))
 
 
 def _in_version(version: int) -> When:
@@ -39,9 +39,9 @@ def _has(name: str, version: int) -> When:
     return lambda request, _: request["version"] == version and name in request["value"]
 
 
-def _fills(message: str, **wrong: object) -> Lie:
+def _fills(message: str, **wrong: object) -> Mutator:
     """Write another default than the right one for a field without a value."""
-    return writes_as(message, lambda value: {**wrong, **value})
+    return encode_other_value(message, lambda value: {**wrong, **value})
 
 
 def _in_eight_bits(request: Request, answer: Answer) -> Answer:
@@ -50,7 +50,7 @@ def _in_eight_bits(request: Request, answer: Answer) -> Answer:
     return honest({**request, "version": version % 256}) if version > 255 else answer
 
 
-MESSAGES: dict[str, Lie] = {
+MESSAGES: dict[str, Mutator] = {
     "definitions.type-bool": _field("SuiteNumbers", "Flag", lambda flag: not flag),
     "definitions.type-int8": _field("SuiteNumbers", "Small", unsigned(8)),
     "definitions.type-int16": _field("SuiteNumbers", "Short", unsigned(16)),
@@ -64,51 +64,59 @@ MESSAGES: dict[str, Lie] = {
     "definitions.type-bytes": _field("SuiteSized", "Raw", lambda digits: digits.replace("ff", "7f")),
     "definitions.type-records": _field("SuiteSized", "Set", as_null),
     "definitions.type-array": _field("SuiteArrays", "Points", lambda points: points[:1]),
-    "definitions.type-unknown": shows("SuiteNested", lambda value: {**value, "Inner": {"A": value["Inner"]["A"] + 1}}),
+    "definitions.type-unknown": change_value(
+        "SuiteNested", lambda value: {**value, "Inner": {"A": value["Inner"]["A"] + 1}}
+    ),
     "definitions.bool-never-null": accepts_values("SuiteNumbers"),
     "definitions.int-never-null": accepts_values("SuiteNumbers"),
     "definitions.float-never-null": accepts_values("SuiteNumbers"),
     "definitions.string-may-be-nullable": _field("SuiteNullable", "Text", null_as("")),
     "definitions.bytes-may-be-nullable": _field("SuiteNullable", "Raw", null_as("")),
     "definitions.null-in-non-nullable": both(
-        accepts("definitions.null-in-non-nullable"), accepts_values("SuiteNullable SuiteArrays SuiteNested")
+        accept_invalid("definitions.null-in-non-nullable"), accepts_values("SuiteNullable SuiteArrays SuiteNested")
     ),
     "definitions.nullable-versions-range": accepts_values("SuiteNullable"),
-    "definitions.flexible-fixed-width-unchanged": writes("SuiteNumbers", lambda data: data[1:], _in_version(1)),
-    "definitions.flexible-compact-encodings": reads_as("SuiteSized", version=0),
-    "definitions.size-before-write": measures("MESSAGE", lambda size: size - 1),
+    "definitions.flexible-fixed-width-unchanged": change_bytes("SuiteNumbers", lambda data: data[1:], _in_version(1)),
+    "definitions.flexible-compact-encodings": decode_as("SuiteSized", version=0),
+    "definitions.size-before-write": change_size("MESSAGE", lambda size: size - 1),
     "definitions.default-int": _field("SuitePlainDefaults", "Int", lambda _: -1),
     "definitions.default-float": _field("SuitePlainDefaults", "Double", lambda _: "7ff8000000000000"),
     "definitions.default-bool": _field("SuitePlainDefaults", "Flag", lambda _: True),
     "definitions.map-key-makes-set": _field("SuiteMap", "Keys", lambda keys: keys[:0]),
     "definitions.map-key-order-kept": _field("SuiteMap", "Keys", lambda keys: sorted(keys, key=lambda one: one["Key"])),
-    "definitions.field-order-is-wire-order": shows(
+    "definitions.field-order-is-wire-order": change_value(
         "SuiteVersions", lambda value: {**value, "Always": value["Last"], "Last": value["Always"]}
     ),
-    "definitions.field-removed-closed-range": writes("SuiteVersions", lambda data: data[:1] + data[3:], _in_version(1)),
-    "definitions.field-added-open-range": writes("SuiteVersions", lambda data: data[:1] + data[5:], _in_version(3)),
-    "definitions.write-by-version": writes(
+    "definitions.field-removed-closed-range": change_bytes(
+        "SuiteVersions", lambda data: data[:1] + data[3:], _in_version(1)
+    ),
+    "definitions.field-added-open-range": change_bytes(
+        "SuiteVersions", lambda data: data[:1] + data[5:], _in_version(3)
+    ),
+    "definitions.write-by-version": change_bytes(
         "SuiteVersions", lambda data: data[:1] + bytes(4) + data[1:], _in_version(1)
     ),
     "definitions.version-16-bit": _in_eight_bits,
-    "definitions.one-object-all-versions": refuses("SuiteVersions", _has("Late", 0), op="encode"),
-    "definitions.ignorable-omitted": refuses("SuiteVersions", _has("Early", 2), op="encode"),
-    "definitions.ignorable-default-false": accepts(
+    "definitions.one-object-all-versions": reject_valid("SuiteVersions", _has("Late", 0), op="encode"),
+    "definitions.ignorable-omitted": reject_valid("SuiteVersions", _has("Early", 2), op="encode"),
+    "definitions.ignorable-default-false": accept_invalid(
         "definitions.non-ignorable-non-default-error", types="SuiteVersions"
     ),
-    "definitions.write-omits-absent-fields": writes("SuiteDropped", lambda data: b"\0\0" + data, _in_version(0)),
-    "definitions.non-ignorable-non-default-error": accepts("definitions.non-ignorable-non-default-error"),
-    "definitions.non-ignorable-default-omitted": refuses("SuiteDropped", _has("Timeout", 0), op="encode"),
+    "definitions.write-omits-absent-fields": change_bytes("SuiteDropped", lambda data: b"\0\0" + data, _in_version(0)),
+    "definitions.non-ignorable-non-default-error": accept_invalid("definitions.non-ignorable-non-default-error"),
+    "definitions.non-ignorable-default-omitted": reject_valid("SuiteDropped", _has("Timeout", 0), op="encode"),
     "definitions.custom-default-overrides": _fills("SuiteDropped", Timeout=0),
-    "definitions.read-resets-absent-fields": shows(
+    "definitions.read-resets-absent-fields": change_value(
         "SuiteDropped", lambda value: {**value, "Hint": "kept"}, _in_version(0)
     ),
-    "definitions.custom-default-fills-old-versions": shows(
+    "definitions.custom-default-fills-old-versions": change_value(
         "SuiteDropped", lambda value: {**value, "Timeout": 0}, _in_version(0)
     ),
     "definitions.records-may-be-nullable": _field("SuiteNullable", "Set", null_as("")),
     "definitions.array-may-be-nullable": _field("SuiteNullable", "List", null_as([])),
-    "definitions.uuid-may-be-nullable": writes("SuiteNullable", lambda data: data[:-16] + b"\xff" * 16, _in_version(1)),
+    "definitions.uuid-may-be-nullable": change_bytes(
+        "SuiteNullable", lambda data: data[:-16] + b"\xff" * 16, _in_version(1)
+    ),
     "definitions.custom-default-types": _fills("SuiteDefaults", Int=0),
     "definitions.custom-default-hex": _fills("SuiteDefaults", Hex=0),
     "definitions.custom-default-octal": _fills("SuiteDefaults", Octal=10),
@@ -118,13 +126,15 @@ MESSAGES: dict[str, Lie] = {
     "definitions.default-uuid": _fills("SuitePlainDefaults", Id="ffffffff-ffff-ffff-ffff-ffffffffffff"),
     "definitions.default-records": _fills("SuiteSized", Set=""),
     "definitions.default-array": _fills("SuiteArrays", Numbers=None),
-    "definitions.tagged-anywhere": shows("SuiteTaggedInside", entry("List", "T", lambda _: 0)),
-    "definitions.tagged-default-omitted": refuses("SuiteTagged", lambda request, _: request["hex"].endswith("0100")),
+    "definitions.tagged-anywhere": change_value("SuiteTaggedInside", entry("List", "T", lambda _: 0)),
+    "definitions.tagged-default-omitted": reject_valid(
+        "SuiteTagged", lambda request, _: request["hex"].endswith("0100")
+    ),
     "definitions.tagged-absent-is-default": _field("SuiteTagged", "Old", lambda value: 0 if value == 5 else value),
-    "definitions.tagged-added-to-existing-version": refuses("SuiteUntagged", _in_version(1)),
-    "definitions.map-key-append-last": writes_as(
+    "definitions.tagged-added-to-existing-version": reject_valid("SuiteUntagged", _in_version(1)),
+    "definitions.map-key-append-last": encode_other_value(
         "SuiteMap", lambda value: {"Keys": [value["Keys"][-1], *value["Keys"][:-1]]}
     ),
-    "definitions.primitive-array-to-struct-array": writes("SuiteBoxed", lambda data: data + b"\0"),
-    "robustness.tagged-field-size": accepts("robustness.tagged-field-size", "tagged.size-bounds-data"),
+    "definitions.primitive-array-to-struct-array": change_bytes("SuiteBoxed", lambda data: data + b"\0"),
+    "robustness.tagged-field-size": accept_invalid("robustness.tagged-field-size", "tagged.size-bounds-data"),
 }

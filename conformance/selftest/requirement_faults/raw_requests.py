@@ -7,12 +7,12 @@ from collections.abc import Callable
 from conformance.cases.model import ExpectedResponse
 from conformance.cases.raw_requests import answer_to, due_for
 from conformance.codec.derived_fields import Values
-from conformance.selftest.mutators import Lie
+from conformance.selftest.mutators import Mutator
 
 _CLOSED = {"hex": None, "end": "closed"}
 
 
-def _each(change: Callable[[Values, Values], Values]) -> Lie:
+def _each(change: Callable[[Values, Values], Values]) -> Mutator:
     """Answer each frame otherwise: made of the frame and what came of it."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -24,12 +24,12 @@ def _each(change: Callable[[Values, Values], Values]) -> Lie:
     return told
 
 
-def _bytes(change: Callable[[bytes], bytes]) -> Lie:
+def _bytes(change: Callable[[bytes], bytes]) -> Mutator:
     """Answer with other bytes."""
     return _each(lambda _, row: {"hex": change(bytes.fromhex(row["hex"])).hex()})
 
 
-def _closes(when: Callable[[Values], bool]) -> Lie:
+def _closes(when: Callable[[Values], bool]) -> Mutator:
     """Close the connection instead of an answer."""
     return _each(lambda frame, row: _CLOSED if when(frame) else row)
 
@@ -75,7 +75,7 @@ def _has(name: str, value: object) -> Callable[[Values], bool]:
     return when
 
 
-EXCHANGES: dict[str, Lie] = {
+EXCHANGES: dict[str, Mutator] = {
     "definitions.response-version-matches": _of_another_version,
     "response.size": _bytes(lambda data: data + b"\0"),
     "response.correlation-id": _bytes(lambda data: b"\x12\x34\x56\x78" + data[4:]),

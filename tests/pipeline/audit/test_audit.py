@@ -19,7 +19,7 @@ from rich.console import Console
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
 
 from conformance import codec
-from conformance.codec.record_batch import sealed
+from conformance.codec.record_batch import with_checksums
 from conformance.pipeline.audit import segment_reader
 from conformance.pipeline.audit.indexes import INDEXES
 from conformance.pipeline.audit.segment_reader import parts_of
@@ -297,7 +297,7 @@ def test_any_damage_to_a_batch_is_the_finding_that_the_reference_makes(tmp_path,
         )
         if len(data) < 61 or data[16] != 2:
             continue
-        data = sealed(data, crc=False)
+        data = with_checksums(data, crc=False)
         alone = codec.decode("RECORD_BATCH", data)
         place = tmp_path / str(index) / "t-0"
         place.mkdir(parents=True)

@@ -120,7 +120,7 @@ def test_shapes_are_the_same_in_whatever_order_parts_are_added_and_of_bounded_si
     whole, parts = BatchStatistics(), [BatchStatistics() for _ in range(7)]
     for at, time in enumerate(times):
         for shape in (whole, parts[at % 7]):
-            shape.take(100 + at, 1, time, "none")
+            shape.add_batch(100 + at, 1, time, "none")
     forward, backward = BatchStatistics(), BatchStatistics()
     for part in parts:
         forward.add(part)

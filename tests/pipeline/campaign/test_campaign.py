@@ -39,7 +39,7 @@ from conformance.runner.known_failures import KnownFailure
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import tally
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.targets.limits import PATIENCE, ResourceLimits
+from conformance.targets.limits import FAULT_LIMITS, ResourceLimits
 from conformance.targets.target import TargetSpec
 
 INTEGERS = ("INT8", "VARINT", "BOOLEAN")
@@ -162,7 +162,7 @@ def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_
 
 
 def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_path, catalog, monkeypatch):
-    monkeypatch.setitem(PATIENCE, "timeout", 1)
+    monkeypatch.setitem(FAULT_LIMITS, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=ResourceLimits(timeout=0.2))

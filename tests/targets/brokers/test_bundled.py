@@ -133,7 +133,7 @@ def test_a_broker_that_floods_its_output_is_not_held_up(fake):
     )
     with BundledBroker(fake(flood)) as broker:
         assert broker.is_alive
-        assert len(broker.last_words) < 5000
+        assert len(broker.last_stderr_line) < 5000
 
 
 NEVER = {

@@ -144,9 +144,9 @@ def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
         for name in (CASE, DAMAGED, "append/none-to-gzip", "timestamp/log-append-fresh:append"):
             found = judge(catalog.cases[name], outcome(target.answer(catalog.cases[name].request)))
             assert found.kind in (VerdictKind.PASS, VerdictKind.EITHER), found
-        partition, end = target._begun({})
+        partition, end = target._new_partition({})
         segments = SegmentFiles.of(broker.log_dir, partition.topic.name)
-        first, after = partition.produce_plain(), partition.produce_plain()
+        first, after = partition.produce_one_record(), partition.produce_one_record()
         stored = segments.since(end, after)
         assert isinstance(partition, PartitionClient)
         assert first == end

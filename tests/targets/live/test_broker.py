@@ -13,7 +13,7 @@ from log_bytes import message as entry
 from tiny_client import frame, response, wire
 
 from conformance import codec
-from conformance.cases.api_versions_profiles import BARE, FULL, LOW, OFFERS, OLD
+from conformance.cases.api_versions_profiles import ALL, KAFKA_0_10_2, MINIMAL, NON_FLEXIBLE, VERSION_PROFILES
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import MalformedFrame, UnhandledRequest
@@ -55,7 +55,7 @@ def test_what_is_offered_stands_in_the_answer_to_api_versions(broker):
     value, _ = asked(broker, "ApiVersions", 0, {})
     assert value["ErrorCode"] == 0
     assert {row["ApiKey"]: (row["MinVersion"], row["MaxVersion"]) for row in value["ApiKeys"]} == {
-        KEYS[name]: versions for name, versions in BARE.items()
+        KEYS[name]: versions for name, versions in MINIMAL.items()
     }
 
 
@@ -64,7 +64,7 @@ def test_a_version_of_api_versions_that_is_not_offered_is_told_so_in_version_0(b
     read = codec.decode(wire("ApiVersionsResponse", 0), response.frame[4:])
     assert read.value["ErrorCode"] == 35
     (row,) = read.value["ApiKeys"]  # Apache Kafka tells no more: whoever takes it for all that is offered goes astray
-    assert (row["ApiKey"], row["MinVersion"], row["MaxVersion"]) == (KEYS["ApiVersions"], *BARE["ApiVersions"])
+    assert (row["ApiKey"], row["MinVersion"], row["MaxVersion"]) == (KEYS["ApiVersions"], *MINIMAL["ApiVersions"])
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_the_isolation_level_of_each_fetch_is_kept(broker):
 
 @pytest.fixture
 def full():
-    return MockBroker("127.0.0.1", 9092, FULL, {"s": MockTopic(b"", 0, 0), "t": MockTopic(LOG, 0, 3)})
+    return MockBroker("127.0.0.1", 9092, ALL, {"s": MockTopic(b"", 0, 0), "t": MockTopic(LOG, 0, 3)})
 
 
-@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+@pytest.mark.parametrize("offer", VERSION_PROFILES.values(), ids=VERSION_PROFILES)
 def test_every_version_that_is_offered_has_a_definition(offer):
     messages = shipped_types().messages
     for name, (low, high) in offer.items():
@@ -161,19 +161,21 @@ def test_every_version_that_is_offered_has_a_definition(offer):
 
 
 def test_the_full_offer_goes_up_to_the_newest_definitions():
-    assert {name: high for name, (_, high) in FULL.items()} == {
-        name: shipped_types().messages[f"{name}Request"].valid.high for name in FULL
+    assert {name: high for name, (_, high) in ALL.items()} == {
+        name: shipped_types().messages[f"{name}Request"].valid.high for name in ALL
     }
 
 
 def test_the_low_offer_ends_before_the_versions_that_are_flexible():
-    assert not [name for name, (_, high) in LOW.items() if high in shipped_types().messages[f"{name}Request"].flexible]
+    assert not [
+        name for name, (_, high) in NON_FLEXIBLE.items() if high in shipped_types().messages[f"{name}Request"].flexible
+    ]
 
 
 @pytest.mark.parametrize("version", [0, 2, 3, 5])
 def test_the_offer_is_told_in_each_version_of_api_versions(full, version):
     value, _ = asked(full, "ApiVersions", version, {})
-    assert len(value["ApiKeys"]) == len(FULL)
+    assert len(value["ApiKeys"]) == len(ALL)
 
 
 @pytest.mark.parametrize("version", [1, 8, 9, 10, 13])
@@ -204,7 +206,7 @@ def test_offsets_are_listed_in_each_version(full, version):
 def old():
     """A broker for clients that read no batches: a topic of magic 0, one of magic 1, and one of batches."""
     logs = {"0": entry(0, 0) + entry(1, 0), "1": entry(0), "2": LOG}
-    return MockBroker("127.0.0.1", 9092, OLD, {name: MockTopic(log, 0, 2) for name, log in logs.items()})
+    return MockBroker("127.0.0.1", 9092, KAFKA_0_10_2, {name: MockTopic(log, 0, 2) for name, log in logs.items()})
 
 
 def test_the_first_version_of_list_offsets_gives_a_list(old):
@@ -230,7 +232,7 @@ def test_a_fetch_brings_no_magic_that_its_version_does_not_carry_the_end_of_a_to
                 assert END_KEY in found["Records"]
             else:
                 assert found["Records"] == old.topics[name].log
-    assert old.carried == carried
+    assert old.max_fetch_magic == carried
 
 
 def test_an_offset_that_only_the_records_tell_is_not_told(full):
@@ -266,50 +268,50 @@ def test_what_is_offered_and_has_no_answer_is_said(full):
 
 
 def test_a_fetch_inside_the_log_brings_it_from_the_entry_that_holds_the_offset():
-    assert MockTopic(LOG, 0, 3).serve(1, 0) == batch(1) + batch(2)
+    assert MockTopic(LOG, 0, 3).fetch(1, 0) == batch(1) + batch(2)
 
 
 def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
     topic = MockTopic(LOG, 0, 3)
-    served = [topic.serve(0, 0) for _ in range(6)]
+    served = [topic.fetch(0, 0) for _ in range(6)]
     topic.first_fetch = 50.0
     assert served[:4] == [LOG] * 4
     assert all(is_end(records, 0) for records in served[4:])
-    assert topic.is_healed
-    assert topic.asked_again(52.0) == "fetched offset 0 6 times in 2.0 s, 3.0 a second"
+    assert topic.end_was_served
+    assert topic.refetch_text(52.0) == "fetched offset 0 6 times in 2.0 s, 3.0 a second"
 
 
 def test_a_topic_that_was_fetched_once_was_not_asked_for_again():
     topic = MockTopic(LOG, 0, 3)
-    topic.serve(0, 0)
-    assert topic.asked_again(52.0) == ""
+    topic.fetch(0, 0)
+    assert topic.refetch_text(52.0) == ""
 
 
 def test_a_topic_that_was_taken_is_not_healed():
     topic = MockTopic(LOG, 0, 3)
-    topic.serve(0, 0)
-    topic.serve(3, 0)
-    assert (topic.end, topic.is_healed) == (3, False)
+    topic.fetch(0, 0)
+    topic.fetch(3, 0)
+    assert (topic.end, topic.end_was_served) == (3, False)
 
 
 def test_a_cut_entry_is_served_behind_others_and_never_alone():
     topic = MockTopic(LOG + batch(3)[:30], 0, 4)
-    assert topic.serve(0, 0) == LOG + batch(3)[:30]
-    assert is_end(topic.serve(3, 0), 3)
+    assert topic.fetch(0, 0) == LOG + batch(3)[:30]
+    assert is_end(topic.fetch(3, 0), 3)
 
 
 def test_by_entry_a_fetch_brings_the_entry_that_holds_the_offset_alone():
-    topic = MockTopic(LOG, 0, 3, by_entry=True)
-    assert [topic.serve(offset, 0) for offset in (0, 1, 2)] == [batch(0), batch(1), batch(2)]
-    assert is_end(topic.serve(3, 0), 3)
+    topic = MockTopic(LOG, 0, 3, one_entry_per_fetch=True)
+    assert [topic.fetch(offset, 0) for offset in (0, 1, 2)] == [batch(0), batch(1), batch(2)]
+    assert is_end(topic.fetch(3, 0), 3)
 
 
 def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker_has_been_passed():
     log = part(0) + marker(2, ABORT) + part(3) + marker(5, COMMIT)
     listed = [{"ProducerId": 7, "FirstOffset": 0}]
-    topic = MockTopic(log, 0, 6, listed, by_entry=True)
-    assert [topic.listed(offset) for offset in (0, 2, 3, 5)] == [listed, listed, [], []]
-    assert MockTopic(log, 0, 6, listed).listed(3) == listed
+    topic = MockTopic(log, 0, 6, listed, one_entry_per_fetch=True)
+    assert [topic.aborted_transactions(offset) for offset in (0, 2, 3, 5)] == [listed, listed, [], []]
+    assert MockTopic(log, 0, 6, listed).aborted_transactions(3) == listed
 
 
 def test_an_error_of_the_broker_is_told_as_its_own():
@@ -332,26 +334,26 @@ async def failing_broker():
 
 
 def test_a_log_that_is_nothing_but_a_cut_entry_is_served():
-    assert MockTopic(batch(0)[:30], 0, 1).serve(0, 0) == batch(0)[:30]
+    assert MockTopic(batch(0)[:30], 0, 1).fetch(0, 0) == batch(0)[:30]
 
 
 def test_a_log_that_lies_before_the_begin_is_not_served():
-    assert is_end(MockTopic(LOG, 3, 3).serve(3, 0), 3)
+    assert is_end(MockTopic(LOG, 3, 3).fetch(3, 0), 3)
 
 
 def test_a_log_with_a_size_that_is_none_is_served():
     damaged = b"\xff" * 40
-    assert MockTopic(damaged, 5, 6).serve(5, 0) == damaged
+    assert MockTopic(damaged, 5, 6).fetch(5, 0) == damaged
 
 
 def test_where_no_record_can_stand_the_topic_says_that_it_has_no_end():
     topic = MockTopic(LOG, 0, 3)
-    topic.serve(LAST_OFFSET + 1, 0)
-    assert topic.is_endless
+    topic.fetch(LAST_OFFSET + 1, 0)
+    assert topic.cannot_end
 
 
 def test_served_by_hand_a_topic_is_served_as_often_as_it_is_asked_for():
-    topic = MockTopic(LOG, 0, 3, patience=float("inf"))
+    topic = MockTopic(LOG, 0, 3, refetch_limit=float("inf"))
     for _ in range(3):
-        assert topic.serve(0, 0) == LOG
-        assert is_end(topic.serve(3, 0), 3)
+        assert topic.fetch(0, 0) == LOG
+        assert is_end(topic.fetch(3, 0), 3)

@@ -5,7 +5,7 @@ from asking import asked, fetched, partition
 from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
 
-from conformance.cases.api_versions_profiles import FULL, to_producers
+from conformance.cases.api_versions_profiles import ALL, with_producer_apis
 from conformance.definitions.request_frames import CloseConnection
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
@@ -162,9 +162,12 @@ def nodes():
 
     def lead(conversation):
         kind = KINDS[conversation]
-        topics, offered = {"t": MockTopic(batch(0), 0, 1).led(kind)}, {**to_producers(FULL), **kind.but}
+        topics, offered = (
+            {"t": MockTopic(batch(0), 0, 1).with_faults(kind)},
+            {**with_producer_apis(ALL), **kind.version_overrides},
+        )
         first, other = (MockBroker("127.0.0.1", 9091 + node, offered, topics, node=node) for node in (1, 2))
-        first.fellows, other.fellows = (other,), (first,)
+        first.other_nodes, other.other_nodes = (other,), (first,)
         first.aliases = kind.aliases
         return first, other
 
@@ -213,7 +216,7 @@ def test_a_transaction_goes_on_at_the_other_node(nodes):
 
 def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(nodes):
     first, other = nodes("coordinator-gone")
-    first.away = other.away = KINDS["coordinator-gone"].away
+    first.away = other.away = KINDS["coordinator-gone"].refuse_connections_s
     assert first.bootstrap == f"127.0.0.1:{other.port}"
     assert described(other)["Topics"][0]["Partitions"][0]["LeaderId"] == 2
     with pytest.raises(CloseConnection):
@@ -277,7 +280,7 @@ def test_a_topic_is_not_known_at_first(nodes):
 
 def test_several_nodes_are_told_of_at_one_address(nodes):
     broker, _ = nodes("one-address")
-    broker.fellows = ()
+    broker.other_nodes = ()
     told = described(broker)["Brokers"]
     assert [(row["NodeId"], row["Port"]) for row in told] == [(1, 9092), (2, 9092), (3, 9092)]
 

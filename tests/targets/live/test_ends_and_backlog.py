@@ -78,7 +78,7 @@ def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_mo
     async def converse():
         server = MockBrokerServer(pytest.fail)
         broker = await server.start()
-        broker.away, broker.topics = kind.away, {"t": MockTopic(batch(0), 0, 1).led(kind)}
+        broker.downtime_s, broker.topics = kind.refuse_connections_s, {"t": MockTopic(batch(0), 0, 1).with_faults(kind)}
         beside, first = await connected(broker), await connected(broker)
         assert await answers(beside, METADATA)
         assert not await answers(first, FETCH)

@@ -4,7 +4,7 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.api_versions_profiles import FULL, LOW
+from conformance.cases.api_versions_profiles import ALL, NON_FLEXIBLE
 from conformance.definitions.request_frames import UnhandledRequest
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.group_handlers import ANSWERS
@@ -15,12 +15,12 @@ MEMBER = {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}
 
 def versions(name):
     """The oldest version that is offered, the newest that is not flexible, and the newest."""
-    return pytest.mark.parametrize("version", sorted({*LOW[name], *FULL[name]}))
+    return pytest.mark.parametrize("version", sorted({*NON_FLEXIBLE[name], *ALL[name]}))
 
 
 @pytest.fixture
 def broker():
-    return MockBroker("127.0.0.1", 9392, FULL, {"s": MockTopic(b"", 9, 9), "t": MockTopic(batch(5), 5, 6)})
+    return MockBroker("127.0.0.1", 9392, ALL, {"s": MockTopic(b"", 9, 9), "t": MockTopic(batch(5), 5, 6)})
 
 
 def asked(broker, name, version, body):
@@ -34,7 +34,7 @@ def named(broker, name, version, *, by_id_from=10):
 
 
 def test_every_request_of_a_group_is_offered_from_low_on():
-    assert set(ANSWERS) <= set(LOW) & set(FULL)
+    assert set(ANSWERS) <= set(NON_FLEXIBLE) & set(ALL)
 
 
 @versions("FindCoordinator")

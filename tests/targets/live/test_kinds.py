@@ -7,8 +7,8 @@ from asking import asked, fetched, partition
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.api_versions_profiles import FULL, to_producers
-from conformance.cases.client_requests import written_for
+from conformance.cases.api_versions_profiles import ALL, with_producer_apis
+from conformance.cases.client_requests import batches_for
 from conformance.cases.client_scenarios import CONVERSATIONS, IN_VAIN
 from conformance.definitions.request_frames import CloseConnection, UnhandledRequest
 from conformance.mock_broker.broker import MockBroker
@@ -16,7 +16,7 @@ from conformance.mock_broker.cluster import MockCluster
 from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.request_recorder import RequestRecorder
-from conformance.mock_broker.topic import END_KEY, MockTopic, marked
+from conformance.mock_broker.topic import END_KEY, MockTopic, log_with_marker
 
 HIGH_WATERMARK = 1
 
@@ -27,8 +27,8 @@ def led():
 
     def lead(conversation):
         kind = KINDS[conversation]
-        topics = {"t": MockTopic(batch(0), 0, HIGH_WATERMARK).led(kind)}
-        broker = MockBroker("127.0.0.1", 9092, {**to_producers(FULL), **kind.but}, topics)
+        topics = {"t": MockTopic(batch(0), 0, HIGH_WATERMARK).with_faults(kind)}
+        broker = MockBroker("127.0.0.1", 9092, {**with_producer_apis(ALL), **kind.version_overrides}, topics)
         broker.is_strict, broker.sessions = kind.is_strict, FetchSessionCache() if kind.has_sessions else None
         return broker
 
@@ -49,7 +49,7 @@ def test_what_is_refused_is_served_once_all_errors_are_told(led, conversation):
 @pytest.mark.parametrize(("conversation", "stable"), [("null", HIGH_WATERMARK), ("undecided", 0)])
 def test_a_fetch_may_bring_nothing_without_an_error(led, conversation, stable):
     broker = led(conversation)
-    for _ in KINDS[conversation].hollow:
+    for _ in KINDS[conversation].empty_fetches:
         part = partition(fetched(broker))
         assert (part["ErrorCode"], part["HighWatermark"], part["LastStableOffset"]) == (0, HIGH_WATERMARK, stable)
         assert part["Records"] == (None if conversation == "null" else b"")
@@ -58,7 +58,7 @@ def test_a_fetch_may_bring_nothing_without_an_error(led, conversation, stable):
 
 def test_a_broker_with_too_much_to_do_answers_without_a_topic(led):
     broker = led("throttled")
-    answers = [fetched(broker) for _ in KINDS["throttled"].hollow]
+    answers = [fetched(broker) for _ in KINDS["throttled"].empty_fetches]
     assert [(answer["Responses"], answer["ThrottleTimeMs"]) for answer in answers] == [((), 100)] * 2
     assert partition(fetched(broker))["Records"] == batch(0)
 
@@ -122,8 +122,8 @@ def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to
 )
 def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversation, before, after, is_another):
     broker = led(conversation)
-    other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
-    broker.fellows, body, first = (other,), {"Topics": ({"Name": "t"},)}, broker.topics["t"].id
+    other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,))
+    broker.other_nodes, body, first = (other,), {"Topics": ({"Name": "t"},)}, broker.topics["t"].id
     place = asked(broker, "Metadata", 12, body)["Topics"][0]["Partitions"][0]
     assert (place["LeaderId"], place["LeaderEpoch"]) == (1, before)
     assert [partition(fetched(broker))["ErrorCode"] for _ in range(3)] == [6, 6, 6]
@@ -141,7 +141,7 @@ def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversat
 
 def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
     broker = led("moved")
-    broker.fellows = (MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,)),)
+    broker.other_nodes = (MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,)),)
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     topics = ({"TopicId": broker.topics["t"].id, "Partitions": (part,)},)
     told = asked(broker, "Fetch", 16, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": topics, "ForgottenTopicsData": ()})
@@ -167,7 +167,7 @@ def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
     body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},), "RackId": "r"}
     for conversation, beside, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
         broker = led(conversation)
-        other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
+        other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,))
         assert partition(fetched(broker))["Records"] == batch(0)
         broker.topics["t"].first_fetch = None
         sent = partition(asked(broker, "Fetch", 11, body))
@@ -279,7 +279,7 @@ def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(conversa
         beside = MockCluster(print)
         await beside.start()
         try:
-            broker = await beside.open(KINDS[conversation], to_producers(FULL), RequestRecorder(), print)
+            broker = await beside.start_cluster(KINDS[conversation], with_producer_apis(ALL), RequestRecorder(), print)
             return asked(broker, "ApiVersions", 4, {})
         finally:
             await beside.close()
@@ -316,13 +316,13 @@ def test_nothing_comes_behind_a_commit_that_is_refused_until_it_is_not(led):
 
 def test_the_end_of_a_transaction_is_put_off_once(led):
     broker, body = led("ending"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
-    broker.topics["t"].has_begun = True
+    broker.topics["t"].has_started = True
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
 
 
 def test_one_record_is_written_where_the_broker_refuses_for_good():
-    assert {name for name, kind in KINDS.items() if kind.for_good} == set(IN_VAIN)
-    assert [len(batch["records"]) for name in IN_VAIN for batch in written_for(name)] == [1] * len(IN_VAIN)
+    assert {name for name, kind in KINDS.items() if kind.error_is_permanent} == set(IN_VAIN)
+    assert [len(batch["records"]) for name in IN_VAIN for batch in batches_for(name)] == [1] * len(IN_VAIN)
 
 
 def test_who_was_fenced_never_commits(led):
@@ -370,7 +370,7 @@ def test_an_older_broker_tells_of_apiversions_alone_and_closes_over_what_it_does
 
 def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_again(led):
     broker, written = led("answer-lost"), batch(0, producer=7)
-    broker.topics["t"].due = {}
+    broker.topics["t"].accepted_sequences = {}
     rows = ({"Name": "t", "PartitionData": ({"Index": 0, "Records": written},)},)
     write = frame("Produce", 8, {"Acks": -1, "TimeoutMs": 1, "TopicData": rows})[4:]
     with pytest.raises(CloseConnection):
@@ -405,7 +405,7 @@ def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_pl
 
 @pytest.mark.parametrize(("epoch", "told"), [(3, (3, 1)), (4, (4, 3)), (5, (4, 3)), (6, (6, 3)), (2, (2, 0))])
 def test_an_epoch_ends_where_the_next_one_of_the_log_begins(epoch, told):
-    topic = MockTopic(marked(), 0, 3, epoch=6)
+    topic = MockTopic(log_with_marker(), 0, 3, epoch=6)
     assert topic.end_of(epoch) == told
 
 

@@ -14,7 +14,7 @@ from live_runs import judged
 from platformdirs import user_cache_path
 
 from conformance import __version__
-from conformance.cases.api_versions_profiles import OFFERS
+from conformance.cases.api_versions_profiles import VERSION_PROFILES
 from conformance.live_clients import driver_process
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -32,7 +32,7 @@ START = f"import os, socket, sys, threading, time\nsys.path.insert(0, {str(SHARE
 HONEST = "for line in told(): consume(line)\n"
 THREE = "batch/three-records:read"
 GZIP = "gzip/text-flag:read"
-SHORT = {"_PATIENCE": 2.5}
+SHORT = {"_IDLE_TIMEOUT_S": 2.5}
 """The limit of a bridge for tests in which a client falls silent: they only wait for the end of it."""
 
 
@@ -231,7 +231,7 @@ for line in told():
     ],
 )
 def test_a_line_tells_what_a_client_died_of_where_it_names_what_nobody_caught(line, is_told):
-    assert bool(driver_process._TELLING.search(line)) is is_told
+    assert bool(driver_process._CRASH_LINE.search(line)) is is_told
 
 
 def test_an_exception_that_nobody_is_to_catch_is_a_crash(run):
@@ -274,7 +274,9 @@ for line in map(json.loads, sys.stdin):
     (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
     done = conformance("run", "live:./driver.yaml", "--select", THREE, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
-    assert (tmp_path / "starts").read_text().split() == ["start"] * len(OFFERS), "one for each, and no second attempt"
+    assert (tmp_path / "starts").read_text().split() == ["start"] * len(VERSION_PROFILES), (
+        "one for each, and no second attempt"
+    )
     assert "no plain batch came through to it" in done.stdout + done.stderr
     assert "no such setting" in done.stdout + done.stderr
     assert told in " ".join((done.stdout + done.stderr).split())
@@ -327,7 +329,7 @@ def read(line):
         data, at = connection.fetch(line, offset)["Records"], 0
         while at < len(data):
             try:
-                header = {name: BATCH_LAYOUT.peek(name, data, at) for name in FIELDS}
+                header = {name: BATCH_LAYOUT.read_field(name, data, at) for name in FIELDS}
                 stop, at = at + 12 + header["batchLength"], at + 61
                 for _ in range(header["recordCount"]):
                     at, one = record(data[:@END@], at, header)

@@ -4,30 +4,30 @@ import pytest
 from log_bytes import ABORT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases.log_requests import fetch_question, read_question
+from conformance.cases.log_requests import fetch_expectation, read_expectation
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
-from conformance.live_clients.guard_records import between
-from conformance.mock_broker.topic import BEFORE_KEY, END_KEY, LAST_OFFSET, is_served_by_entry
-from conformance.semantics.consumer_view import SEEN
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
+from conformance.live_clients.guard_records import with_guard_records
+from conformance.mock_broker.topic import BEFORE_KEY, END_KEY, LAST_OFFSET, can_serve_one_entry_per_fetch
+from conformance.semantics.consumer_view import RECORD_NOTATION
 
 THREE = batch(5, range(5, 8))
 BROKEN = THREE[:-1] + b"?"
-GONE = sealed(BATCH_LAYOUT.put("lastOffsetDelta", THREE, 9))
-NEXT_TOO_LOW = BATCH_LAYOUT.put("baseOffset", BROKEN, 0)
-TOO_MANY = sealed(BATCH_LAYOUT.put("recordCount", THREE, 4))
+GONE = with_checksums(BATCH_LAYOUT.with_field("lastOffsetDelta", THREE, 9))
+NEXT_TOO_LOW = BATCH_LAYOUT.with_field("baseOffset", BROKEN, 0)
+TOO_MANY = with_checksums(BATCH_LAYOUT.with_field("recordCount", THREE, 4))
 
 
 def asked(data, **options):
     """A parsed `read` request, and what is due."""
-    parts = OPERATIONS["read"].parse(read_question(data, **options).parts, LOG)
-    return parts, fetch_question(parts).expect
+    parts = OPERATIONS["read"].parse(read_expectation(data, **options).parts, LOG)
+    return parts, fetch_expectation(parts).expect
 
 
 def beside(data, **options):
     """The offsets and magics of the entries that stand before and behind the bytes, which are as they were."""
-    sides = between(*asked(data, **options))
+    sides = with_guard_records(*asked(data, **options))
     if sides is None:
         return None
     before, behind = sides.parts["hex"].split(data)
@@ -48,7 +48,7 @@ def beside(data, **options):
         (message(5, 0), {}, [(4, 0), (6, 0)]),
         (wrapper(5, 6) + batch(7), {"fetch_offset": 5}, [(4, 1), (8, 2)]),
         (BROKEN, {}, [(8, 2)]),
-        (THREE + BATCH_LAYOUT.put("baseOffset", BROKEN, 8), {}, [(11, 2)]),
+        (THREE + BATCH_LAYOUT.with_field("baseOffset", BROKEN, 8), {}, [(11, 2)]),
         (TOO_MANY, {}, [(8, 2)]),
         (NEXT_TOO_LOW, {"fetch_offset": 5}, [(6, 2)]),
     ],
@@ -64,11 +64,11 @@ def test_a_case_stands_between_two_records_of_its_magic(data, options, entries):
     [
         THREE[:-1],
         THREE + THREE[:30],
-        BATCH_LAYOUT.put("batchLength", THREE, len(THREE) - 11),
-        BATCH_LAYOUT.put("batchLength", THREE, len(THREE) - 13),
-        BATCH_LAYOUT.put("batchLength", THREE, -1),
-        BATCH_LAYOUT.put("batchLength", THREE[:60], 48),
-        BATCH_LAYOUT.put("magic", THREE, 3),
+        BATCH_LAYOUT.with_field("batchLength", THREE, len(THREE) - 11),
+        BATCH_LAYOUT.with_field("batchLength", THREE, len(THREE) - 13),
+        BATCH_LAYOUT.with_field("batchLength", THREE, -1),
+        BATCH_LAYOUT.with_field("batchLength", THREE[:60], 48),
+        BATCH_LAYOUT.with_field("magic", THREE, 3),
         batch(LAST_OFFSET),
         batch(0, [record(3), record(1)]),
         b"",
@@ -80,33 +80,35 @@ def test_where_the_next_record_begins_is_not_known_a_case_stands_alone(data):
 
 
 def test_the_reference_sees_the_case_as_before_and_the_two_records():
-    sides = between(*asked(THREE))
-    seen = fetch_question(sides.parts).expect.view.records
+    sides = with_guard_records(*asked(THREE))
+    seen = fetch_expectation(sides.parts).expect.view.records
     assert [row["key"] for row in seen] == [BEFORE_KEY, b"k", b"k", b"k", END_KEY]
     assert sides.parts["highWatermark"] == 9
 
 
 @pytest.mark.parametrize("log", [THREE, message(5)], ids=["batch", "message"])
 def test_a_client_that_takes_the_timestamp_0_for_none_leaves_the_records_beside_as_they_are(log):
-    sides = between(*asked(log))
+    sides = with_guard_records(*asked(log))
     rows = [{**row, "timestamp": row["timestamp"] or -1} for row in (sides.before, sides.after)]
-    assert sides.touched([SEEN.render(row) for row in rows]) == ""
+    assert sides.guard_violation([RECORD_NOTATION.render(row) for row in rows]) == ""
 
 
 def given(sides, **changed):
-    return [SEEN.render({**row, **changed}) for row in (sides.before, sides.after)]
+    return [RECORD_NOTATION.render({**row, **changed}) for row in (sides.before, sides.after)]
 
 
 def test_what_becomes_of_the_records_beside_is_told():
-    sides = between(*asked(THREE))
+    sides = with_guard_records(*asked(THREE))
     before, after = given(sides)
-    assert sides.touched([before, after]) == ""
-    assert sides.touched([after]) == "the record before the bytes of the case, at offset 4, was not handed out"
-    assert sides.touched([before]) == "the record behind the bytes of the case, at offset 8, was not handed out"
-    assert sides.touched([before, before, after]).endswith("at offset 4, was handed out 2 times")
-    assert sides.touched([before, {**after, "offset": "9"}]).endswith("at offset 8, was not handed out")
-    assert sides.touched(given(sides, timestamp=7)).endswith("at offset 4, was handed out with another timestamp")
-    assert sides.touched([{"key": row["key"]} for row in (before, after)]) == ""
+    assert sides.guard_violation([before, after]) == ""
+    assert sides.guard_violation([after]) == "the record before the bytes of the case, at offset 4, was not handed out"
+    assert sides.guard_violation([before]) == "the record behind the bytes of the case, at offset 8, was not handed out"
+    assert sides.guard_violation([before, before, after]).endswith("at offset 4, was handed out 2 times")
+    assert sides.guard_violation([before, {**after, "offset": "9"}]).endswith("at offset 8, was not handed out")
+    assert sides.guard_violation(given(sides, timestamp=7)).endswith(
+        "at offset 4, was handed out with another timestamp"
+    )
+    assert sides.guard_violation([{"key": row["key"]} for row in (before, after)]) == ""
 
 
 @pytest.mark.parametrize(
@@ -115,6 +117,6 @@ def test_what_becomes_of_the_records_beside_is_told():
     ids=["without-gap", "gap", "several", "hidden", "damage"],
 )
 def test_one_entry_is_served_alone_too_where_its_records_do_not_tell_where_it_ends(data, by_entry):
-    assert is_served_by_entry(*asked(data), stood_between=True) == by_entry
+    assert can_serve_one_entry_per_fetch(*asked(data), stood_between=True) == by_entry
     several = data.startswith(part(0))
-    assert is_served_by_entry(*asked(data), stood_between=False) == several
+    assert can_serve_one_entry_per_fetch(*asked(data), stood_between=False) == several

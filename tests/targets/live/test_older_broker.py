@@ -8,8 +8,8 @@ from live_runs import judged, tiny
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.api_versions_profiles import OLD, to_producers
-from conformance.cases.client_requests import written_for
+from conformance.cases.api_versions_profiles import KAFKA_0_10_2, with_producer_apis
+from conformance.cases.client_requests import batches_for
 from conformance.cases.client_scenarios import MESSAGES_IN
 from conformance.cases.model import ExpectClientRequests, VerdictKind
 from conformance.codec.message_set import encode_set
@@ -18,7 +18,7 @@ from conformance.judging.client_requests import judge_sent
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import MockTopic
 
-(GIVEN,) = written_for("messages-none")
+(GIVEN,) = batches_for("messages-none")
 RECORDS = GIVEN["records"]
 
 
@@ -34,7 +34,7 @@ def verdict(*sets):
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_messages_are_taken_where_nothing_else_is_offered(version):
-    broker = MockBroker("127.0.0.1", 9092, to_producers(OLD), {"t": MockTopic(b"", 0, 0)})
+    broker = MockBroker("127.0.0.1", 9092, with_producer_apis(KAFKA_0_10_2), {"t": MockTopic(b"", 0, 0)})
     for base in (0, 1):
         sent = broker.respond(request(encode_set(RECORDS, 1, 0), version)[4:])
         (row,) = response("Produce", version, sent.frame)[1]["Responses"]
@@ -46,7 +46,7 @@ def test_messages_are_taken_where_nothing_else_is_offered(version):
 
 @pytest.mark.parametrize("codec", MESSAGES_IN)
 def test_what_is_to_be_written_is_the_same_in_each_codec_and_worth_to_be_compressed(codec):
-    (told,) = written_for(f"messages-{codec}")
+    (told,) = batches_for(f"messages-{codec}")
     assert {**told, "compression": 0} == GIVEN
     assert told["compression"] == MESSAGES_IN[codec]
     assert sum(len(record["value"]) for record in told["records"]) > 1024

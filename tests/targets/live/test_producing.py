@@ -10,19 +10,19 @@ from log_bytes import batch, record
 from tiny_client import frame, response
 
 from conformance import codec
-from conformance.cases.api_versions_profiles import BARE, FULL, LOW, to_producers
+from conformance.cases.api_versions_profiles import ALL, MINIMAL, NON_FLEXIBLE, with_producer_apis
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.definitions.request_frames import UnhandledRequest
-from conformance.live_clients.case_run import written
+from conformance.live_clients.case_run import produced_batch_answer
 from conformance.live_clients.driver_process import ClientOutput
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
-from conformance.mock_broker.produce_handlers import ANSWERS, told_of, why_not
+from conformance.mock_broker.produce_handlers import ANSWERS, producer_command, unsupported_batch
 from conformance.mock_broker.topic import MockTopic
 
 CLAIMS = ("none", "gzip", "timestamps", "idempotence", "transactions")
-OFFER = to_producers(FULL)
+OFFER = with_producer_apis(ALL)
 TWO = batch(0, range(2))
 
 
@@ -43,9 +43,9 @@ def produced(broker, version, data, acks=-1):
     return value["Responses"][0]["PartitionResponses"][0]
 
 
-@pytest.mark.parametrize("offer", [BARE, LOW, FULL], ids=["bare", "low", "full"])
+@pytest.mark.parametrize("offer", [MINIMAL, NON_FLEXIBLE, ALL], ids=["bare", "low", "full"])
 def test_producers_are_offered_what_every_codec_and_a_transaction_need(offer):
-    offered = to_producers(offer)
+    offered = with_producer_apis(offer)
     assert set(ANSWERS) | {"FindCoordinator", "Metadata", "ApiVersions"} <= set(offered)
     assert offered["Produce"][1] >= 7
     assert offered["Fetch"][1] >= 10
@@ -71,10 +71,10 @@ def test_zstd_is_refused_before_produce_7_as_apache_kafka_refuses_it(broker, ver
     assert produced(broker, version, TWO)["ErrorCode"] == 0
 
 
-@pytest.mark.parametrize("offer", [BARE, LOW, FULL], ids=["bare", "low", "full"])
+@pytest.mark.parametrize("offer", [MINIMAL, NON_FLEXIBLE, ALL], ids=["bare", "low", "full"])
 def test_produce_is_offered_from_0_on_and_taken_from_3_on_as_apache_kafka_4_does(offer):
     """librdkafka before 2.14 compresses nothing for a broker that offers it from 3 on (KAFKA-18659)."""
-    assert (offer["Produce"][0], to_producers(offer)["Produce"][0]) == (0, 0)
+    assert (offer["Produce"][0], with_producer_apis(offer)["Produce"][0]) == (0, 0)
     broker = MockBroker("127.0.0.1", 9392, offer)
     for version in range(3):
         with pytest.raises(
@@ -115,7 +115,7 @@ ENDED = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Commit
 
 def test_a_transaction_that_has_not_begun_cannot_be_ended_and_another_epoch_follows_where_it_is_told(broker):
     assert asked(broker, "EndTxn", 3, ENDED)["ErrorCode"] == 48
-    broker.offered = {**OFFER, **KINDS["transactions-told"].but}
+    broker.offered = {**OFFER, **KINDS["transactions-told"].version_overrides}
     broker.topics["tiny"].refusals.clear()
     produced(broker, 12, TWO)
     ended = asked(broker, "EndTxn", 5, {**ENDED, "ProducerId": 4711, "ProducerEpoch": 3})
@@ -126,7 +126,7 @@ def test_a_transaction_that_has_not_begun_cannot_be_ended_and_another_epoch_foll
 
 @pytest.mark.parametrize(("forgets", "error"), [(False, 0), (True, 46)])
 def test_what_is_written_once_more_is_taken_or_refused_as_a_repetition(broker, forgets, error):
-    topic = broker.topics["tiny"] = MockTopic(b"", 0, 0, due={}, forgets=forgets)
+    topic = broker.topics["tiny"] = MockTopic(b"", 0, 0, accepted_sequences={}, forgets_offset_of_duplicate=forgets)
     sent = batch(0, producer=7)
     assert [produced(broker, 8, sent)["ErrorCode"] for _ in range(2)] == [0, error]
     assert topic.produced == [sent]
@@ -144,7 +144,9 @@ def test_a_broker_tells_of_its_features(broker, features):
 
 def test_versions_of_brokers_are_answered_as_apache_kafka_does_without_rights():
     kind = KINDS["transact-newest"]
-    broker = MockBroker("127.0.0.1", 9392, {**OFFER, **kind.but}, {"tiny": MockTopic(b"", 0, 0).led(kind)})
+    broker = MockBroker(
+        "127.0.0.1", 9392, {**OFFER, **kind.version_overrides}, {"tiny": MockTopic(b"", 0, 0).with_faults(kind)}
+    )
     topics = ({"Name": "tiny", "Partitions": (0,)},)
     one = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "VerifyOnly": False, "Topics": topics}
     added = asked(broker, "AddPartitionsToTxn", 5, {"Transactions": (one,)})
@@ -183,42 +185,47 @@ def value(data):
     ],
 )
 def test_a_client_is_only_asked_for_what_an_application_can_tell_it(data, reason):
-    found = why_not(value(data), CLAIMS)
+    found = unsupported_batch(value(data), CLAIMS)
     assert reason in found
     assert bool(reason) == bool(found)
 
 
 def test_a_claim_that_is_missing_is_named():
-    assert why_not(value(batch(0, producer=7, transactional=True)), ("none",)) == (
+    assert unsupported_batch(value(batch(0, producer=7, transactional=True)), ("none",)) == (
         "timestamps, idempotence, transactions: not claimed"
     )
 
 
 def test_a_driver_is_told_records_codec_and_kind_of_producer():
     row = record(0, timestamp=5, key=None, headers=({"key": "h", "value": None},))
-    told = told_of([value(batch(0, [row], compression=1)), value(TWO)])
+    told = producer_command([value(batch(0, [row], compression=1)), value(TWO)])
     assert [len(rows) for rows in told["batches"]] == [1, 2]
     assert told["batches"][0] == [
         {"timestamp": "5", "key": None, "value": "76", "headers": [{"key": "h", "value": None}]}
     ]
     assert (told["compression"], told["idempotent"], told["transactional"]) == ("gzip", False, False)
-    assert told_of([value(batch(0, producer=7, transactional=True))])["transactional"]
+    assert producer_command([value(batch(0, producer=7, transactional=True))])["transactional"]
 
 
 def test_a_driver_is_told_how_each_transaction_ends_and_what_is_given_up():
     plain, transactional = [value(TWO)] * 3, [value(batch(0, producer=7, transactional=True))] * 3
-    assert [told_of(batches)["ends"] for batches in (plain, transactional)] == [["", "", ""], ["", "", "commit"]]
-    assert told_of(transactional, ("commit", "abort", "commit"))["ends"] == ["commit", "abort", "commit"]
-    assert told_of(plain)["givenUp"] == [False, False, False]
-    assert told_of(plain, given_up={1})["givenUp"] == [False, True, False]
+    assert [producer_command(batches)["ends"] for batches in (plain, transactional)] == [
+        ["", "", ""],
+        ["", "", "commit"],
+    ]
+    assert producer_command(transactional, ("commit", "abort", "commit"))["ends"] == ["commit", "abort", "commit"]
+    assert producer_command(plain)["givenUp"] == [False, False, False]
+    assert producer_command(plain, given_up={1})["givenUp"] == [False, True, False]
 
 
 def test_records_that_a_client_spreads_over_batches_are_not_judged():
     topic = MockTopic(b"", 0, 0)
     topic.produced = [TWO, batch(0)]
-    assert written(topic, ClientOutput(ended=True)) == {"unsupported": "the client spread the records over 2 batches"}
+    assert produced_batch_answer(topic, ClientOutput(ended=True)) == {
+        "unsupported": "the client spread the records over 2 batches"
+    }
     topic.produced = [TWO]
-    assert written(topic, ClientOutput(ended=True)) == {"ok": True, "hex": TWO.hex()}
+    assert produced_batch_answer(topic, ClientOutput(ended=True)) == {"ok": True, "hex": TWO.hex()}
 
 
 # --- a producer from end to end -----------------------------------------------------------------------
@@ -373,7 +380,7 @@ def test_a_producer_is_offered_everything_where_the_conversation_says_so(wrote, 
 
 
 def test_one_batch_of_several_is_refused_for_good(broker):
-    broker.topics["tiny"] = MockTopic(b"", 0, 0, due={}).led(KINDS["transaction-given-up"])
+    broker.topics["tiny"] = MockTopic(b"", 0, 0, accepted_sequences={}).with_faults(KINDS["transaction-given-up"])
     sent = [batch(0, producerId=7, producerEpoch=0, baseSequence=number) for number in (0, 1, 2, 1)]
     assert [produced(broker, 8, data)["ErrorCode"] for data in sent] == [0, 87, 45, 0]
     assert KINDS["produce-given-up"].refusals == KINDS["transaction-given-up"].refusals
@@ -509,16 +516,16 @@ def test_sequences_that_do_not_follow_one_another_are_found(wrote, change, told)
 
 
 def sequenced(data, base, producer=4711, epoch=3):
-    put = BATCH_LAYOUT.put
+    put = BATCH_LAYOUT.with_field
     who = {"producerId": producer, "producerEpoch": epoch, "baseSequence": base}
     for name, part in who.items():
         data = put(name, data, part)
-    return sealed(data)
+    return with_checksums(data)
 
 
 def test_batches_written_together_are_taken_in_order_and_once(broker):
     topic = broker.topics["tiny"]
-    topic.due = {}
+    topic.accepted_sequences = {}
     first, second, third = (sequenced(data, base) for data, base in ((TWO, 0), (batch(0), 2), (batch(0), 3)))
     codes = [produced(broker, 9, data) for data in (first, second, first, third, second, second, third, first)]
     assert [(row["ErrorCode"], row["BaseOffset"]) for row in codes] == [
@@ -536,7 +543,7 @@ def test_who_asks_for_an_id_again_while_it_writes_together_is_another_producer(b
 
 
 def test_a_driver_is_told_how_large_a_batch_may_be_and_whether_to_wait():
-    apart, together = (told_of([value(batch(0))], together=way) for way in (False, True))
+    apart, together = (producer_command([value(batch(0))], together=way) for way in (False, True))
     assert (apart["together"], apart["batchBytes"]) == (False, 4 << 20)
     assert (together["together"], together["batchBytes"]) == (True, 1024)
 

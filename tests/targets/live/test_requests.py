@@ -22,7 +22,7 @@ class Seats:
     def __init__(self):
         self.was_at_work = []
 
-    async def led(self, put, is_at_work):
+    async def run_scenario(self, put, is_at_work):
         answer = await put(None)
         self.was_at_work.append(is_at_work(answer))
         return answer
@@ -34,7 +34,7 @@ class Lead:
     def __init__(self, wrong=(), waits=None, fails=()):
         self.wrong, self.waits, self.fails, self.held = wrong, waits or {}, fails, []
 
-    async def why_not(self, _):
+    async def unsupported_reason(self, _):
         return ""
 
     async def consume(self, conversation, _seat, _batches, witness):
@@ -43,9 +43,9 @@ class Lead:
             await self.waits[conversation].wait()
         if conversation in self.fails:
             raise OSError("the driver cannot be run")
-        witness.note(VERSIONS, (), {"ApiVersions": (0, 3)})
+        witness.record(VERSIONS, (), {"ApiVersions": (0, 3)})
         if conversation in self.wrong:
-            witness.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+            witness.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
         return SAID
 
     write = consume
@@ -111,7 +111,7 @@ def test_what_did_not_stand_is_charged_where_it_was_sent_and_to_what_was_asked_f
 
 def test_what_was_sent_without_a_conversation_is_charged():
     main = RequestRecorder()
-    main.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+    main.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
     first, tagged = answers(Lead({"rebalance", "tagged"}), ("rebalance",), ("tagged",), main=main)
     assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the conversation, and again as one of its requests"
     assert told(tagged).count(HEARTBEAT.hex()) == 2, "its broker is another than the client's own"
@@ -137,7 +137,7 @@ class Waits(Lead):
 
     async def consume(self, _conversation, _seat, _batches, witness):
         for _ in range(self.count):
-            witness.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+            witness.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
         return self.said
 
     write = consume

@@ -42,7 +42,9 @@ class Cases:
             return answer
 
         asked = (
-            self.seats.led(put, lambda _: at_work) if led else self.seats.confirmed(put, lambda answer: answer is DUE)
+            self.seats.run_scenario(put, lambda _: at_work)
+            if led
+            else self.seats.run_and_confirm(put, lambda answer: answer is DUE)
         )
         told = await asyncio.wait_for(asked, AT_MOST)
         assert not left
@@ -57,7 +59,7 @@ def run():
         async def whole():
             opened = ClientPool(DRIVER)
             try:
-                await opened.crowd.ready()
+                await opened.shared_slot.ready()
                 await work(Cases(opened))
             finally:
                 await opened.close()
@@ -100,13 +102,13 @@ def test_six_processes_with_one_case_each_stand_beside_one_another(run):
         six = asyncio.Event()
 
         async def until_there_are_six():
-            if (apart := sum(seat is not cases.seats.crowd for seat in cases.busy)) == 6:
+            if (apart := sum(seat is not cases.seats.shared_slot for seat in cases.busy)) == 6:
                 six.set()
-            if cases.busy[-1] is not cases.seats.crowd and apart:
+            if cases.busy[-1] is not cases.seats.shared_slot and apart:
                 await six.wait()
 
         asked = await asyncio.gather(*(cases.ask(WRONG, WRONG, during=until_there_are_six) for _ in range(12)))
-        busy = [[seat for seat in busy if seat is not cases.seats.crowd] for _, (_, (_, busy)) in asked]
+        busy = [[seat for seat in busy if seat is not cases.seats.shared_slot] for _, (_, (_, busy)) in asked]
         assert all(len({*map(id, client_pool)}) == len(client_pool) <= 6 for client_pool in busy)
 
     run(work)
@@ -114,7 +116,7 @@ def test_six_processes_with_one_case_each_stand_beside_one_another(run):
 
 def test_quick_cases_that_are_asked_again_share_a_process(run):
     async def work(cases):
-        cases.seats.crowd.took = AT_MOST
+        cases.seats.shared_slot.took = AT_MOST
         asked = await asyncio.gather(*(cases.ask(WRONG, WRONG) for _ in range(20)))
         assert len({id(client) for _, (_, (client, _)) in asked}) == 1
 
@@ -152,7 +154,7 @@ def test_what_says_nothing_of_the_client_is_asked_again_while_there_is_no_other_
         others = [asyncio.create_task(cases.ask(WRONG, WRONG, during=slow)) for _ in range(6)]
         told, [_, (_, busy)] = await cases.ask(VOID, VOID, during=slow)
         assert told is VOID
-        assert busy == [cases.seats.crowd]
+        assert busy == [cases.seats.shared_slot]
         await asyncio.gather(*others)
 
     run(work)
@@ -211,13 +213,13 @@ def test_a_conversation_is_not_void_for_what_another_broker_was_sent(run):
         async def other_broker_fails():
             client = await cases.busy[-1].ready()
             heard.append(client.ask("topic", {}))
-            cases.seats.void("the broker has no answer")
+            cases.seats.invalidate_cases("the broker has no answer")
 
         await cases.ask(WRONG, during=other_broker_fails, led=True)
-        assert heard[0].void == ""
+        assert heard[0].invalid_reason == ""
         await cases.ask(DUE, during=other_broker_fails)
-        assert heard[1].void != "", "a case that shares its broker"
+        assert heard[1].invalid_reason != "", "a case that shares its broker"
         await cases.ask(WRONG, WRONG, during=other_broker_fails)
-        assert heard[3].void != "", "the same in the process that had the conversation"
+        assert heard[3].invalid_reason != "", "the same in the process that had the conversation"
 
     run(work)

@@ -8,7 +8,7 @@ import pytest
 from log_bytes import batch
 from tiny_client import Connection
 
-from conformance.cases.api_versions_profiles import OFFERS
+from conformance.cases.api_versions_profiles import VERSION_PROFILES
 
 LOG = batch(0) + batch(1)
 
@@ -37,11 +37,11 @@ def serve(tmp_path, traces):
     assert traces.left() == []
 
 
-@pytest.mark.parametrize("offer", [None, *OFFERS])
+@pytest.mark.parametrize("offer", [None, *VERSION_PROFILES])
 def test_a_file_is_served_with_what_is_to_be_offered(serve, offer):
     connection = serve(*(() if offer is None else ("--offer", offer)))
     offered = connection.ask("ApiVersions", 0, {})["ApiKeys"]
-    assert len(offered) == len(OFFERS[offer or "bare"])
+    assert len(offered) == len(VERSION_PROFILES[offer or "bare"])
     told = {"topic": "some.log", "isolation": "read_uncommitted"}
     if offer == "old":
         connection.version = 3

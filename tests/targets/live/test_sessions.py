@@ -4,7 +4,7 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.api_versions_profiles import FULL
+from conformance.cases.api_versions_profiles import ALL
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.fetch_sessions import FetchSessionCache, epoch_after
 from conformance.mock_broker.topic import MockTopic
@@ -16,7 +16,7 @@ LAST = (1 << 31) - 1
 @pytest.fixture
 def broker():
     topics = {name: MockTopic(batch(0), 0, 1) for name in "ab"}
-    return MockBroker("127.0.0.1", 9092, FULL, topics, sessions=FetchSessionCache())
+    return MockBroker("127.0.0.1", 9092, ALL, topics, sessions=FetchSessionCache())
 
 
 def fetched(broker, session, epoch, offsets, version=12, forgotten=()):
@@ -35,7 +35,7 @@ def asked(offset):
 
 def test_an_answer_in_a_session_holds_what_is_new_for_what_was_named_before(broker):
     for topic in broker.topics.values():
-        topic.hollow = ["session"]
+        topic.empty_fetches = ["session"]
     opened, rows = fetched(broker, 0, 0, {"a": 0, "b": 0})
     assert {name: row["Records"] for name, row in rows.items()} == {"a": b"", "b": b""}
     number = opened["SessionId"]
@@ -51,7 +51,7 @@ def test_an_answer_in_a_session_holds_what_is_new_for_what_was_named_before(brok
 
 
 def test_a_high_watermark_that_moved_is_news_though_no_record_is(broker):
-    broker.topics["a"].hollow = ["session"] * 3
+    broker.topics["a"].empty_fetches = ["session"] * 3
     number = fetched(broker, 0, 0, {"a": 0})[0]["SessionId"]
     assert fetched(broker, number, 1, {})[1] == {}
     broker.topics["a"].high_watermark = 5

@@ -5,14 +5,19 @@ from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
 
-from conformance.cases.api_versions_profiles import FULL, to_producers
-from conformance.cases.client_scenarios import INSTANCE, METRIC, SUBSCRIPTION
+from conformance.cases.api_versions_profiles import ALL, with_producer_apis
+from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, REQUESTED_METRIC, SUBSCRIPTION_ID
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.topic import MockTopic
 
-MEASURED = [name for name, kind in KINDS.items() if "PushTelemetry" in kind.but]
-PUSH = {"ClientInstanceId": INSTANCE, "SubscriptionId": SUBSCRIPTION, "Terminating": False, "CompressionType": 0}
+MEASURED = [name for name, kind in KINDS.items() if "PushTelemetry" in kind.version_overrides]
+PUSH = {
+    "ClientInstanceId": CLIENT_INSTANCE_ID,
+    "SubscriptionId": SUBSCRIPTION_ID,
+    "Terminating": False,
+    "CompressionType": 0,
+}
 
 
 @pytest.fixture
@@ -31,25 +36,31 @@ def run(tmp_path, traces):
 
 def led(conversation):
     kind = KINDS[conversation]
-    return MockBroker("127.0.0.1", 9092, {**FULL, **kind.but}, {"t": MockTopic(batch(0), 0, 1).led(kind)})
+    return MockBroker(
+        "127.0.0.1", 9092, {**ALL, **kind.version_overrides}, {"t": MockTopic(batch(0), 0, 1).with_faults(kind)}
+    )
 
 
 @pytest.mark.parametrize(
     ("conversation", "wanted", "accepted"),
     [
         ("measured", ("*",), (0,)),
-        ("measured-by-prefix", (METRIC[:-2], "conformance.none"), (0,)),
-        ("measured-compressed", (METRIC,), (4, 3, 2, 1)),
+        ("measured-by-prefix", (REQUESTED_METRIC[:-2], "conformance.none"), (0,)),
+        ("measured-compressed", (REQUESTED_METRIC,), (4, 3, 2, 1)),
         ("measured-unmatched", ("conformance.none",), (0,)),
         ("measured-unwanted", (), (0,)),
     ],
 )
 def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(conversation, wanted, accepted):
     broker = led(conversation)
-    for known in (bytes(16), INSTANCE):  # Apache Kafka's consumer refuses an id of zeros, though it has one
+    for known in (bytes(16), CLIENT_INSTANCE_ID):  # Apache Kafka's consumer refuses an id of zeros, though it has one
         told = asked(broker, "GetTelemetrySubscriptions", 0, {"ClientInstanceId": known})
         assert (told["RequestedMetrics"], told["AcceptedCompressionTypes"]) == (wanted, accepted)
-        assert (told["ClientInstanceId"], told["SubscriptionId"], told["ErrorCode"]) == (INSTANCE, SUBSCRIPTION, 0)
+        assert (told["ClientInstanceId"], told["SubscriptionId"], told["ErrorCode"]) == (
+            CLIENT_INSTANCE_ID,
+            SUBSCRIPTION_ID,
+            0,
+        )
     assert asked(broker, "PushTelemetry", 0, {**PUSH, "Metrics": b""})["ErrorCode"] == 0
 
 
@@ -67,8 +78,8 @@ def test_what_is_told_of_metrics_may_be_refused_for_the_moment(conversation, nam
 
 
 def test_metrics_are_wanted_where_that_is_the_question_and_nowhere_else():
-    assert {name for name, kind in KINDS.items() if kind.wanted} == {*MEASURED} - {"measured-unwanted"}
-    assert not {"PushTelemetry", "GetTelemetrySubscriptions"} & {*to_producers(FULL)}
+    assert {name for name, kind in KINDS.items() if kind.requested_metrics} == {*MEASURED} - {"measured-unwanted"}
+    assert not {"PushTelemetry", "GetTelemetrySubscriptions"} & {*with_producer_apis(ALL)}
 
 
 PUSHES = """
@@ -91,7 +102,8 @@ def by_name(self, told, offset):
     body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
     return self.ask("Fetch", 12, body)["Responses"][0]["Partitions"][0]
 """
-NAMED = f"b'{METRIC}' if any('{METRIC}'.startswith(one) or one == '*' for one in told['RequestedMetrics']) else b''"
+IS_REQUESTED = f"any('{REQUESTED_METRIC}'.startswith(one) or one == '*' for one in told['RequestedMetrics'])"
+NAMED = f"b'{REQUESTED_METRIC}' if {IS_REQUESTED} else b''"
 DIES = "if told['ErrorCode'] or not told['RequestedMetrics']: raise SystemExit(2)"
 
 

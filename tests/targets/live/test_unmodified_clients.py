@@ -9,7 +9,7 @@ import pytest
 from live_findings import HEADINGS, NAMED, entries, findings, shown
 from live_runs import judged, lacking
 
-from conformance.cases.api_versions_profiles import from_on
+from conformance.cases.api_versions_profiles import profiles_from
 from conformance.files.yaml_loader import load
 from conformance.targets.resolve import drivers
 
@@ -90,7 +90,7 @@ def test_what_the_broker_offers_changes_no_verdict(name, request, offered, tmp_p
     if missing := lacking(name):
         pytest.skip(f"live:{name} lacks {', '.join(missing)}")
     verdicts = {}
-    for offer in from_on("bare")[:-1]:  # the last one holds no batches
+    for offer in profiles_from("bare")[:-1]:  # the last one holds no batches
         target = offered(name, offer)
         found = judged(target, tmp_path / offer, traces.env, "batch/*-records:read", "read/aborted-*")
         verdicts[offer] = {case: row["verdict"] for case, row in found.items()}
