@@ -186,6 +186,24 @@ def test_each_operation_finds_its_functions():
                 assert any(resolves(f"conformance.cases.{one}.{two}") for one, two in ((module, name), (name, module)))
 
 
+def names_in(function: object, seen: set[int]) -> Iterator[str]:
+    """The names in the closures of a function and of the functions that it calls."""
+    for cell in getattr(function, "__closure__", None) or ():
+        value = cell.cell_contents
+        if isinstance(value, str) and value.startswith("conformance."):
+            yield value
+        elif callable(value) and id(value) not in seen:
+            yield from names_in(value, seen | {id(value)})
+
+
+def test_each_function_that_a_seeded_fault_patches_exists():
+    from conformance.selftest import DEFECTS
+
+    patched = {name for fault in DEFECTS.values() for name in names_in(fault.mutate, set())}
+    assert len(patched) > 10
+    assert {name for name in patched if not resolves(name)} == set()
+
+
 @pytest.mark.parametrize("command", ["run", "serve-broker", "scan", "campaign", "lint", "selftest"])
 def test_each_command_loads(command, tmp_path):
     assert conformance(command, "--help", cwd=tmp_path).returncode == 0

@@ -336,7 +336,7 @@ def _shown_all_the_same(test: Callable[[Values], bool]) -> Mutator:
     def make(right: Function) -> Function:
         return lambda self, one, at, remarks: right(self, one, at, remarks) and not test(one)
 
-    return wrong("semantics.consumer_view._Transactions.hides", make, "read")
+    return wrong("semantics.consumer_view._AbortedTransactionFilter.is_aborted", make, "read")
 
 
 def _pairs_of_aborts() -> Iterator[SeededFault]:

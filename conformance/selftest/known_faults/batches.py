@@ -33,7 +33,7 @@ def _prefix(change: Callable[[int | None], int | None], rule: str) -> Mutator:
 
         return read
 
-    return wrong("codec.length_prefixed.Prefix.read", make, "decode", "read")
+    return wrong("codec.length_prefixed.LengthPrefix.read", make, "decode", "read")
 
 
 def _low_half(text: str) -> str:

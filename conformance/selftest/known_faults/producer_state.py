@@ -15,7 +15,7 @@ from conformance.selftest.seeded_fault import SeededFault
 
 _NEXT = "semantics.producer_state.next_sequence"
 _FATES = "semantics.producer_state._possible_results"
-_IN_EPOCH = "semantics.producer_state._possible_results_in_epoch"
+_IN_EPOCH = "semantics.producer_state._fates_in_epoch"
 
 
 def _fate(name: str, make: Callable[[Function], Function]) -> Mutator:
@@ -71,7 +71,7 @@ def _empty_wrapper(request: Request, answer: Answer) -> Answer:
 
 
 def _converted(make: Callable[[Function], Function], name: str) -> Mutator:
-    return wrong(f"semantics.conversion.{name}", make, "convert")
+    return wrong(f"semantics.format_conversion.{name}", make, "convert")
 
 
 def _renumbered(right: Function) -> Function:

@@ -12,8 +12,8 @@ from conformance.selftest.codec_mutators import (
 )
 from conformance.selftest.seeded_fault import SeededFault
 
-_HIDES = "semantics.consumer_view._Transactions.hides"
-_ADDS = "semantics.consumer_view._Seen._add_batch"
+_HIDES = "semantics.consumer_view._AbortedTransactionFilter.is_aborted"
+_ADDS = "semantics.consumer_view._ConsumerViewBuilder._add_batch"
 
 
 # --- transactions -------------------------------------------------------------------------------------
