@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.client_scenarios import check_expectation
+from conformance.cases.client_checks import CHECKS
 from conformance.cases.model import (
     Accepted,
     Case,
@@ -253,7 +253,7 @@ _SENT = 128
 
 def _sent_text(expect: ExpectClientRequests) -> str:
     """What a client is expected to send."""
-    if told := check_expectation(expect.check):
+    if told := CHECKS[expect.check].expected:
         return told
     asked = f" ({expect.isolation})" if expect.check == "isolated" else ""
     return f"every {expect.of or 'request'}{' request' if expect.of else ''} is {expect.check}{asked}"

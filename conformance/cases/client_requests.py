@@ -7,27 +7,22 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate, repeat
 
 from conformance import codec
+from conformance.cases.client_checks import CHECKS
 from conformance.cases.client_scenarios import (
-    AT_ONCE,
+    BATCHES,
     CONSUMED_OFFSET,
-    EMPTY,
     EMPTY_FETCHES,
-    FATAL_ERROR_BATCH,
-    GIVEN_UP,
-    IN_VAIN,
     LATEST,
     MAX_VERSION_WITHOUT_TV2,
     MESSAGES_IN,
     OFFSET_AFTER_MARKER,
-    ONWARD,
     OTHER_MEMBER_ID,
     OTHER_TOPIC_SUFFIX,
-    PRODUCING,
     REJECTED_COMMITS,
     REQUESTED_METRIC,
+    SCENARIOS,
     SHARED_GENERATIONS,
     TRANSACTION_RESULTS,
-    TRANSACTIONAL,
     TRIMMED_LOG_OFFSETS,
 )
 from conformance.cases.model import Answer, ExpectClientRequests, Request, RequestWithExpectation, Value
@@ -46,22 +41,21 @@ _LONG = 600
 
 
 def batches_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
-    """The batches that a client is told to write in a conversation, each with the sequence that is due."""
-    compression = conversation.removeprefix("messages-")
-    if compression != conversation:
+    """Return the batches that a client writes in a scenario, each with its expected sequence."""
+    task = SCENARIOS[conversation].produces or BATCHES
+    if task.message_codec:
         records = tuple({**_record(at), "key": b"%d" % at, "value": b"v" * _LONG} for at in range(COUNTS[-1]))
         (first, *_) = _written(transactional=False, idempotent=False)
-        return ({**first, "compression": MESSAGES_IN[compression], "records": records},)
-    batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
-    if conversation in IN_VAIN:
-        # One record: an error that comes between two would be raised, or not, by who is quicker.
+        return ({**first, "compression": MESSAGES_IN[task.message_codec], "records": records},)
+    batches = _written(transactional=task.transactional, idempotent=idempotent)
+    if task.one_record:
         return ({**batches[0], "records": batches[0]["records"][:1]},)
-    if conversation in EMPTY:
+    if task.no_records:
         return ({**batches[0], "records": ()},)
-    if conversation in GIVEN_UP:
-        refused, behind = batches[FATAL_ERROR_BATCH : FATAL_ERROR_BATCH + 2]
-        return (*batches[:FATAL_ERROR_BATCH], refused, {**behind, "baseSequence": refused["baseSequence"]})
-    if conversation not in AT_ONCE:
+    if task.fatal_error_batch is not None:
+        refused, behind = batches[task.fatal_error_batch : task.fatal_error_batch + 2]
+        return (*batches[: task.fatal_error_batch], refused, {**behind, "baseSequence": refused["baseSequence"]})
+    if not task.without_waiting:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
     return tuple(
@@ -96,7 +90,8 @@ def reference_requests(_: codec.WireType, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
     if parts["check"] == "tells":
         return {"ok": False, "error": "other", "message": "it was refused"}
-    is_older = parts["conversation"] in TRANSACTIONAL and not _is_of_the_newer_kind(parts)
+    task = SCENARIOS[parts["conversation"]].produces
+    is_older = task is not None and task.transactional and not _is_of_the_newer_kind(parts)
     highest = MAX_VERSION_WITHOUT_TV2 if is_older else {}
     rows = [_sent(name, body, highest) for name, body in _request_bodies(parts)]
     return {"ok": True, "value": SENT.render(rows)}
@@ -117,7 +112,7 @@ def _request_bodies(parts: Request) -> Iterator[tuple[str, Value]]:
 def _bodies(name: str, parts: Request) -> list[Value]:
     """The bodies of the requests of a kind: of a producer, the first batch once more."""
     if name == "Fetch":
-        onward = _fetch_of(1) if parts["check"] in ONWARD else {}
+        onward = _fetch_of(1) if CHECKS[parts["check"]].about_fetch_progress else {}
         if parts["check"] == "in-session":  # of a session that it opened
             onward |= {"SessionId": 1, "SessionEpoch": 1}
         if parts["check"] == "follows":
@@ -133,7 +128,7 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         return [{"RequireStable": parts["isolation"] == ISOLATIONS[-1]}]
     if (name, parts["check"]) in _VALID_BODIES:
         return _VALID_BODIES[name, parts["check"]]
-    if name != "Produce" or parts["conversation"] not in PRODUCING:
+    if name != "Produce" or SCENARIOS[parts["conversation"]].produces is None:
         return [{}]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
 
@@ -152,7 +147,8 @@ def _sets(parts: Request) -> list[bytes]:
     if parts["check"] == "in-messages":
         return [encode_set(batch["records"], 1, batch["compression"]) for batch in batches]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
-    return sets if parts["conversation"] in (*TRANSACTIONAL, *GIVEN_UP) else [sets[0], *sets]
+    task = SCENARIOS[parts["conversation"]].produces or BATCHES
+    return sets if task.transactional or task.fatal_error_batch is not None else [sets[0], *sets]
 
 
 _OFFSETS = {

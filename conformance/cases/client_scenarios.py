@@ -1,257 +1,812 @@
-"""What a client is brought to do while a broker leads the conversation, and what its requests are judged on."""
+"""Client scenarios: the behaviour of the mock broker, and the task of the client.
+
+A new scenario needs one row of SCENARIOS and its vector. Entries of a list are used once each; after that
+the broker answers normally. `client_checks` has the checks.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from conformance.cases.api_versions_profiles import ApiVersions
+from conformance.codec.error_codes import ErrorCode
+
+# --- values of a row ----------------------------------------------------------------------------------
+
+# Fetch responses without records.
+NULL, THROTTLED, EMPTY, ABOVE_LAST_STABLE_OFFSET, SESSION_LOST = "null", "throttled", "empty", "undecided", "lost"
+# Faults of a Metadata response.
+NO_BROKERS, NO_LEADER, PARTITION_ERROR, UNKNOWN, LEADER_ONLY = "no-brokers", "no-leader", "erred", "unknown", "alone"
+LEADER_NOT_LISTED = "unlisted"
+# Members of a group generation: another member is leader, or the client is leader of two.
+FOLLOWER, FOLLOWER_NEWER_VERSION, FOLLOWER_NO_PARTITION, LEADER_OF_TWO = "following", "newer", "idle", "company"
+# The client is leader; the subscription metadata of the other member cannot be parsed, or names another topic.
+EMPTY_METADATA, MALFORMED_METADATA, OTHER_TOPIC = "silent", "garbled", "apart"
+# The client is leader; the other member owned the client's partition in a generation that the client missed.
+OWNED_PARTITION_CONFLICT = "claims"
+# State of a follower to which the leader sends a client.
+REPLICA_IN_SYNC, REPLICA_BEHIND = "serves", "lacks"
+
+NODE_1, NODE_2 = 1, 2
+"""Node ids. Most scenarios have only the first node."""
+NO_COMMITTED_OFFSET = -1
+"""CommittedOffset of a partition for which the group has committed none."""
+EPOCH = 5
+"""Epoch of the first leader."""
+CLOSE_CONNECTION = 1 << 15
+"""Stands for an error code where the broker closes the connection instead."""
+RESTART_S = 0.5
+"""Seconds in which a restarting broker accepts no connection."""
+UNKNOWN_ERROR_CODE = 32000
+"""An error code that Kafka does not define."""
+TWO_BYTE_NAME, LONGEST_NAME = "n" * 127, "n" * 249
+"""Topic names: the shortest one whose compact length takes two bytes, and the longest one that Kafka allows."""
+_TELEMETRY_FETCHES = 20
+"""Empty fetch responses, so that the client has time to push metrics."""
+
 MESSAGES_IN = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
-"""The codecs of messages of magic 1, by their names."""
-
-CONVERSATIONS = (
-    *("consume", "reset", "reset-late", "trimmed", "unavailable", "unknown-error", "null", "throttled", "undecided"),
-    *(
-        "no-brokers",
-        "no-leader",
-        "leader-unlisted",
-        "topic-erred",
-        "misframed",
-        "replica",
-        "replica-behind",
-        "replica-unlisted",
-    ),
-    *("topic-unknown", "group-topic-unknown", "one-address", "moved-untold", "leader-gone", "truncated"),
-    *("coordinator-elsewhere", "coordinator-gone", "called-127", "called-249", "called-shift", "called-constructor"),
-    *("called-proto", "group-called-249", "produce-called-249", "produce-called-proto", "transaction-called-249"),
-    *("measured", "measured-by-prefix", "measured-compressed", "measured-unmatched", "measured-unwanted"),
-    *("measured-anew", "measured-refused", "measured-unasked"),
-    *(f"messages-{codec}" for codec in MESSAGES_IN),
-    *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
-    *(
-        "validated",
-        "validated-late",
-        "validation-refused",
-        "validated-marked",
-        "raised",
-        "hung-up",
-        "restarted",
-        "group-restarted",
-    ),
-    *("group", "group-newest", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
-    *("unstable", "offsets-loading", "offsets-refused", "commit-loading", "company-silent", "company-garbled"),
-    "company-apart",
-    "company-claims",
-    *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
-    *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
-    *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
-    *("produce-newest", "produce-recreated", "transact-newest"),
-    *(
-        "transactions",
-        "transactions-told",
-        "transact-nothing",
-        "transaction-cut",
-        "transaction-given-up",
-        "produce-given-up",
-        "repetition",
-    ),
-    *("refused", "fenced", "no-transaction", "no-right"),
-)
-"""What a client is brought to do, and how the broker leads it meanwhile.
-
-It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
-(`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
-(`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the
-first answers to Metadata have no broker, or no leader, or one that is not listed (`leader-unlisted`), or later an error
-(`topic-erred`), or the first one to Fetch
-has a size that is none (`misframed`), or the connection ends in place of it (`hung-up`), or all of them, and none is
-taken for a moment (`restarted`, and `group-restarted` for a member of a group). With the first fetch another node
-leads: in the next epoch (`moved`), in the same (`moved-unnoticed`), or of another topic with the same name
-(`recreated`); or from the second record on, where a broker says with OffsetForLeaderEpoch that the place is
-`validated`, after errors that pass (`validated-late`) or another one (`validation-refused`), or behind a marker of a
-newer epoch (`validated-marked`). Or the same node leads
-on in a newer epoch (`raised`). Or fetches are sent to another `replica`, which may be behind (`replica-behind`) or
-not listed yet (`replica-unlisted`). A new leader's epoch may be untold (`moved-untold`), the log cut before the place
-(`truncated`) or `trimmed`, the old leader gone (`leader-gone`), ListOffsets refused at first (`reset-late`), the
-topic unknown (`topic-unknown`, `group-topic-unknown`), and several nodes at `one-address`. Or the topic has a name that
-is long, or that means something to JavaScript (`called-…`), and so has a group, a producer or a transaction. Or the
-broker wants to be told of the client's metrics (KIP-714): of all (`measured`), `measured-by-prefix`, in a codec
-(`measured-compressed`), of one that no client has (`measured-unmatched`), or of none (`measured-unwanted`); it refuses
-them, as it wants others by now (`measured-anew`) or has no use for them (`measured-refused`), or refuses to say what it
-wants (`measured-unasked`).
-
-As a member of a `group` that has committed nothing, also where everything is offered (`group-newest`), it is first told
-to join again (`rebalance`), as it is not known any more (`evicted`), or that its coordinator is not ready (`loading`);
-another member assigns to it (`following`), in a `newer` version or nothing at first (`idle`), or it leads another one
-(`company`), which may want another topic (`company-apart`), also where it had the client's before (`company-claims`),
-or say nothing or what nobody can read (`company-silent`, `company-garbled`). What it has committed is `unstable`,
-`offsets-loading` or `offsets-refused` at first, or what it commits is refused (`commit-loading`). While it has nothing
-to read, its heartbeats are told that its generation is over (`generation-lost`), or that another node coordinates
-(`coordinator-moved`), which is so (`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or it begins
-where something is `committed`.
-
-Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
-nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics or with
-`zero-ids`, in a fetch `session`, which may be lost, or with sessions declined (`session-declined`).
-
-Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
-(`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before
-(`together`), or the first one is `timed-out`; or in a transaction (`transact`), which the broker is at first too `busy`
-or `not-ready` for, or which it is slow in `ending`. Or one record alone, which is `refused` for good, or whose
-transaction cannot be committed, as its producer was `fenced`, nor partitions added to it (`no-transaction`), nor begun,
-as it has `no-right` to its transactional id. Or the first write is refused as another node leads (`produce-moved`), or
-the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`). Or everything
-is offered to it (`produce-newest`, `transact-newest`), or the topic is made anew with the first write
-(`produce-recreated`). Or the broker knows no batches: it takes messages, in a codec or none (`messages-…`).
-
-Or it writes several `transactions`, one of them aborted, to a broker that may tell of the newer kind
-(`transactions-told`), or refuse one batch for good (`transaction-given-up`, and `produce-given-up` where there is no
-transaction). Or it writes one without any record (`transact-nothing`), or one for which each first answer is lost
-(`transaction-cut`). Or what it wrote is refused as a `repetition`.
-"""
-
-CHECKS = (
-    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
-    *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *(
-        "tells",
-        "keeps",
-        "keeps-behind",
-        "resumes",
-        "goes-back",
-        "writes-on",
-        "writes",
-        "measures",
-        "in-messages",
-        "commits-again",
-    ),
-    *("by-feature", "in-turn", "behind-refused", "unbegun", "shares-apart"),
-)
-"""What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
-the correlation id by those still unanswered; of a Fetch, and of what a ListOffsets or OffsetFetch asks for, the
-isolation level that the client was told; that a Fetch goes on behind the first offset, `onward` past tagged fields,
-`in-session` in a fetch session, whose fetches are numbered, that a client which names its rack `follows` to another
-replica, that it `waits` for records that the first fetches do not bring, `keeps` its place where another node leads, or
-`keeps-behind` a marker,
-`goes-back` where the log was cut, `resumes` where it begins, and `goes-on` past anything else; that a member of a group
-`commits` the offset behind what it has, `commits-again` where that was refused, and `shares` the partitions among all
-members where it leads, `shares-apart` by what each of them wants; of batches that the second one comes where another
-node leads (`writes-on`), or that all records come at all (`writes`), as messages (`in-messages`), that what was refused
-comes `again`, and as it was, that their sequences follow one another, and that in the end all of them are there, in
-order; that a transaction has `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that
-several come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it
-`tells` the application what is refused for good, and `measures` what the broker wants to be told."""
-
+"""Codecs of messages of magic 1, and their numbers."""
 EMPTY_FETCHES = 2
-"""Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
-
+"""Empty fetch responses before the records."""
 LATEST = -1
-"""The timestamp with which ListOffsets asks for the last offset."""
-
+"""Timestamp with which ListOffsets requests the last offset."""
 CONSUMED_OFFSET = 1
-"""The offset that a client has come to when another node comes to lead, which says whether the place is valid."""
-
+"""Offset of the client when the leader changes or the log is trimmed."""
 OFFSET_AFTER_MARKER = 2
-"""The same, behind a marker that was written in a newer epoch than the record before it."""
-
+"""Offset after a transaction marker that has a newer epoch than the record before it."""
 TRIMMED_LOG_OFFSETS = range(10, 12)
-"""The offsets of what is left of a log, where the client had come to PLACE when what stood before went."""
-
+"""Offsets that remain after the log was trimmed while the client was at CONSUMED_OFFSET."""
 CLIENT_INSTANCE_ID, SUBSCRIPTION_ID = bytes(range(1, 17)), 7
-"""The id that a client is given which asks what is wanted of its metrics, and that of what is wanted."""
+"""ClientInstanceId and SubscriptionId of GetTelemetrySubscriptions responses (KIP-714)."""
 REQUESTED_METRIC = "org.apache.kafka.consumer.connection.creation.total"
-"""A metric that is wanted of it: one of those that KIP-714 gives to every consumer."""
-
+"""A metric that KIP-714 requires of every consumer."""
 SHARED_GENERATIONS = 2
-"""Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
-
+"""Generations in which the client is leader of two: in the first one it may not know the partitions yet."""
 OTHER_MEMBER_ID = "another-member"
-"""The id of a member of a group that the client is told of."""
-
+"""Member id of the other member of a group."""
 OTHER_TOPIC_SUFFIX = "-other"
-"""What stands behind the name of a group, which is that of the client's topic, in the name of another topic."""
-
+"""The other member subscribes to the client's topic name with this suffix."""
 REJECTED_COMMITS = 2
-"""Times that a commit is refused at first."""
-
-TRANSACTIONAL = (
-    *("transact", "transact-newest", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
-    *("transactions", "transactions-told", "transaction-given-up", "transact-nothing", "transaction-cut"),
-    *("fenced", "no-transaction", "no-right", "transaction-called-249"),
-)
-"""The conversations in which a client writes in a transaction."""
-
-SEVERAL = ("transactions", "transactions-told", "transaction-given-up")
-"""Those in which each batch is a transaction of its own."""
-TRANSACTION_RESULTS = ("commit", "abort", "commit")
-"""How these end."""
-
-GIVEN_UP = ("transaction-given-up", "produce-given-up")
-"""Those in which a batch is refused for good, and given up."""
+"""OffsetCommit requests that the broker rejects first."""
 FATAL_ERROR_BATCH = 1
-"""The place of that among the batches."""
-
-EMPTY = ("transact-nothing",)
-"""Those in which a transaction has no record."""
-
-PRODUCING = (
-    *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
-    *("produce-newest", "produce-recreated", "produce-given-up", "repetition"),
-    *("produce-called-249", "produce-called-proto"),
-    *(f"messages-{codec}" for codec in MESSAGES_IN),
-    *TRANSACTIONAL,
-)
-"""Those in which it writes at all."""
-
+"""Index of the batch that the broker rejects with a fatal error."""
+TRANSACTION_RESULTS = ("commit", "abort", "commit")
+"""Results of the transactions, if each batch is a transaction."""
 MAX_VERSION_WITHOUT_TV2 = {"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}
-"""The highest version of a request in a transaction where a broker tells of no feature transaction.version."""
-
-IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
-"""Those in which it writes one record, which is refused."""
-
-AT_ONCE = ("together", "timed-out")
-"""Those in which no batch waits for the one before."""
-
-WHOLE = (
-    *("waits", "keeps", "keeps-behind", "goes-back", "writes-on", "writes", "measures", "in-messages"),
-    *("commits", "commits-again", "shares", "shares-apart", "in-order"),
-    *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
-)
-"""The checks for which an answer holds all requests of a conversation."""
-
-ONWARD = ("onward", "goes-on", "waits", "keeps", "keeps-behind", "resumes", "goes-back", "in-session", "follows")
-"""The checks that the last fetches tell of."""
-
-IN_THE_END = ("writes-on", "writes", "ended", "ended-again", "commits-again")
-"""Those that tell whether what a client writes, or commits, gets there."""
+"""Highest versions of transaction requests if the broker does not have transaction.version 2 (KIP-890)."""
 
 
-_LAPSES = {
-    **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
-    "resumes": ("a fetch goes on where the log begins", "the client does not go on"),
-    "goes-back": ("a fetch goes back to where the log was cut", "the client does not go back"),
-    "writes-on": ("the batch behind the first one is written, too", "a batch does not come to the other node"),
-    "writes": ("all records are written", "a record is not written"),
-    "measures": ("the metric that is wanted is pushed", "a metric that is wanted is not pushed"),
-    "in-messages": ("all records come as messages", "messages are not written as they should be"),
-    "again": ("what was refused for the moment comes again", "a batch is given up"),
-    "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
-    "commits-again": ("a commit that was refused comes again", "a commit is given up"),
-    "shares": ("each partition is assigned to one member", "a partition is not shared out"),
-    "shares-apart": ("each member is assigned the topic that it wants", "a member is not assigned what it wants"),
-    "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
-    "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
-    "tells": ("the application is told of the error", "a refusal is not told"),
-    **dict.fromkeys(
-        ("keeps", "keeps-behind"),
-        ("a fetch goes on where it was when the leader moved", "the client does not keep its place"),
+# --- rows ---------------------------------------------------------------------------------------------
+
+
+class LeaderChange(Struct, frozen=True):
+    """How another node becomes leader, from the first fetch or write on, or from a later fetch."""
+
+    epoch: int = EPOCH + 1
+    """Leader epoch of the new leader."""
+    is_another: bool = False
+    """The topic is recreated, with another topic id."""
+    stays: bool = False
+    """The same node stays leader in the new epoch; it rejects the old epoch."""
+    at: int = 0
+    """The fetch of this offset reaches a node that is no longer leader; each response contains one entry."""
+
+
+class ProducerTask(Struct, frozen=True):
+    """The records that a producer writes in a scenario."""
+
+    transactional: bool = False
+    transaction_per_batch: bool = False
+    """Each batch is a transaction, with TRANSACTION_RESULTS."""
+    message_codec: str = ""
+    """Codec of the messages of magic 1 that the producer writes; empty: record batches."""
+    without_waiting: bool = False
+    """The producer sends each batch without waiting for the one before."""
+    one_record: bool = False
+    """There is one record: an error between two could be reported before or after the second."""
+    no_records: bool = False
+    fatal_error_batch: int | None = None
+    """Index of a batch that the application gives up after a fatal error."""
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """Producer features that a driver must claim for this task."""
+        if self.message_codec:
+            return "messages", self.message_codec
+        if self.transaction_per_batch or self.no_records or self.fatal_error_batch is not None:
+            return ("aborts",)
+        return ("transactions" if self.transactional else "idempotence",)
+
+
+BATCHES = ProducerTask()
+PIPELINED = ProducerTask(without_waiting=True)
+TRANSACTION = ProducerTask(transactional=True)
+TRANSACTIONS = ProducerTask(transactional=True, transaction_per_batch=True)
+
+
+class ClientScenario(Struct, frozen=True):
+    """One row: the behaviour of the mock broker, and the task of the client."""
+
+    description: str = ""
+    """The behaviour of the broker, in one sentence of docs/live.md."""
+    produces: ProducerTask | None = None
+    """The client writes this; None: it consumes."""
+    topic_name: str = ""
+    """Name of the topic, its group, client id and transactional id; empty: a plain name."""
+    versions: str = ""
+    """Name of the version profile; empty: the client's own."""
+    version_overrides: ApiVersions = field(default_factory=dict)
+    """Requests with other versions than those of the profile."""
+    finalized_features: Mapping[str, int] = field(default_factory=dict)
+    """Finalized features in ApiVersions, and their levels."""
+    is_tagged: bool = False
+    """Responses contain unknown tagged fields."""
+    in_pieces: bool = False
+    """Responses arrive in several pieces."""
+    is_strict: bool = False
+    """The broker closes the connection after an unsupported version, as Apache Kafka does. Elsewhere such a
+    request is no failure in these scenarios."""
+    has_sessions: bool = False
+    """The broker keeps fetch sessions."""
+    partition_errors: tuple[int, ...] = ()
+    """Error codes of fetch and produce responses; 0 for none."""
+    empty_fetches: tuple[str, ...] = ()
+    """Fetch responses without records, by their reason."""
+    metadata_faults: tuple[str, ...] = ()
+    """Faults of Metadata responses. LEADER_ONLY lasts until the first fetch, and one response longer; PARTITION_ERROR
+    follows all partition errors and adds one partition."""
+    has_ids: bool = True
+    """Topics have ids; otherwise Metadata returns zeros."""
+    aliases: tuple[int, ...] = ()
+    """Further node ids that Metadata lists at the address of the first node."""
+    response_sizes: tuple[int, ...] = ()
+    """Sizes before the first fetch responses."""
+    in_group: bool = False
+    """The client is a member of a group."""
+    committed: tuple[int, int] = (NO_COMMITTED_OFFSET, NO_COMMITTED_OFFSET)
+    """Committed offset of the group, and its leader epoch."""
+    request_errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Error codes of other responses, by request."""
+    stop_serving_after_commit: bool = False
+    """The broker returns no record after the committed offset, or after the first record."""
+    coordinator_moves: bool = False
+    """The other node becomes coordinator after a request error."""
+    initial_leader: int = NODE_1
+    """Node id of the first leader."""
+    group_generations: tuple[str, ...] = ()
+    """Members of the group generations; after that the client is the only member."""
+    dropped_responses: int = 0
+    """Fetch and produce requests after which the broker closes the connection instead of responding."""
+    refuse_connections_s: float = 0.0
+    """Seconds after that in which the broker closes all connections and accepts none; 0: it closes only that one."""
+    forgets_offset_of_duplicate: bool = False
+    """The broker returns DUPLICATE_SEQUENCE_NUMBER for a retried batch."""
+    trims_log: bool = False
+    """The log starts later once the client has read the first record."""
+    truncates_log: bool = False
+    """OffsetForLeaderEpoch returns an end offset before the client's offset."""
+    leader_change: LeaderChange | None = None
+    replica: str = ""
+    """State of the follower to which the leader sends clients with a rack; empty: there is none."""
+    requested_metrics: tuple[str, ...] = ()
+    """RequestedMetrics of GetTelemetrySubscriptions: names, prefixes, or `*`."""
+    accepted_codecs: tuple[int, ...] = ()
+    """AcceptedCompressionTypes of GetTelemetrySubscriptions."""
+    error_is_permanent: bool = False
+    """The first error comes each time."""
+    may_poll_request: str = ""
+    """A client that still sends this request may wait: it would continue after minutes."""
+    may_report_error: bool = False
+    """The client may report an error to the application instead of continuing."""
+
+    @property
+    def has_two_nodes(self) -> bool:
+        """The cluster has a second node."""
+        return bool((self.leader_change and not self.leader_change.stays) or self.replica or self.coordinator_moves)
+
+    @property
+    def serves_one_record_per_fetch(self) -> bool:
+        """Each fetch response contains one record, because something changes at the second one."""
+        return bool(self.trims_log or (self.leader_change and self.leader_change.at))
+
+    @property
+    def uses_default_broker(self) -> bool:
+        """The broker supports the client's own versions and is one node."""
+        return not (self.versions or self.in_pieces or self.has_two_nodes)
+
+    @property
+    def needs_full_versions(self) -> bool:
+        """Only a client that works with all versions can be tested."""
+        return self.versions == "full"
+
+
+NO_FAULTS = ClientScenario()
+_NEWEST_TRANSACTIONS: ApiVersions = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
+"""Up to the versions for brokers, and those of transaction.version 2."""
+
+
+def _validated(
+    description: str, *errors: int, at: int = CONSUMED_OFFSET, may_report: bool = False, truncates: bool = False
+) -> ClientScenario:
+    """Another node becomes leader; OffsetForLeaderEpoch returns these errors, then the end of the epoch."""
+    return ClientScenario(
+        description,
+        versions="full",
+        version_overrides={"OffsetForLeaderEpoch": (2, 4)},
+        leader_change=LeaderChange(at=at),
+        request_errors={"OffsetForLeaderEpoch": errors},
+        may_report_error=may_report,
+        truncates_log=truncates,
+    )
+
+
+def _measured(
+    description: str,
+    *metrics: str,
+    accepted: tuple[int, ...] = (0,),
+    asked: tuple[int, ...] = (),
+    pushed: tuple[int, ...] = (),
+) -> ClientScenario:
+    """The broker requests metrics; both telemetry requests return these errors first."""
+    return ClientScenario(
+        description,
+        versions="full",
+        version_overrides={"GetTelemetrySubscriptions": (0, 0), "PushTelemetry": (0, 0)},
+        requested_metrics=metrics,
+        accepted_codecs=accepted,
+        empty_fetches=(EMPTY,) * _TELEMETRY_FETCHES,
+        request_errors={"GetTelemetrySubscriptions": asked, "PushTelemetry": pushed},
+    )
+
+
+SCENARIOS: Mapping[str, ClientScenario] = {
+    "consume": ClientScenario(
+        "The first fetch returns NOT_LEADER_OR_FOLLOWER.", partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,)
     ),
-    "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
+    "reset": ClientScenario(
+        "The first fetch returns OFFSET_OUT_OF_RANGE.",
+        partition_errors=(ErrorCode.OFFSET_OUT_OF_RANGE,),
+        may_report_error=True,
+    ),
+    "reset-late": ClientScenario(
+        "The first fetch returns OFFSET_OUT_OF_RANGE; ListOffsets is rejected twice with a retriable error.",
+        partition_errors=(ErrorCode.OFFSET_OUT_OF_RANGE,),
+        request_errors={"ListOffsets": (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OFFSET_NOT_AVAILABLE)},
+        may_report_error=True,
+    ),
+    "trimmed": ClientScenario(
+        "After the client has read the first record, the log starts at offset 10.",
+        trims_log=True,
+        may_report_error=True,
+    ),
+    "unavailable": ClientScenario(
+        "The first fetches return REPLICA_NOT_AVAILABLE and KAFKA_STORAGE_ERROR.",
+        partition_errors=(ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR),
+        may_report_error=True,
+    ),
+    "unknown-error": ClientScenario(
+        "The first fetch returns an error code that Kafka does not define.",
+        partition_errors=(UNKNOWN_ERROR_CODE,),
+        may_report_error=True,
+    ),
+    "null": ClientScenario(
+        "The first fetches return null records without an error.", empty_fetches=(NULL,) * EMPTY_FETCHES
+    ),
+    "throttled": ClientScenario(
+        "The first fetches return a throttle time and no topic.", empty_fetches=(THROTTLED,) * EMPTY_FETCHES
+    ),
+    "undecided": ClientScenario(
+        "The first fetches return no records, as all offsets are above the last stable offset.",
+        empty_fetches=(ABOVE_LAST_STABLE_OFFSET,) * EMPTY_FETCHES,
+    ),
+    "no-brokers": ClientScenario(
+        "The first Metadata response contains no broker.", metadata_faults=(NO_BROKERS,), may_report_error=True
+    ),
+    "no-leader": ClientScenario(
+        "The first Metadata response contains the partition without a leader.",
+        metadata_faults=(NO_LEADER,),
+        may_report_error=True,
+    ),
+    "leader-unlisted": ClientScenario(
+        "The first two Metadata responses name a leader that is not in their broker list.",
+        metadata_faults=(LEADER_NOT_LISTED,) * 2,
+        may_report_error=True,
+    ),
+    "topic-unknown": ClientScenario(
+        "The first two Metadata responses return UNKNOWN_TOPIC_OR_PARTITION.",
+        metadata_faults=(UNKNOWN,) * 2,
+        may_poll_request="Heartbeat",
+        may_report_error=True,
+    ),
+    "one-address": ClientScenario(
+        "Metadata lists three nodes at one address, as behind a proxy.", aliases=(NODE_2, NODE_2 + 1)
+    ),
+    "called-127": ClientScenario(
+        "The topic name has 127 characters, the fewest whose compact length takes two bytes.",
+        topic_name=TWO_BYTE_NAME,
+        versions="full",
+    ),
+    "called-249": ClientScenario(
+        "The topic name has 249 characters, the most that Kafka allows.", topic_name=LONGEST_NAME, versions="full"
+    ),
+    "called-shift": ClientScenario(
+        "The topic is named `shift`, like a method of JavaScript arrays.", topic_name="shift"
+    ),
+    "called-constructor": ClientScenario(
+        "The topic is named `constructor`, like a property of JavaScript objects.", topic_name="constructor"
+    ),
+    "called-proto": ClientScenario(
+        "The topic is named `__proto__`, like a property of JavaScript objects.", topic_name="__proto__"
+    ),
+    "group": ClientScenario("The client is a member of a group that has committed no offset.", in_group=True),
+    "group-called-249": ClientScenario(
+        "The group and the topic have a name of 249 characters.",
+        topic_name=LONGEST_NAME,
+        versions="full",
+        in_group=True,
+    ),
+    "group-newest": ClientScenario(
+        "The client is a member of a group; the broker supports all versions.", versions="full", in_group=True
+    ),
+    "group-topic-unknown": ClientScenario(
+        "The first two Metadata responses to a group member return UNKNOWN_TOPIC_OR_PARTITION.",
+        in_group=True,
+        metadata_faults=(UNKNOWN,) * 2,
+        may_poll_request="Heartbeat",
+        may_report_error=True,
+    ),
+    "topic-erred": ClientScenario(
+        "Metadata returns an error for one partition more than the topic has.",
+        versions="full",
+        partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
+        metadata_faults=(PARTITION_ERROR,),
+        may_report_error=True,
+    ),
+    "misframed": ClientScenario(
+        "The size before the first Fetch response is -1.", response_sizes=(-1,), may_report_error=True
+    ),
+    "replica": ClientScenario(
+        "The leader sends the client to a follower in its rack.", versions="full", replica=REPLICA_IN_SYNC
+    ),
+    "replica-behind": ClientScenario(
+        "The leader sends the client to a follower that returns OFFSET_OUT_OF_RANGE.",
+        versions="full",
+        replica=REPLICA_BEHIND,
+    ),
+    "replica-unlisted": ClientScenario(
+        "The leader sends the client to a follower that Metadata does not list until the second response.",
+        versions="full",
+        replica=REPLICA_IN_SYNC,
+        metadata_faults=(LEADER_ONLY,),
+        may_poll_request="Fetch",
+    ),
+    "moved": ClientScenario(
+        "From the first fetch on, another node is leader, in the next epoch.", leader_change=LeaderChange()
+    ),
+    "moved-unnoticed": ClientScenario(
+        "From the first fetch on, another node is leader, in the same epoch.",
+        versions="full",
+        leader_change=LeaderChange(EPOCH),
+    ),
+    "moved-untold": ClientScenario(
+        "From the first fetch on, another node is leader; Metadata returns leader epoch -1.",
+        versions="full",
+        leader_change=LeaderChange(-1),
+    ),
+    "leader-gone": ClientScenario(
+        "From the first fetch on, another node is leader, and the old leader accepts no connection.",
+        leader_change=LeaderChange(),
+        dropped_responses=1,
+        refuse_connections_s=math.inf,
+        may_report_error=True,
+    ),
+    "recreated": ClientScenario(
+        "The topic is recreated with another topic id, and another node is leader in epoch 0.",
+        versions="full",
+        leader_change=LeaderChange(0, is_another=True),
+        may_report_error=True,
+    ),
+    "validated": _validated("Another node becomes leader at offset 1; OffsetForLeaderEpoch confirms the offset."),
+    "validated-marked": _validated(
+        "Another node becomes leader after a marker of a newer epoch; OffsetForLeaderEpoch confirms the offset.",
+        at=OFFSET_AFTER_MARKER,
+    ),
+    "validated-late": _validated(
+        "Another node becomes leader at offset 1; OffsetForLeaderEpoch returns UNKNOWN_LEADER_EPOCH twice.",
+        *(ErrorCode.UNKNOWN_LEADER_EPOCH,) * 2,
+    ),
+    "validation-refused": _validated(
+        "Another node becomes leader at offset 1; OffsetForLeaderEpoch returns TOPIC_AUTHORIZATION_FAILED.",
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        may_report=True,
+    ),
+    "truncated": _validated(
+        "Another node becomes leader at offset 1; OffsetForLeaderEpoch returns an earlier end offset.",
+        may_report=True,
+        truncates=True,
+    ),
+    "raised": ClientScenario(
+        "The same node stays leader in the next epoch and returns FENCED_LEADER_EPOCH for the old one.",
+        versions="full",
+        leader_change=LeaderChange(stays=True),
+    ),
+    "hung-up": ClientScenario(
+        "The broker closes the connection instead of the first two Fetch responses.",
+        dropped_responses=2,
+        may_report_error=True,
+    ),
+    "restarted": ClientScenario(
+        "The broker closes all connections at the first fetch and accepts none for half a second.",
+        dropped_responses=1,
+        refuse_connections_s=RESTART_S,
+        may_report_error=True,
+    ),
+    "group-restarted": ClientScenario(
+        "The same as `restarted`, for a member of a group.",
+        in_group=True,
+        dropped_responses=1,
+        refuse_connections_s=RESTART_S,
+        may_report_error=True,
+    ),
+    "committed": ClientScenario(
+        "The group has committed offset 0 with a leader epoch.", in_group=True, committed=(0, EPOCH)
+    ),
+    "rebalance": ClientScenario(
+        "The first SyncGroup returns REBALANCE_IN_PROGRESS.",
+        in_group=True,
+        request_errors={"SyncGroup": (ErrorCode.REBALANCE_IN_PROGRESS,)},
+    ),
+    "evicted": ClientScenario(
+        "The first SyncGroup returns UNKNOWN_MEMBER_ID.",
+        in_group=True,
+        request_errors={"SyncGroup": (ErrorCode.UNKNOWN_MEMBER_ID,)},
+        may_report_error=True,
+    ),
+    "loading": ClientScenario(
+        "FindCoordinator, JoinGroup and OffsetFetch each return one retriable coordinator error.",
+        in_group=True,
+        request_errors={
+            "FindCoordinator": (ErrorCode.COORDINATOR_NOT_AVAILABLE,),
+            "JoinGroup": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,),
+            "OffsetFetch": (ErrorCode.NOT_COORDINATOR,),
+        },
+        may_report_error=True,
+    ),
+    "following": ClientScenario(
+        "Another member is group leader and assigns the partition to the client.",
+        in_group=True,
+        group_generations=(FOLLOWER,),
+    ),
+    "newer": ClientScenario(
+        "Another member is group leader and assigns the partition in a newer assignment version.",
+        in_group=True,
+        group_generations=(FOLLOWER_NEWER_VERSION,),
+    ),
+    "idle": ClientScenario(
+        "Another member is group leader and first assigns no partition to the client.",
+        in_group=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+    ),
+    "generation-lost": ClientScenario(
+        "The client has no partition; Heartbeat returns ILLEGAL_GENERATION.",
+        in_group=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+        request_errors={"Heartbeat": (ErrorCode.ILLEGAL_GENERATION,) * 1000},
+    ),
+    "coordinator-moved": ClientScenario(
+        "The client has no partition; Heartbeat returns NOT_COORDINATOR once.",
+        in_group=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+        request_errors={"Heartbeat": (ErrorCode.NOT_COORDINATOR,)},
+        may_report_error=True,
+    ),
+    "coordinator-elsewhere": ClientScenario(
+        "Heartbeat returns NOT_COORDINATOR, and FindCoordinator names the other node.",
+        in_group=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+        request_errors={"Heartbeat": (ErrorCode.NOT_COORDINATOR,)},
+        coordinator_moves=True,
+        may_report_error=True,
+    ),
+    "coordinator-gone": ClientScenario(
+        "The coordinator closes its connections, and FindCoordinator names the other node.",
+        in_group=True,
+        group_generations=(FOLLOWER_NO_PARTITION,),
+        request_errors={"Heartbeat": (CLOSE_CONNECTION,)},
+        coordinator_moves=True,
+        initial_leader=NODE_2,
+        refuse_connections_s=math.inf,
+        may_report_error=True,
+    ),
+    "commit-loading": ClientScenario(
+        "OffsetCommit returns COORDINATOR_LOAD_IN_PROGRESS twice.",
+        in_group=True,
+        request_errors={"OffsetCommit": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,) * REJECTED_COMMITS},
+        stop_serving_after_commit=True,
+        may_report_error=True,
+    ),
+    "unstable": ClientScenario(
+        "OffsetFetch returns UNSTABLE_OFFSET_COMMIT several times.",
+        in_group=True,
+        request_errors={"OffsetFetch": (ErrorCode.UNSTABLE_OFFSET_COMMIT,) * 5},
+        may_report_error=True,
+    ),
+    "offsets-loading": ClientScenario(
+        "OffsetFetch returns COORDINATOR_LOAD_IN_PROGRESS several times.",
+        in_group=True,
+        request_errors={"OffsetFetch": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,) * 5},
+        may_report_error=True,
+    ),
+    "offsets-refused": ClientScenario(
+        "OffsetFetch returns GROUP_AUTHORIZATION_FAILED once.",
+        in_group=True,
+        request_errors={"OffsetFetch": (ErrorCode.GROUP_AUTHORIZATION_FAILED,)},
+        may_report_error=True,
+    ),
+    "company-silent": ClientScenario(
+        "The client is group leader; the subscription metadata of the other member is empty.",
+        in_group=True,
+        group_generations=(EMPTY_METADATA,),
+        may_report_error=True,
+    ),
+    "company-garbled": ClientScenario(
+        "The client is group leader; the subscription metadata of the other member is cut off.",
+        in_group=True,
+        group_generations=(MALFORMED_METADATA,),
+        may_report_error=True,
+    ),
+    "company": ClientScenario(
+        "The client is group leader of two members that subscribe to one partition.",
+        in_group=True,
+        group_generations=(LEADER_OF_TWO,) * SHARED_GENERATIONS,
+    ),
+    "company-claims": ClientScenario(
+        "The client is group leader; the other member claims the client's partition from a missed generation.",
+        in_group=True,
+        group_generations=(OTHER_TOPIC, OWNED_PARTITION_CONFLICT),
+    ),
+    "company-apart": ClientScenario(
+        "The client is group leader; the other member subscribes to another topic.",
+        in_group=True,
+        group_generations=(OTHER_TOPIC,) * SHARED_GENERATIONS,
+    ),
+    "pieces": ClientScenario("Responses arrive in pieces of 1, 3 and 100 bytes.", in_pieces=True),
+    "bare": ClientScenario("The broker supports only the oldest versions that consumers work with.", versions="bare"),
+    "tagged": ClientScenario("Each response contains unknown tagged fields.", versions="full", is_tagged=True),
+    "older": ClientScenario(
+        "The broker supports older versions of ApiVersions, Metadata and Fetch than the client.",
+        versions="full",
+        version_overrides={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)},
+        is_strict=True,
+    ),
+    "zero-ids": ClientScenario("The broker returns the zero topic id.", versions="full", has_ids=False),
+    "without-ids": ClientScenario(
+        "The broker supports only Metadata versions without topic ids.",
+        versions="full",
+        version_overrides={"Metadata": (0, 9)},
+    ),
+    "session": ClientScenario(
+        "The broker keeps fetch sessions.", versions="full", has_sessions=True, empty_fetches=(EMPTY,)
+    ),
+    "session-declined": ClientScenario(
+        "The broker declines fetch sessions; the first fetches return no records.",
+        versions="full",
+        empty_fetches=(EMPTY,) * EMPTY_FETCHES,
+    ),
+    "session-lost": ClientScenario(
+        "The broker returns FETCH_SESSION_ID_NOT_FOUND for the fetch session.",
+        versions="full",
+        has_sessions=True,
+        empty_fetches=(EMPTY, SESSION_LOST),
+    ),
+    "measured": _measured("The broker requests all client metrics (`*`).", "*"),
+    "measured-by-prefix": _measured(
+        "The broker requests client metrics by a prefix.", REQUESTED_METRIC[:-2], "conformance.none"
+    ),
+    "measured-compressed": _measured(
+        "The broker requests one client metric and accepts all compression codecs.",
+        REQUESTED_METRIC,
+        accepted=(4, 3, 2, 1),
+    ),
+    "measured-unmatched": _measured("The broker requests a metric that no client has.", "conformance.none"),
+    "measured-unwanted": _measured("The broker requests no client metrics."),
+    "measured-anew": _measured(
+        "PushTelemetry returns UNKNOWN_SUBSCRIPTION_ID twice.", "*", pushed=(ErrorCode.UNKNOWN_SUBSCRIPTION_ID,) * 2
+    ),
+    "measured-refused": _measured(
+        "PushTelemetry returns TELEMETRY_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE and INVALID_RECORD.",
+        "*",
+        pushed=(ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.INVALID_RECORD),
+    ),
+    "measured-unasked": _measured(
+        "GetTelemetrySubscriptions returns an error code that Kafka does not define, then INVALID_REQUEST.",
+        "*",
+        asked=(UNKNOWN_ERROR_CODE, ErrorCode.INVALID_REQUEST),
+    ),
+    "produce": ClientScenario(
+        "The first write returns NOT_LEADER_OR_FOLLOWER.",
+        produces=BATCHES,
+        partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
+    ),
+    "produce-called-249": ClientScenario(
+        "The producer writes to a topic with a name of 249 characters.",
+        produces=BATCHES,
+        topic_name=LONGEST_NAME,
+        versions="full",
+    ),
+    "produce-called-proto": ClientScenario(
+        "The producer writes to a topic named `__proto__`.", produces=BATCHES, topic_name="__proto__"
+    ),
+    **{
+        f"messages-{codec}": ClientScenario(
+            "The broker supports only Produce versions without record batches.",
+            produces=ProducerTask(message_codec=codec),
+            versions="old",
+            may_report_error=True,
+        )
+        for codec in MESSAGES_IN
+    },
+    "disk": ClientScenario(
+        "The first write returns KAFKA_STORAGE_ERROR.",
+        produces=BATCHES,
+        partition_errors=(ErrorCode.KAFKA_STORAGE_ERROR,),
+    ),
+    "produce-moved": ClientScenario(
+        "From the first write on, another node is leader.",
+        produces=BATCHES,
+        leader_change=LeaderChange(),
+        may_report_error=True,
+    ),
+    "produce-gone": ClientScenario(
+        "From the first write on, another node is leader, and the old leader accepts no connection.",
+        produces=BATCHES,
+        leader_change=LeaderChange(),
+        dropped_responses=1,
+        refuse_connections_s=math.inf,
+        may_report_error=True,
+    ),
+    "answer-lost": ClientScenario(
+        "The broker appends the first batch and closes the connection before the response.",
+        produces=BATCHES,
+        dropped_responses=1,
+    ),
+    "repetition": ClientScenario(
+        "The same as `answer-lost`; the retried batch returns DUPLICATE_SEQUENCE_NUMBER.",
+        produces=BATCHES,
+        dropped_responses=1,
+        forgets_offset_of_duplicate=True,
+        may_report_error=True,
+    ),
+    "together": ClientScenario(
+        "The producer sends batches without waiting; the first returns NOT_LEADER_OR_FOLLOWER.",
+        produces=PIPELINED,
+        partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
+    ),
+    "timed-out": ClientScenario(
+        "The producer sends batches without waiting; the first returns REQUEST_TIMED_OUT.",
+        produces=PIPELINED,
+        partition_errors=(ErrorCode.REQUEST_TIMED_OUT,),
+    ),
+    "transact": ClientScenario("The producer writes and commits one transaction.", produces=TRANSACTION),
+    "transaction-called-249": ClientScenario(
+        "The transactional id and the topic have a name of 249 characters.",
+        produces=TRANSACTION,
+        topic_name=LONGEST_NAME,
+        versions="full",
+    ),
+    "busy": ClientScenario(
+        "InitProducerId and AddPartitionsToTxn return CONCURRENT_TRANSACTIONS once.",
+        produces=TRANSACTION,
+        request_errors={
+            "InitProducerId": (ErrorCode.CONCURRENT_TRANSACTIONS,),
+            "AddPartitionsToTxn": (ErrorCode.CONCURRENT_TRANSACTIONS,),
+        },
+    ),
+    "not-ready": ClientScenario(
+        "InitProducerId returns COORDINATOR_LOAD_IN_PROGRESS once.",
+        produces=TRANSACTION,
+        request_errors={"InitProducerId": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)},
+    ),
+    "transaction-elsewhere": ClientScenario(
+        "AddPartitionsToTxn returns NOT_COORDINATOR, and FindCoordinator names the other node.",
+        produces=TRANSACTION,
+        request_errors={"AddPartitionsToTxn": (ErrorCode.NOT_COORDINATOR,)},
+        coordinator_moves=True,
+        may_report_error=True,
+    ),
+    "transaction-gone": ClientScenario(
+        "The transaction coordinator closes its connections, and FindCoordinator names the other node.",
+        produces=TRANSACTION,
+        request_errors={"AddPartitionsToTxn": (CLOSE_CONNECTION,)},
+        coordinator_moves=True,
+        initial_leader=NODE_2,
+        refuse_connections_s=math.inf,
+        may_report_error=True,
+    ),
+    "ending": ClientScenario(
+        "EndTxn returns CONCURRENT_TRANSACTIONS once.",
+        produces=TRANSACTION,
+        request_errors={"EndTxn": (ErrorCode.CONCURRENT_TRANSACTIONS,)},
+    ),
+    "produce-newest": ClientScenario(
+        "The same as `produce`; the broker supports all versions.",
+        produces=BATCHES,
+        versions="full",
+        partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
+    ),
+    "produce-recreated": ClientScenario(
+        "The topic is recreated with the first write, and another node is leader.",
+        produces=BATCHES,
+        versions="full",
+        leader_change=LeaderChange(0, is_another=True),
+        may_report_error=True,
+    ),
+    "transact-newest": ClientScenario(
+        "The broker supports the newest transaction requests without the feature transaction.version.",
+        produces=TRANSACTION,
+        versions="full",
+        version_overrides=_NEWEST_TRANSACTIONS,
+    ),
+    "transaction-cut": ClientScenario(
+        "The broker closes the connection once for each request to the transaction coordinator.",
+        produces=TRANSACTION,
+        request_errors={
+            "InitProducerId": (CLOSE_CONNECTION,),
+            "AddPartitionsToTxn": (CLOSE_CONNECTION,),
+            "EndTxn": (CLOSE_CONNECTION,),
+        },
+        may_report_error=True,
+    ),
+    "transactions": ClientScenario(
+        "The producer writes three transactions and aborts the second one.", produces=TRANSACTIONS
+    ),
+    "transactions-told": ClientScenario(
+        "The same as `transactions`, with the feature transaction.version 2.",
+        produces=TRANSACTIONS,
+        versions="full",
+        version_overrides=_NEWEST_TRANSACTIONS,
+        finalized_features={"transaction.version": 2},
+    ),
+    "transaction-given-up": ClientScenario(
+        "A batch returns INVALID_RECORD, and the producer aborts its transaction.",
+        produces=replace(TRANSACTIONS, fatal_error_batch=FATAL_ERROR_BATCH),
+        partition_errors=(0, ErrorCode.INVALID_RECORD),
+    ),
+    "produce-given-up": ClientScenario(
+        "A batch returns INVALID_RECORD, and the producer gives it up.",
+        produces=replace(BATCHES, fatal_error_batch=FATAL_ERROR_BATCH),
+        partition_errors=(0, ErrorCode.INVALID_RECORD),
+    ),
+    "transact-nothing": ClientScenario(
+        "The producer commits a transaction without a record.", produces=replace(TRANSACTION, no_records=True)
+    ),
+    "refused": ClientScenario(
+        "Each write returns TOPIC_AUTHORIZATION_FAILED.",
+        produces=replace(BATCHES, one_record=True),
+        partition_errors=(ErrorCode.TOPIC_AUTHORIZATION_FAILED,),
+        error_is_permanent=True,
+    ),
+    "fenced": ClientScenario(
+        "EndTxn returns INVALID_PRODUCER_EPOCH each time.",
+        produces=replace(TRANSACTION, one_record=True),
+        request_errors={"EndTxn": (ErrorCode.INVALID_PRODUCER_EPOCH,)},
+        error_is_permanent=True,
+    ),
+    "no-transaction": ClientScenario(
+        "AddPartitionsToTxn returns INVALID_TXN_STATE each time.",
+        produces=replace(TRANSACTION, one_record=True),
+        request_errors={"AddPartitionsToTxn": (ErrorCode.INVALID_TXN_STATE,)},
+        error_is_permanent=True,
+    ),
+    "no-right": ClientScenario(
+        "InitProducerId returns TRANSACTIONAL_ID_AUTHORIZATION_FAILED each time.",
+        produces=replace(TRANSACTION, one_record=True),
+        request_errors={"InitProducerId": (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,)},
+        error_is_permanent=True,
+    ),
 }
-"""What is due by a check that looks at more than one request, and what is said of a client that does not stand it."""
-
-
-def check_expectation(check: str) -> str:
-    """What is due by a check that looks at more than one request; empty for another check."""
-    return _LAPSES[check][0] if check in _LAPSES else ""
-
-
-def check_failure(check: str) -> str:
-    """What is said of a client that does not stand a check."""
-    return _LAPSES[check][1] if check in _LAPSES else f"a request is not {check}"
+"""By name."""

@@ -12,7 +12,9 @@ from importlib import import_module
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases import client_requests, client_scenarios, log_requests, reference_answers
+from conformance.cases import client_requests, log_requests, reference_answers
+from conformance.cases.client_checks import CHECKS
+from conformance.cases.client_scenarios import SCENARIOS
 from conformance.cases.model import Answer, Case, Op, Request, RequestWithExpectation, Value
 from conformance.codec import json_notation as n
 from conformance.codec.compare import unknown_fields
@@ -154,9 +156,9 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "send": Operation(
         (
-            RequestField("conversation", _one_of(client_scenarios.CONVERSATIONS)),
+            RequestField("conversation", _one_of(tuple(SCENARIOS))),
             RequestField("isolation", _one_of(ISOLATIONS)),
-            RequestField("check", _one_of(client_scenarios.CHECKS)),
+            RequestField("check", _one_of(tuple(CHECKS))),
             RequestField("of", n.TEXT.parse, needed=False),
         ),
         client_requests.reference_requests,

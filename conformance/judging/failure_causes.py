@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from conformance import codec
-from conformance.cases.client_scenarios import check_failure
+from conformance.cases.client_checks import failure_text
 from conformance.cases.model import (
     FAILURES,
     Accepted,
@@ -219,7 +219,7 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Failure
         case ExpectConsumerView():
             return _delivered(case, case.expect, answer, verdict)
         case ExpectClientRequests() | ExpectAppend() | ExpectResponses() as live:
-            way = check_failure(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
+            way = failure_text(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
             return FailureCause(way, normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, ExpectAnyOf) and (mark := _unencodable(case)):
         return FailureCause(_ACCEPTED, _violation_text(case, mark, rule))

@@ -11,7 +11,13 @@ from functools import partial
 
 from conformance.cases.api_versions_profiles import VERSION_PROFILES, profiles_from, with_producer_apis
 from conformance.cases.client_requests import batches_for as plain_batches
-from conformance.cases.client_scenarios import AT_ONCE, FATAL_ERROR_BATCH, GIVEN_UP, SEVERAL, TRANSACTION_RESULTS
+from conformance.cases.client_scenarios import (
+    BATCHES,
+    NO_FAULTS,
+    SCENARIOS,
+    TRANSACTION_RESULTS,
+    ClientScenario,
+)
 from conformance.cases.log_requests import fetch_expectation
 from conformance.cases.model import Answer, Expectation, ExpectClientRequests, Request, Value
 from conformance.cases.operations import OPERATIONS
@@ -26,10 +32,9 @@ from conformance.live_clients.client_pool import CaseRunner, ClientPool, ClientS
 from conformance.live_clients.driver_manifest import DriverManifest
 from conformance.live_clients.driver_process import CRASH_PREFIX
 from conformance.live_clients.guard_records import GuardedCase, with_guard_records
-from conformance.live_clients.scenario_runs import PRODUCER_CLAIMS, ClientScenarioRuns, missing_claim
+from conformance.live_clients.scenario_runs import ClientScenarioRuns, missing_claim
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.cluster import MockCluster
-from conformance.mock_broker.faults import KINDS, NO_FAULTS, ClientScenario
 from conformance.mock_broker.produce_handlers import producer_command, unsupported_batch
 from conformance.mock_broker.request_recorder import RequestRecorder
 from conformance.mock_broker.server import MockBrokerServer
@@ -170,10 +175,10 @@ class ClientBridge:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := missing_claim(parts, self._driver.produces, groups=self._driver.groups):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and KINDS[parts["conversation"]].offers:
+        if self._offers == "old" and SCENARIOS[parts["conversation"]].versions:
             return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._conversations.answer(parts)
-        failed = parts["conversation"] in PRODUCER_CLAIMS and ("crash" in answer or "timeout" in answer)
+        failed = SCENARIOS[parts["conversation"]].produces and ("crash" in answer or "timeout" in answer)
         return answer if not failed else await self._check_writer_baseline(answer)
 
     async def _select_versions(self) -> None:
@@ -268,16 +273,19 @@ class ClientBridge:
         self, conversation: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
         """Let the client in a seat write these batches, as a broker takes them in a conversation."""
-        kind = KINDS[conversation]
+        kind = SCENARIOS[conversation]
         broker = await self._beside.start_cluster(
-            kind, with_producer_apis(VERSION_PROFILES[kind.offers or self._offers]), witness, seat.invalidate_cases
+            kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._offers]), witness, seat.invalidate_cases
         )
-        ends, given_up = (
-            TRANSACTION_RESULTS if conversation in SEVERAL else (),
-            {FATAL_ERROR_BATCH} if conversation in GIVEN_UP else (),
+        task = kind.produces or BATCHES
+        told = producer_command(
+            batches,
+            TRANSACTION_RESULTS if task.transaction_per_batch else (),
+            together=task.without_waiting,
+            given_up=set() if task.fatal_error_batch is None else {task.fatal_error_batch},
         )
-        told = producer_command(batches, ends, together=conversation in AT_ONCE, given_up=given_up)
-        due: Due | None = {} if kind.dropped_responses or conversation in (*AT_ONCE, *SEVERAL, *GIVEN_UP) else None
+        is_retried = kind.dropped_responses or task.without_waiting or task.transaction_per_batch
+        due: Due | None = {} if is_retried or task.fatal_error_batch is not None else None
         return await self._run_producer(
             seat, batches[0], told, MockTopic(b"", 0, 0, accepted_sequences=due).with_faults(kind), broker
         )
@@ -311,13 +319,13 @@ class ClientBridge:
 
         Only one that comes through where everything is offered meets what takes newer versions.
         """
-        can = not KINDS[conversation].needs_full_versions or await self._consumes_all()
+        can = not SCENARIOS[conversation].needs_full_versions or await self._consumes_all()
         return "" if can else "the client does not come through where everything is offered"
 
     async def consume(self, conversation: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
         """Let the client in a seat consume a topic in a conversation; again where its broker is odd and it fails."""
-        kind, expected = KINDS[conversation], fetch_expectation(parts).expect
-        offered = VERSION_PROFILES[kind.offers or self._offers]
+        kind, expected = SCENARIOS[conversation], fetch_expectation(parts).expect
+        offered = VERSION_PROFILES[kind.versions or self._offers]
         if kind.in_group:  # who claims none has only the form of what it sends judged
             offered, kind = (with_producer_apis(offered), kind) if self._driver.groups else (offered, NO_FAULTS)
         broker = await self._beside.start_cluster(kind, offered, witness, seat.invalidate_cases)

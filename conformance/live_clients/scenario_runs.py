@@ -7,19 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from conformance.cases.client_checks import CHECKS
 from conformance.cases.client_requests import batches_for
-from conformance.cases.client_scenarios import (
-    EMPTY,
-    GIVEN_UP,
-    IN_THE_END,
-    MESSAGES_IN,
-    OFFSET_AFTER_MARKER,
-    ONWARD,
-    PRODUCING,
-    SEVERAL,
-    TRANSACTIONAL,
-    WHOLE,
-)
+from conformance.cases.client_scenarios import OFFSET_AFTER_MARKER, SCENARIOS
 from conformance.cases.log_requests import fetch_expectation
 from conformance.cases.model import Answer, ExpectClientRequests, Request, Value, VerdictKind
 from conformance.cases.operations import OPERATIONS
@@ -27,7 +17,6 @@ from conformance.codec.log import LOG
 from conformance.definitions.request_frames import SENT, api_of
 from conformance.judging.client_requests import judge_sent
 from conformance.live_clients.client_pool import ClientPool, ClientSlot
-from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.request_recorder import MAX_REQUESTS_IN_ANSWER, RequestRecorder
 from conformance.mock_broker.topic import build_single_record_entry, log_with_marker
 from conformance.targets.probes import plain_log
@@ -47,12 +36,6 @@ _ENDS_EMPTY = bytes.fromhex(
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
 _RECORDS = 3
 """In a log of which a part is read when another node comes to lead, and more than one record is left."""
-PRODUCER_CLAIMS = {
-    **{name: ("transactions" if name in TRANSACTIONAL else "idempotence",) for name in PRODUCING},
-    **dict.fromkeys((*SEVERAL, *GIVEN_UP, *EMPTY), ("aborts",)),
-    **{f"messages-{codec}": ("messages", codec) for codec in MESSAGES_IN},
-}
-"""The conversations in which a client writes, and what its producer must be able to do for each."""
 
 
 def missing_claim(parts: Request, produces: Collection[str], *, groups: bool) -> str:
@@ -61,8 +44,9 @@ def missing_claim(parts: Request, produces: Collection[str], *, groups: bool) ->
     Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
     sent again are judged then. So have the requests of a client that joins a group unasked.
     """
-    needs, is_of_form = PRODUCER_CLAIMS.get(parts["conversation"], ()), parts["check"] == "well-formed"
-    if KINDS[parts["conversation"]].in_group:
+    scenario, is_of_form = SCENARIOS[parts["conversation"]], parts["check"] == "well-formed"
+    needs = scenario.produces.claims if scenario.produces else ()
+    if scenario.in_group:
         return "" if groups or is_of_form else "groups"
     if "idempotence" in needs and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
         return ""
@@ -119,14 +103,14 @@ class ClientScenarioRuns:
         whole_run = dict(self._held)
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
-        kind, said = KINDS[parts["conversation"]], held.answer
+        kind, check, said = SCENARIOS[parts["conversation"]], CHECKS[parts["check"]], held.answer
         if parts["check"] == "tells":
             return _reported_error(parts, held)
-        if parts["check"] in ONWARD and "unsupported" in said:
+        if check.about_fetch_progress and "unsupported" in said:
             return said  # why it did not go on says nothing of it
-        if parts["check"] in (*ONWARD, *IN_THE_END) and kind.may_report_error and _is_error(said):
+        if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(said):
             return {"unsupported": f"it tells the application: {said.get('message', '')}"}
-        if parts["check"] in ONWARD and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
+        if check.about_fetch_progress and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
             return {
                 "unsupported": "it waits, and had not gone on when the case was over: "
                 f"{kind.may_poll_request} came to the end"
@@ -140,7 +124,8 @@ class ClientScenarioRuns:
             verdict = judge_sent(
                 ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"]
             )
-            stays = parts["check"] in (*ONWARD, "writes-on", "writes") and verdict.kind is VerdictKind.FAIL
+            is_about_end = check.about_fetch_progress or parts["check"] in ("writes-on", "writes")
+            stays = is_about_end and verdict.kind is VerdictKind.FAIL
             return said if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
@@ -157,7 +142,7 @@ class ClientScenarioRuns:
 
         def waits(said: Answer) -> bool:
             return "timeout" in said and _sent_at_least(
-                witness.requests, KINDS[conversation].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
+                witness.requests, SCENARIOS[conversation].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
             )
 
         said = await self._seats.run_scenario(put, waits)
@@ -167,7 +152,7 @@ class ClientScenarioRuns:
         self, seat: ClientSlot, conversation: str, isolation: str, witness: RequestRecorder
     ) -> Answer:
         """Bring the client to do something: what came of it."""
-        if conversation in PRODUCER_CLAIMS:
+        if SCENARIOS[conversation].produces:
             batches = batches_for(conversation, idempotent=self._idempotent)
             return await self._lead.write(conversation, seat, batches, witness)
         asked = fetch_expectation({"hex": self._log_for(conversation), "isolation": isolation}).parts
@@ -175,7 +160,7 @@ class ClientScenarioRuns:
 
     def _log_for(self, conversation: str) -> bytes:
         """What the client is to consume."""
-        kind = KINDS[conversation]
+        kind = SCENARIOS[conversation]
         if kind.leader_change and kind.leader_change.at == OFFSET_AFTER_MARKER:
             return log_with_marker()
         if kind.serves_one_record_per_fetch:
@@ -198,7 +183,7 @@ def _recorders_of_default_broker(
 ) -> Iterator[RequestRecorder]:
     """Who kept what came in the conversations whose broker is as the client's own."""
     for (conversation, _), task in held.items():
-        if KINDS[conversation].uses_default_broker and task.exception() is None:
+        if SCENARIOS[conversation].uses_default_broker and task.exception() is None:
             yield task.result().recorder
 
 
@@ -215,10 +200,9 @@ def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
 def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
     """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
     wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
-    if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
+    check = CHECKS[parts["check"]]
+    if check.about_fetch_progress:  # the last fetches tell, and where there are none, what came instead
         wanted.reverse()
         wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
-    return {
-        "ok": True,
-        "value": SENT.render(wanted[: _MAX_REQUESTS_IN_ANSWER if parts["check"] in WHOLE else MAX_REQUESTS_IN_ANSWER]),
-    }
+    most = _MAX_REQUESTS_IN_ANSWER if check.needs_all_requests else MAX_REQUESTS_IN_ANSWER
+    return {"ok": True, "value": SENT.render(wanted[:most])}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from conformance.cases.api_versions_profiles import MIN_ACCEPTED_VERSION, MINIMAL, ApiVersions
-from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, SUBSCRIPTION_ID
+from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, NODE_1, SUBSCRIPTION_ID
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import (
     CloseConnection,
@@ -25,7 +25,6 @@ from conformance.definitions.request_frames import (
     response_frame,
 )
 from conformance.mock_broker import fetch_handlers, group_handlers, produce_handlers
-from conformance.mock_broker.faults import NODE_1
 from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.topic import MockTopic
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from conformance.cases.api_versions_profiles import VERSION_PROFILES, ApiVersions
+from conformance.cases.client_scenarios import NODE_1, NODE_2, ClientScenario
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.faults import NODE_1, NODE_2, ClientScenario
 from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.request_recorder import RequestRecorder
 from conformance.mock_broker.server import MockBrokerServer

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from conformance.cases.append import max_magic_of_fetch
-from conformance.cases.client_scenarios import LATEST
-from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.faults import (
+from conformance.cases.client_scenarios import (
     ABOVE_LAST_STABLE_OFFSET,
+    LATEST,
     LEADER_NOT_LISTED,
     LEADER_ONLY,
     NO_BROKERS,
@@ -25,6 +23,8 @@ from conformance.mock_broker.faults import (
     THROTTLED,
     UNKNOWN,
 )
+from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.fetch_sessions import FetchSession, FetchSessionError
 from conformance.mock_broker.topic import TIME_MS, fits_fetch_version
 from conformance.mock_broker.topic_rows import NOT_LEADER, add_current_leader, resolve_topic, topic_name

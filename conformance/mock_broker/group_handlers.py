@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.cases.client_scenarios import OTHER_MEMBER_ID, OTHER_TOPIC_SUFFIX
+from conformance.cases.client_scenarios import NO_COMMITTED_OFFSET, OTHER_MEMBER_ID, OTHER_TOPIC, OTHER_TOPIC_SUFFIX
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.faults import NO_COMMITTED_OFFSET, OTHER_TOPIC
 from conformance.mock_broker.membership import LEADER_COMPOSITIONS, GroupState, other_member
 from conformance.mock_broker.topic import MockTopic
 from conformance.mock_broker.topic_rows import resolve_topic

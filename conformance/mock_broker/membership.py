@@ -6,12 +6,7 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from conformance.cases.client_scenarios import OTHER_MEMBER_ID, OTHER_TOPIC_SUFFIX
-from conformance.cases.model import Value
-from conformance.codec.message_spec import type_name
-from conformance.definitions.loader import shipped_types
-from conformance.definitions.request_frames import CloseConnection
-from conformance.mock_broker.faults import (
+from conformance.cases.client_scenarios import (
     CLOSE_CONNECTION,
     EMPTY_METADATA,
     FOLLOWER_NEWER_VERSION,
@@ -20,11 +15,17 @@ from conformance.mock_broker.faults import (
     MALFORMED_METADATA,
     NODE_1,
     NODE_2,
-    NOT_COORDINATOR,
+    OTHER_MEMBER_ID,
     OTHER_TOPIC,
+    OTHER_TOPIC_SUFFIX,
     OWNED_PARTITION_CONFLICT,
     ClientScenario,
 )
+from conformance.cases.model import Value
+from conformance.codec.error_codes import ErrorCode
+from conformance.codec.message_spec import type_name
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import CloseConnection
 
 LEADER_COMPOSITIONS = (LEADER_OF_TWO, EMPTY_METADATA, MALFORMED_METADATA, OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
 """How a generation is made up in which the client leads another member."""
@@ -58,7 +59,7 @@ class GroupState(Struct):
     @classmethod
     def of(cls, kind: ClientScenario) -> Self:
         """The group in a conversation of this kind."""
-        errors = {name: [*codes] for name, codes in kind.errors.items()}
+        errors = {name: [*codes] for name, codes in kind.request_errors.items()}
         return cls(
             errors=errors,
             error_is_permanent=kind.error_is_permanent,
@@ -72,9 +73,9 @@ class GroupState(Struct):
         Raises CloseConnection where the node is gone.
         """
         if node not in (None, self.coordinator):
-            return NOT_COORDINATOR
+            return ErrorCode.NOT_COORDINATOR
         error = self.next_of(self.errors.get(name, []))
-        if self.coordinator_moves and error in (NOT_COORDINATOR, CLOSE_CONNECTION):
+        if self.coordinator_moves and error in (ErrorCode.NOT_COORDINATOR, CLOSE_CONNECTION):
             self.coordinator = NODE_2
         if error == CLOSE_CONNECTION:
             raise CloseConnection("its answer is lost")

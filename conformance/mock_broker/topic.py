@@ -10,7 +10,15 @@ from itertools import zip_longest
 from typing import Self, TypeAlias
 from uuid import uuid4
 
-from conformance.cases.client_scenarios import CONSUMED_OFFSET, TRIMMED_LOG_OFFSETS
+from conformance.cases.client_scenarios import (
+    CONSUMED_OFFSET,
+    EPOCH,
+    NODE_1,
+    NODE_2,
+    TRIMMED_LOG_OFFSETS,
+    ClientScenario,
+    LeaderChange,
+)
 from conformance.cases.model import Expectation, ExpectConsumerView, Request, Value
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
@@ -23,7 +31,6 @@ from conformance.codec.record_batch import (
     stored_size,
 )
 from conformance.definitions.request_frames import CloseConnection
-from conformance.mock_broker.faults import EPOCH, NODE_1, NODE_2, ClientScenario, LeaderChange
 from conformance.mock_broker.membership import GroupState
 from conformance.semantics.consumer_view import ConsumerView, abort_markers
 
@@ -129,7 +136,7 @@ class MockTopic:
     def with_faults(self, kind: ClientScenario) -> Self:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.empty_fetches, self.metadata_faults = (
-            [*kind.refusals],
+            [*kind.partition_errors],
             [*kind.empty_fetches],
             [*kind.metadata_faults],
         )

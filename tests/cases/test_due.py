@@ -78,7 +78,7 @@ def test_what_the_reference_answers_is_due_where_it_accepts(cases):
 
 def test_an_answer_with_a_lone_surrogate_is_never_taken_for_the_one_that_is_due():
     line = json.dumps({"id": 1, "ok": True, "value": "\ud800", "consumed": 1}).encode()
-    outcome = outcome_of_line(line, 1, protocol.body({"op": "decode"}, due=b"x" * 16))
+    outcome = outcome_of_line(line, 1, protocol.body({"op": "decode"}, expected_digest=b"x" * 16))
     assert type(outcome) is Accepted
     assert set(outcome.answer["value"]) == {"\ufffd"}
     assert digest_of_answer({"ok": True, "value": "\ud800"}) == b""

@@ -6,13 +6,16 @@ import struct
 import pytest
 
 from conformance import codec
+from conformance.cases.client_checks import CHECKS
 from conformance.cases.client_requests import TOGETHER, batches_for
-from conformance.cases.client_scenarios import CHECKS, REQUESTED_METRIC
+from conformance.cases.client_scenarios import REQUESTED_METRIC
 from conformance.cases.model import Case, ExpectClientRequests, VerdictKind
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire
+from conformance.judging import client_requests
 from conformance.judging.client_requests import failed_checks
+from conformance.judging.consumer_behavior import COURSES
 from conformance.judging.judge import judge
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
@@ -40,7 +43,12 @@ def verdict(check, *rows, isolation="read_uncommitted", of=""):
     return judge(case, outcome({"ok": True, "value": SENT.render(rows)}))
 
 
-@pytest.mark.parametrize("check", CHECKS[:4])
+def test_each_check_of_the_table_has_its_function():
+    assert CHECKS.keys() == COURSES.keys() | client_requests._CHECKS.keys()
+    assert not COURSES.keys() & client_requests._CHECKS.keys()
+
+
+@pytest.mark.parametrize("check", [*CHECKS][:4])
 @pytest.mark.parametrize("version", [1, 9, 13])
 def test_a_sound_request_stands_every_check(check, version):
     data = frame("Metadata", version, METADATA)

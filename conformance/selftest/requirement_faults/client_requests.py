@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.cases.client_requests import PRODUCER
-from conformance.cases.client_scenarios import REQUESTED_METRIC, SEVERAL
+from conformance.cases.client_scenarios import REQUESTED_METRIC, SCENARIOS
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import START, api_of
 from conformance.selftest.mutators import Mutator
 from conformance.selftest.requirement_mutators import change_request
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.reference import answer as honest
+
+_TRANSACTIONS = [name for name, row in SCENARIOS.items() if row.produces and row.produces.transaction_per_batch]
 
 
 def _begun(row: Values, *, size: int = 0, version: int = 0) -> Values:
@@ -166,7 +168,7 @@ REQUESTS: dict[str, Mutator] = {
     "response.size-below-zero": _stays("misframed"),
     "response.error-told": _stays("offsets-refused"),
     "producer.refusal-told": _heedless("tells"),
-    "producer.transaction-whole": _stays(*SEVERAL, without="AddPartitionsToTxn"),
+    "producer.transaction-whole": _stays(*_TRANSACTIONS, without="AddPartitionsToTxn"),
     "producer.transaction-unbegun": _heedless("unbegun"),
     "group.generation-over": _stays("generation-lost"),
     "group.others-damaged": _stays("company-silent", "company-garbled"),

@@ -6,9 +6,9 @@ from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
+from conformance.cases.client_scenarios import SCENARIOS
 from conformance.definitions.request_frames import CloseConnection
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.topic import NO_ID, MockTopic
 
 
@@ -161,7 +161,7 @@ def nodes():
     """Both nodes of a broker that leads a conversation over a topic `t`."""
 
     def lead(conversation):
-        kind = KINDS[conversation]
+        kind = SCENARIOS[conversation]
         topics, offered = (
             {"t": MockTopic(batch(0), 0, 1).with_faults(kind)},
             {**with_producer_apis(ALL), **kind.version_overrides},
@@ -216,7 +216,7 @@ def test_a_transaction_goes_on_at_the_other_node(nodes):
 
 def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(nodes):
     first, other = nodes("coordinator-gone")
-    first.away = other.away = KINDS["coordinator-gone"].refuse_connections_s
+    first.away = other.away = SCENARIOS["coordinator-gone"].refuse_connections_s
     assert first.bootstrap == f"127.0.0.1:{other.port}"
     assert described(other)["Topics"][0]["Partitions"][0]["LeaderId"] == 2
     with pytest.raises(CloseConnection):

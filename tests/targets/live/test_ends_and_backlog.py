@@ -9,9 +9,9 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame
 
+from conformance.cases.client_scenarios import SCENARIOS
 from conformance.live_clients import driver_process
 from conformance.live_clients.driver_process import DriverProcess
-from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.server import MockBrokerServer
 from conformance.mock_broker.topic import MockTopic
 
@@ -60,7 +60,7 @@ FETCH = frame("Fetch", 4, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "
 
 @pytest.mark.parametrize("conversation", ["hung-up", "restarted"])
 def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_moment(conversation):
-    kind, restarts, made = KINDS[conversation], conversation == "restarted", []
+    kind, restarts, made = SCENARIOS[conversation], conversation == "restarted", []
 
     async def connected(broker):
         made.append(await asyncio.open_connection(broker.host, broker.port))

@@ -9,11 +9,10 @@ from tiny_client import frame, response
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
 from conformance.cases.client_requests import batches_for
-from conformance.cases.client_scenarios import CONVERSATIONS, IN_VAIN
+from conformance.cases.client_scenarios import SCENARIOS
 from conformance.definitions.request_frames import CloseConnection, UnhandledRequest
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.cluster import MockCluster
-from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.request_recorder import RequestRecorder
 from conformance.mock_broker.topic import END_KEY, MockTopic, log_with_marker
@@ -26,7 +25,7 @@ def led():
     """A broker that leads a conversation over a topic `t`."""
 
     def lead(conversation):
-        kind = KINDS[conversation]
+        kind = SCENARIOS[conversation]
         topics = {"t": MockTopic(batch(0), 0, HIGH_WATERMARK).with_faults(kind)}
         broker = MockBroker("127.0.0.1", 9092, {**with_producer_apis(ALL), **kind.version_overrides}, topics)
         broker.is_strict, broker.sessions = kind.is_strict, FetchSessionCache() if kind.has_sessions else None
@@ -35,13 +34,16 @@ def led():
     return lead
 
 
-def test_each_conversation_has_its_kind():
-    assert set(KINDS) == set(CONVERSATIONS)
+def test_each_scenario_has_a_description():
+    descriptions = [scenario.description for scenario in SCENARIOS.values()]
+    assert all(description.endswith(".") for description in descriptions)
+    messages = [name for name in SCENARIOS if name.startswith("messages-")]
+    assert len({*descriptions}) == len(SCENARIOS) - len(messages) + 1
 
 
 @pytest.mark.parametrize("conversation", ["consume", "reset", "unavailable", "unknown-error", "disk"])
 def test_what_is_refused_is_served_once_all_errors_are_told(led, conversation):
-    broker, errors = led(conversation), KINDS[conversation].refusals
+    broker, errors = led(conversation), SCENARIOS[conversation].partition_errors
     assert [partition(fetched(broker))["ErrorCode"] for _ in errors] == [*errors]
     assert partition(fetched(broker))["Records"] == batch(0)
 
@@ -49,7 +51,7 @@ def test_what_is_refused_is_served_once_all_errors_are_told(led, conversation):
 @pytest.mark.parametrize(("conversation", "stable"), [("null", HIGH_WATERMARK), ("undecided", 0)])
 def test_a_fetch_may_bring_nothing_without_an_error(led, conversation, stable):
     broker = led(conversation)
-    for _ in KINDS[conversation].empty_fetches:
+    for _ in SCENARIOS[conversation].empty_fetches:
         part = partition(fetched(broker))
         assert (part["ErrorCode"], part["HighWatermark"], part["LastStableOffset"]) == (0, HIGH_WATERMARK, stable)
         assert part["Records"] == (None if conversation == "null" else b"")
@@ -58,7 +60,7 @@ def test_a_fetch_may_bring_nothing_without_an_error(led, conversation, stable):
 
 def test_a_broker_with_too_much_to_do_answers_without_a_topic(led):
     broker = led("throttled")
-    answers = [fetched(broker) for _ in KINDS["throttled"].empty_fetches]
+    answers = [fetched(broker) for _ in SCENARIOS["throttled"].empty_fetches]
     assert [(answer["Responses"], answer["ThrottleTimeMs"]) for answer in answers] == [((), 100)] * 2
     assert partition(fetched(broker))["Records"] == batch(0)
 
@@ -279,7 +281,8 @@ def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(conversa
         beside = MockCluster(print)
         await beside.start()
         try:
-            broker = await beside.start_cluster(KINDS[conversation], with_producer_apis(ALL), RequestRecorder(), print)
+            scenario = SCENARIOS[conversation]
+            broker = await beside.start_cluster(scenario, with_producer_apis(ALL), RequestRecorder(), print)
             return asked(broker, "ApiVersions", 4, {})
         finally:
             await beside.close()
@@ -321,8 +324,9 @@ def test_the_end_of_a_transaction_is_put_off_once(led):
 
 
 def test_one_record_is_written_where_the_broker_refuses_for_good():
-    assert {name for name, kind in KINDS.items() if kind.error_is_permanent} == set(IN_VAIN)
-    assert [len(batch["records"]) for name in IN_VAIN for batch in batches_for(name)] == [1] * len(IN_VAIN)
+    rejected = [name for name, kind in SCENARIOS.items() if kind.error_is_permanent]
+    assert all(SCENARIOS[name].produces.one_record for name in rejected)
+    assert [len(batch["records"]) for name in rejected for batch in batches_for(name)] == [1] * len(rejected)
 
 
 def test_who_was_fenced_never_commits(led):

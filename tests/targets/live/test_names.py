@@ -9,15 +9,15 @@ from live_runs import judged, tiny
 from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
+from conformance.cases.client_scenarios import SCENARIOS
 from conformance.definitions.request_frames import UnhandledRequest
 from conformance.live_clients.case_run import run_topic
 from conformance.live_clients.client_pool import ClientPool
 from conformance.live_clients.driver_manifest import DriverManifest
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.topic import MockTopic
 
-CALLED = {name: kind.topic_name for name, kind in KINDS.items() if kind.topic_name}
+CALLED = {name: kind.topic_name for name, kind in SCENARIOS.items() if kind.topic_name}
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, p
 
     async def put(seat):
         met.append(await seat.ready())
-        topic = MockTopic(batch(0), 0, 1).with_faults(KINDS[conversation])
+        topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[conversation])
         return await run_topic(seat, MockBroker("127.0.0.1", 9092), topic, {}, lambda *_: {"ok": True})
 
     async def twice():
@@ -88,7 +88,7 @@ def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, p
 
 @pytest.mark.parametrize(("conversation", "called"), [*CALLED.items(), ("group", "")])
 def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(conversation, called):
-    topic = MockTopic(batch(0), 0, 1).with_faults(KINDS[conversation])
+    topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[conversation])
     broker = MockBroker("127.0.0.1", 9092, with_producer_apis(ALL), {"g": topic})
     assert topic.name == called
     body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": ()}

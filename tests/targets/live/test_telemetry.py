@@ -6,12 +6,11 @@ from live_runs import judged, tiny
 from log_bytes import batch
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
-from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, REQUESTED_METRIC, SUBSCRIPTION_ID
+from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, REQUESTED_METRIC, SCENARIOS, SUBSCRIPTION_ID
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.faults import KINDS
 from conformance.mock_broker.topic import MockTopic
 
-MEASURED = [name for name, kind in KINDS.items() if "PushTelemetry" in kind.version_overrides]
+MEASURED = [name for name, kind in SCENARIOS.items() if "PushTelemetry" in kind.version_overrides]
 PUSH = {
     "ClientInstanceId": CLIENT_INSTANCE_ID,
     "SubscriptionId": SUBSCRIPTION_ID,
@@ -35,7 +34,7 @@ def run(tmp_path, traces):
 
 
 def led(conversation):
-    kind = KINDS[conversation]
+    kind = SCENARIOS[conversation]
     return MockBroker(
         "127.0.0.1", 9092, {**ALL, **kind.version_overrides}, {"t": MockTopic(batch(0), 0, 1).with_faults(kind)}
     )
@@ -78,7 +77,7 @@ def test_what_is_told_of_metrics_may_be_refused_for_the_moment(conversation, nam
 
 
 def test_metrics_are_wanted_where_that_is_the_question_and_nowhere_else():
-    assert {name for name, kind in KINDS.items() if kind.requested_metrics} == {*MEASURED} - {"measured-unwanted"}
+    assert {name for name, kind in SCENARIOS.items() if kind.requested_metrics} == {*MEASURED} - {"measured-unwanted"}
     assert not {"PushTelemetry", "GetTelemetrySubscriptions"} & {*with_producer_apis(ALL)}
 
 
