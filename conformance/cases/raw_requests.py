@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Answer, ExpectedResponse, ExpectResponses, Request, RequestWithExpectation, Value
+from conformance.codec.error_codes import ErrorCode
 from conformance.codec.json_notation import HEX, ListOf, NotationError, ObjectOf
 from conformance.codec.message_spec import (
     FIXED,
@@ -121,7 +122,7 @@ EXCHANGED = ListOf(ObjectOf({"hex": HEX}), nullable=False)
 ENDS = ("closed", "silent")
 """Why no answer came: the connection was closed, or nothing came in time."""
 _CLIENT = "conformance"
-_API_VERSIONS, UNSUPPORTED_VERSION = 18, 35
+_API_VERSIONS = 18
 
 # --- frames -------------------------------------------------------------------------------------------
 
@@ -230,7 +231,9 @@ def answer_to(due: ExpectedResponse) -> bytes:
     """The answer to a request, without its size: a plain one, or an error where one is due."""
     message = shipped_types().messages[f"{due.name}Response"]
     header = _wire("ResponseHeader", header_version(message, due.version))
-    body = BoundaryValues(message, due.version, {"ErrorCode": UNSUPPORTED_VERSION} if due.must_refuse else {}).plain()
+    body = BoundaryValues(
+        message, due.version, {"ErrorCode": ErrorCode.UNSUPPORTED_VERSION} if due.must_refuse else {}
+    ).plain()
     written = codec.encode(header, {"CorrelationId": due.correlation})
     return written + codec.encode(_wire(message.name, due.version), body)
 

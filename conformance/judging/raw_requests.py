@@ -19,8 +19,8 @@ from conformance.cases.model import (
     Verdict,
     VerdictKind,
 )
-from conformance.cases.raw_requests import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
-from conformance.codec.error_codes import named
+from conformance.cases.raw_requests import ENDS, EXCHANGED, RULES
+from conformance.codec.error_codes import ErrorCode, named
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
@@ -135,7 +135,7 @@ def _parsed(due: ExpectedResponse, data: bytes) -> Verdict:
 def _refused(due: ExpectedResponse, body: Value) -> Verdict:
     """Judge the answer to a version that is not offered: it holds an error."""
     codes = list(_errors(body))
-    if any(codes) and (not due.must_answer or UNSUPPORTED_VERSION in codes):
+    if any(codes) and (not due.must_answer or ErrorCode.UNSUPPORTED_VERSION in codes):
         return PASSED
     return Verdict(VerdictKind.FAIL, f"{_named(due)} is not offered, and its answer holds the errors {codes or 'none'}")
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, max_magic_of_fetch
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import (
     BrokerConnection,
     BrokerUnreachable,
@@ -42,12 +43,23 @@ _NEWEST = 1 << 15
 """A version above all."""
 _VERSIONS = {"produceVersion": "Produce", "fetchVersion": "Fetch"}
 """The request whose version a part names."""
-UNSUPPORTED_VERSION = (35, 43)
+VERSION_ERRORS = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
 """Errors by which a broker says that it does not know a version, or an old format."""
-_TOO_LARGE = 10
 BROKER_POLICY = {
-    **{_TOO_LARGE: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
-    **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
+    ErrorCode.MESSAGE_TOO_LARGE: "the limit of a batch",
+    ErrorCode.INVALID_TIMESTAMP: "the limits of timestamps",
+    ErrorCode.POLICY_VIOLATION: "a policy of the broker",
+    **dict.fromkeys(
+        (
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            ErrorCode.UNKNOWN_PRODUCER_ID,
+            ErrorCode.PRODUCER_FENCED,
+        ),
+        "what it knows of this producer from elsewhere",
+    ),
 }
 """Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
 
@@ -75,13 +87,13 @@ class AppendResult(Struct, frozen=True):
         refusal = self.code_text if isinstance(self.code_text, KafkaErrorResponse) else None
         if refusal is not None and refusal.code in MAYBE_STORED:
             return {"unsupported": f"whether it is stored is not told: {refusal}"}
-        if refusal is not None and refusal.code in UNSUPPORTED_VERSION and "produceVersion" in parts:
+        if refusal is not None and refusal.code in VERSION_ERRORS and "produceVersion" in parts:
             return {"unsupported": f"what it does not take in Produce {parts['produceVersion']}: {refusal}"}
         if self.trouble and refusal is None and "fetchVersion" in parts:
             return {"ok": False, "error": "other", "message": self.trouble}
         if refusal is None or self.served or (self.stored and self.stored.data):
             return self._taken(refusal, beside)
-        if refusal.code in BROKER_POLICY and not (refusal.code == _TOO_LARGE and LIMIT in parts):
+        if refusal.code in BROKER_POLICY and not (refusal.code == ErrorCode.MESSAGE_TOO_LARGE and LIMIT in parts):
             return {"unsupported": f"{BROKER_POLICY[refusal.code]}: {refusal}"}
         return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.code_text}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.bundled_broker import BrokerError
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
 from conformance.live_brokers.partition import error_text
@@ -18,7 +19,17 @@ _PATIENCE = 60.0
 _PAUSE = 0.2
 _BY_ROW = 6
 """The first version of DeleteTopics that names each topic in a row of its own."""
-DELETE_OK = frozenset((0, 3, 5, 6, 7, 14, 89))
+DELETE_OK = frozenset(
+    (
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    )
+)
 """Errors after which the topics are listed anew: the topic is gone, or the broker is busy."""
 
 

@@ -8,12 +8,17 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.partition import KafkaErrorResponse
 from conformance.live_brokers.topics import RETRIABLE
 
-_WAITING = frozenset((15, 16, 51)) | RETRIABLE
+_WAITING = RETRIABLE | {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+}
 """Errors of a coordinator that say only "not yet": none, not this one, it is still ending the last transaction."""
 _TRANSACTION = 1
 """The kind of coordinator that FindCoordinator is asked for."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from conformance.codec.derived_fields import Values
-from conformance.codec.error_codes import named
+from conformance.codec.error_codes import ErrorCode, named
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.definitions.request_frames import MalformedFrame
@@ -29,12 +29,21 @@ _LARGEST_OFFSET = 1 << 62
 """No log of a new topic ends so far on."""
 _MOST = 64 << 20
 """Bytes that a fetch asks for."""
-MAYBE_STORED = (7, 19, 20)
+MAYBE_STORED = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+)
 """Errors that leave open what was stored: it took too long, or too few replicas have it."""
 NOT_PERMITTED = {
-    **dict.fromkeys((14, 15, 16), "there is no coordinator"),
-    **dict.fromkeys((29, 30, 31, 53), "this client may not do it"),
-    50: "the limit of a transaction's time",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "there is no coordinator",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator",
+    ErrorCode.NOT_COORDINATOR: "there is no coordinator",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client may not do it",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this client may not do it",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this client may not do it",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this client may not do it",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "the limit of a transaction's time",
 }
 """Errors that say what this client may do, or what the broker is set up for: no document says that it may, or is."""
 _PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "PartitionIndex")}

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.partition import KafkaErrorResponse, PartitionClient
 from conformance.live_brokers.topics import RETRIABLE
@@ -31,7 +32,7 @@ _YEAR = 365 * 24 * 3600 * 1000
 """Milliseconds: a record so much later than all others begins a segment, and the cleaner goes over those before it."""
 EARLIEST, LATEST = -2, -1
 """The timestamps by which ListOffsets is asked where a log begins, and ends."""
-_NOT_ALLOWED = (29, 44)
+_NOT_ALLOWED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.POLICY_VIOLATION)
 """Errors by which a broker says that this client, or this topic, may not have records deleted."""
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.model import Answer
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import BrokerConnection, ConnectionClosed, ResponseTimeout
 from conformance.live_brokers.coordinators import CoordinatorLookup, check, codes
 from conformance.live_brokers.partition import (
@@ -66,8 +67,6 @@ from conformance.semantics.broker_steps import (
 )
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 
-_DUPLICATE = 46
-"""The error by which a broker says that it has a batch already."""
 _ADDED_FIRST = 11
 """The last version of Produce for which a client adds a partition to its transaction itself."""
 _SERVED = 3.0
@@ -242,7 +241,7 @@ class BrokerScenarioRun(Struct):
         try:
             return ProduceResult(offset=str(self._produced(data, named, version)))
         except KafkaErrorResponse as refusal:
-            if refusal.code != _DUPLICATE:
+            if refusal.code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                 raise
             return ProduceResult(offset=str(offset))
 

@@ -7,12 +7,19 @@ from collections.abc import Sequence
 
 from conformance import codec
 from conformance.cases.model import REFUSED, Answer, Value
+from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import VersionNotSupported
 from conformance.live_brokers.partition import MAYBE_STORED, KafkaErrorResponse, PartitionClient
 
 _MOST_RECORDS = 2_000
 """Records of a batch that is sent to a broker."""
-_FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order", 90: "fenced"}
+_FATES = {
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "out-of-order",
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: "duplicate",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "fenced",
+    ErrorCode.UNKNOWN_PRODUCER_ID: "out-of-order",
+    ErrorCode.PRODUCER_FENCED: "fenced",
+}
 """The fate that an error tells."""
 
 

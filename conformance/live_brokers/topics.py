@@ -11,11 +11,18 @@ from uuid import uuid4
 from msgspec import Struct, field
 
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
 
-RETRIABLE = frozenset((3, 5, 6, 14))
+RETRIABLE = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    )
+)
 """Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""
-_INVALID_CONFIG = 40
 _CHOOSES = 4
 """The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
 _AHEAD = 32
@@ -89,7 +96,7 @@ class TopicFactory(Struct):
                 raise
             return _found(self.connection, names, create=True)
         errors = self._created(version, names, {**self._common, **settings}, partitions)
-        if _INVALID_CONFIG in errors:
+        if ErrorCode.INVALID_CONFIG in errors:
             self._common = {}
             errors = self._created(version, names, settings, partitions)
         if failed := next(filter(None, errors), 0):

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from conformance.cases.api_versions_profiles import MIN_ACCEPTED_VERSION, MINIMAL, ApiVersions
 from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, NODE_1, SUBSCRIPTION_ID
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import (
     CloseConnection,
     KafkaRequest,
@@ -69,9 +70,6 @@ ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     "GetTelemetrySubscriptions": _subscriptions,
     "PushTelemetry": _push,
 }
-
-
-_UNSUPPORTED_VERSION = 35
 
 
 class ResponseFrame(Struct, frozen=True):
@@ -138,7 +136,7 @@ class MockBroker(Struct):
         if not low <= version <= high:
             if name == "ApiVersions":
                 # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
-                told = self._versions(_UNSUPPORTED_VERSION, (name,))
+                told = self._versions(ErrorCode.UNSUPPORTED_VERSION, (name,))
                 return ResponseFrame(response_frame(correlation, name, 0, told))
             raise (CloseConnection if self.is_strict else UnhandledRequest)(
                 f"{name} {version}, where {low} to {high} is offered"

@@ -24,19 +24,17 @@ from conformance.cases.client_scenarios import (
     UNKNOWN,
 )
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.fetch_sessions import FetchSession, FetchSessionError
 from conformance.mock_broker.topic import TIME_MS, fits_fetch_version
-from conformance.mock_broker.topic_rows import NOT_LEADER, add_current_leader, resolve_topic, topic_name
+from conformance.mock_broker.topic_rows import add_current_leader, resolve_topic, topic_name
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
     from conformance.mock_broker.topic import MockTopic
 
 _CLUSTER = "conformance"
-_OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
-_FENCED_EPOCH, _UNKNOWN_EPOCH = 74, 75
-_UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _EARLIEST, _EARLIEST_LOCAL = -2, -4
 _THROTTLED_MS = 100
 _BEHIND = 10
@@ -51,7 +49,7 @@ def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
         topics = [_topic_metadata(name, topic) for name, topic in broker.topics.items()]
     else:
         topics = [_topic_metadata_for(broker, request, row) for row in asked]
-    if any(row["ErrorCode"] == _LEADER_NOT_AVAILABLE for row in topics):
+    if any(row["ErrorCode"] == ErrorCode.LEADER_NOT_AVAILABLE for row in topics):
         return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
     nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in listed]
     nodes += [{"NodeId": node, "Host": broker.host, "Port": broker.port} for node in broker.aliases]
@@ -71,13 +69,13 @@ def _topic_metadata_for(broker: MockBroker, request: KafkaRequest, row: Values) 
         name = topic_name(broker, row["TopicId"])
     if name is None:
         no_name = None if request.version >= 12 else ""
-        return {"ErrorCode": _UNKNOWN_TOPIC_ID, "Name": no_name, "TopicId": row["TopicId"], "Partitions": []}
+        return {"ErrorCode": ErrorCode.UNKNOWN_TOPIC_ID, "Name": no_name, "TopicId": row["TopicId"], "Partitions": []}
     return _topic_metadata(name, broker.topics.get(name))
 
 
 def _topic_metadata(name: str, topic: MockTopic | None) -> Values:
     if topic is None:
-        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
+        return {"ErrorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Name": name, "Partitions": []}
     waits = topic.metadata_faults[:1] == [PARTITION_ERROR] and topic.refusals
     how = (
         topic.metadata_faults.pop(0)
@@ -85,9 +83,9 @@ def _topic_metadata(name: str, topic: MockTopic | None) -> Values:
         else ""
     )
     if how == UNKNOWN:
-        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
+        return {"ErrorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Name": name, "Partitions": []}
     if how == NO_BROKERS:
-        return {"ErrorCode": _LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
+        return {"ErrorCode": ErrorCode.LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
     place = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
     nodes = sorted({NODE_1, NODE_2 if topic.replica else topic.leader})
     if topic.metadata_faults[:1] == [LEADER_ONLY]:
@@ -96,12 +94,17 @@ def _topic_metadata(name: str, topic: MockTopic | None) -> Values:
             topic.metadata_faults.pop(0)
     partition = {"ErrorCode": 0, "PartitionIndex": 0, **place, "ReplicaNodes": nodes, "IsrNodes": nodes}
     if how == NO_LEADER:
-        partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
+        partition |= {"ErrorCode": ErrorCode.LEADER_NOT_AVAILABLE, "LeaderId": -1}
     if how == LEADER_NOT_LISTED:
         partition |= {"LeaderId": NODE_2, "ReplicaNodes": [*nodes, NODE_2]}
     if how == PARTITION_ERROR:
         rows = [partition, {**partition, "PartitionIndex": 1}]
-        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "TopicId": topic.id, "Partitions": rows}
+        return {
+            "ErrorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "Name": name,
+            "TopicId": topic.id,
+            "Partitions": rows,
+        }
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
 
 
@@ -164,7 +167,7 @@ def _fetch_topics(broker: MockBroker, request: KafkaRequest, topics: Iterable[Va
     rows = []
     for row in topics:
         asked, topic = resolve_topic(broker, row, "Topic")
-        unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if "TopicId" in asked else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is not None and topic.empty_fetches[:1] == [THROTTLED]:
             topic.empty_fetches.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
@@ -194,7 +197,7 @@ def fetch_delay_s(request: KafkaRequest, body: Values) -> float:
 def _fetch_from_follower(node: int, topic: MockTopic, row: Values, isolation: int, newest: int) -> Values:
     """What a partition has on a node where the leader sends who fetches to another replica."""
     if node != topic.leader and topic.replica == REPLICA_BEHIND:
-        return {**_refused(row, _OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
+        return {**_refused(row, ErrorCode.OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
     if node != topic.leader or (topic.replica == REPLICA_BEHIND and topic.first_fetch):
         return _fetch_partition(topic, row, isolation, newest, 0)
     topic.first_fetch = topic.first_fetch or time.monotonic()
@@ -214,9 +217,9 @@ def _fetch_partition(topic: MockTopic | None, row: Values, isolation: int, newes
     if topic.refusals:
         return _refused(row, topic.refusals.pop(0))
     if not fits_fetch_version(topic.log, newest):
-        return _refused(row, _UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
+        return _refused(row, ErrorCode.UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
     if row["FetchOffset"] < topic.log_start:
-        return _refused(row, _OFFSET_OUT_OF_RANGE)
+        return _refused(row, ErrorCode.OFFSET_OUT_OF_RANGE)
     shown: Values = {"PartitionIndex": row["Partition"]}
     if topic.empty_fetches:
         how = topic.empty_fetches.pop(0)
@@ -261,13 +264,13 @@ def _leader_epoch_error(broker: MockBroker, topic: MockTopic | None, row: Values
     A request in an older version knows none (-1); one of a client that was told of none may have anything there.
     """
     if topic is None:
-        return _UNKNOWN_TOPIC
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.leader != broker.node:
-        return NOT_LEADER
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     known = row.get("CurrentLeaderEpoch", -1)
     if topic.epoch < 0 or known in (-1, topic.epoch):
         return 0
-    return _FENCED_EPOCH if known < topic.epoch else _UNKNOWN_EPOCH
+    return ErrorCode.FENCED_LEADER_EPOCH if known < topic.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 
-_NOT_FOUND, _INVALID_EPOCH = 70, 71
 _OPENING, _CLOSING = 0, -1
 """The epochs of a fetch that opens a session, and of one that has none any more."""
 _LAST_EPOCH = (1 << 31) - 1
@@ -78,7 +78,7 @@ class FetchSessionCache:
     def lose(self, session: FetchSession) -> None:
         """Forget a session, as a broker does that has no room for more. Raises FetchSessionError."""
         del self._open[session.id]
-        raise FetchSessionError(_NOT_FOUND)
+        raise FetchSessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
     def of(self, body: Values) -> FetchSession | None:
         """The session that a fetch belongs to, opened where it asks for that; None where it wants none.
@@ -94,11 +94,11 @@ class FetchSessionCache:
             self._opened += 1
             session = self._open[self._opened] = FetchSession(self._opened)
         elif number not in self._open:
-            raise FetchSessionError(_NOT_FOUND)
+            raise FetchSessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         else:
             session = self._open[number]
             if epoch != epoch_after(session.epoch):
-                raise FetchSessionError(_INVALID_EPOCH)
+                raise FetchSessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
             session.epoch = epoch
         session.take(body)
         return session

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.client_scenarios import NO_COMMITTED_OFFSET, OTHER_MEMBER_ID, OTHER_TOPIC, OTHER_TOPIC_SUFFIX
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.membership import LEADER_COMPOSITIONS, GroupState, other_member
 from conformance.mock_broker.topic import MockTopic
@@ -18,7 +19,6 @@ from conformance.mock_broker.topic_rows import resolve_topic
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
 
-_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED, _UNSTABLE_OFFSET_COMMIT = 25, 27, 79, 88
 _NAMED_FIRST = 4
 """From this version of JoinGroup on, a member without an id is given one, and joins again with it (KIP-394)."""
 _TOLD_ONCE = 2
@@ -51,14 +51,16 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
     if not body["Protocols"]:
         raise UnhandledRequest("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
-    error = group.error("JoinGroup", broker.node) or (_UNKNOWN_MEMBER if member in group.stopped_nodes else 0)
+    error = group.error("JoinGroup", broker.node) or (
+        ErrorCode.UNKNOWN_MEMBER_ID if member in group.stopped_nodes else 0
+    )
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
         # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
-        error = _MEMBER_ID_REQUIRED
+        error = ErrorCode.MEMBER_ID_REQUIRED
     if error:
         return {
             **{"ErrorCode": error, "GenerationId": -1, "ProtocolType": None, "ProtocolName": "", "Leader": ""},
-            **{"MemberId": member if error == _MEMBER_ID_REQUIRED else body["MemberId"], "Members": []},
+            **{"MemberId": member if error == ErrorCode.MEMBER_ID_REQUIRED else body["MemberId"], "Members": []},
         }
     group.next_generation()
     itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
@@ -85,7 +87,7 @@ def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
     """
     body, group = request.body, _group(broker, request.body["GroupId"])
     if error := group.error("SyncGroup", broker.node):
-        if error == _UNKNOWN_MEMBER:
+        if error == ErrorCode.UNKNOWN_MEMBER_ID:
             group.stopped_nodes.add(body["MemberId"])
         return {"ErrorCode": error, "Assignment": b""}
     asked: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
@@ -102,10 +104,10 @@ def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
 def _heartbeat(broker: MockBroker, request: KafkaRequest) -> Values:
     group = _group(broker, request.body["GroupId"])
     if request.body["MemberId"] in group.stopped_nodes:
-        return {"ErrorCode": _UNKNOWN_MEMBER}
+        return {"ErrorCode": ErrorCode.UNKNOWN_MEMBER_ID}
     if error := group.error("Heartbeat", broker.node):
         return {"ErrorCode": error}
-    return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.is_idle_generation else 0}
+    return {"ErrorCode": ErrorCode.REBALANCE_IN_PROGRESS if group.is_idle_generation else 0}
 
 
 def _leave_group(_: MockBroker, request: KafkaRequest) -> Values:
@@ -146,7 +148,7 @@ def _committed_offsets(broker: MockBroker, version: int, group: str, asked: Iter
     if asked is None:
         raise UnhandledRequest("OffsetFetch for every topic of a group")
     error, rows = _group(broker, group).error("OffsetFetch", broker.node), []
-    if error and error != _UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
+    if error and error != ErrorCode.UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
         return {"ErrorCode": error, "Topics": []}
     for row in asked:
         shown, topic = resolve_topic(broker, row, "Name")

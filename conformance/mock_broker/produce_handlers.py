@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING
 from conformance.cases.model import Answer, Value
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
 from conformance.mock_broker.topic import MockTopic, has_legacy_messages
-from conformance.mock_broker.topic_rows import NOT_LEADER, add_current_leader, resolve_topic
+from conformance.mock_broker.topic_rows import add_current_leader, resolve_topic
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
 
-_UNKNOWN_TOPIC, _OUT_OF_ORDER_SEQUENCE_NUMBER, _UNKNOWN_TOPIC_ID = 3, 45, 100
-_UNSUPPORTED_COMPRESSION_TYPE = 76
 _ZSTD = CODEC_NAMES.index("zstd")
 _ZSTD_SINCE = 7
 """The first version of Produce in which Apache Kafka takes zstd."""
-_DUPLICATE_SEQUENCE_NUMBER, _INVALID_TXN_STATE = 46, 48
 _BUMPED_SINCE = 5
 """The first version of EndTxn that gives a producer another epoch."""
 _ADDED_SINCE = 12
@@ -115,11 +113,14 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
     """The answer about a partition: its batches are kept, but for one that is refused."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
-        return {**shown, "ErrorCode": _UNKNOWN_TOPIC if version < _IDS_SINCE else _UNKNOWN_TOPIC_ID}
+        return {
+            **shown,
+            "ErrorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if version < _IDS_SINCE else ErrorCode.UNKNOWN_TOPIC_ID,
+        }
     topic.first_fetch = topic.first_fetch or time.monotonic()
     topic.on_fetch()
     if topic.leader != broker.node:
-        return {**shown, "ErrorCode": NOT_LEADER}
+        return {**shown, "ErrorCode": ErrorCode.NOT_LEADER_OR_FOLLOWER}
     if error := topic.group.next_of(topic.refusals):
         return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
@@ -131,7 +132,7 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
     if version < _ZSTD_SINCE and any(
         BATCH_LAYOUT.read_field("compression", data, at) == _ZSTD for at, _ in extents(data)
     ):
-        return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
+        return {**shown, "ErrorCode": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}
     count = sum(BATCH_LAYOUT.read_field("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
     if topic.accepted_sequences is not None:
         id_, epoch, first = (
@@ -139,9 +140,9 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
         )
         due = topic.accepted_sequences.setdefault((id_, epoch), [])
         if first > len(due):
-            return {**shown, "ErrorCode": _OUT_OF_ORDER_SEQUENCE_NUMBER}
+            return {**shown, "ErrorCode": ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
         if 0 <= first < len(due) and topic.forgets_offset_of_duplicate:
-            return {**shown, "ErrorCode": _DUPLICATE_SEQUENCE_NUMBER}
+            return {**shown, "ErrorCode": ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
         if 0 <= first < len(due):
             return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
         due += range(base, base + count)
@@ -198,7 +199,7 @@ def _end(broker: MockBroker, request: KafkaRequest) -> Values:
         raise UnhandledRequest("EndTxn with an id that is not named after its topic")
     error = topic.group.error("EndTxn", broker.node)
     if error or not topic.has_started:
-        return {"ErrorCode": error or _INVALID_TXN_STATE}
+        return {"ErrorCode": error or ErrorCode.INVALID_TXN_STATE}
     id_, epoch = request.body["ProducerId"], request.body["ProducerEpoch"] + 1
     if request.version >= _BUMPED_SINCE:
         topic.producer = id_, epoch

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import KafkaRequest
 from conformance.mock_broker.topic import NO_ID
 
@@ -26,9 +27,6 @@ def topic_name(broker: MockBroker, topic_id: bytes) -> str | None:
     if topic_id == NO_ID:
         return None
     return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)
-
-
-NOT_LEADER = 6
 
 
 class _LeaderFieldNames(NamedTuple):
@@ -52,7 +50,7 @@ def add_current_leader(broker: MockBroker, request: KafkaRequest, body: Values) 
     for row in body["Responses"] if request.version >= room.leader else ():
         _, topic = resolve_topic(broker, row, room.topic)
         for part in row[room.partitions]:
-            if part["ErrorCode"] == NOT_LEADER and topic is not None:
+            if part["ErrorCode"] == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
                 part["CurrentLeader"] = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
                 leaders.add(topic.leader)
     if not leaders or request.version < room.endpoints:
