@@ -47,10 +47,10 @@ _VIA = {"exchange": "a connection of its own"}
 """The calls that are judged, where they are not those of a batch."""
 _SECONDS = 5.0
 """Seconds that a broker has for an answer."""
-_BACK = 10.0
+_RECONNECT_TIMEOUT_S = 10.0
 """Seconds that a broker has to come back after a connection was lost."""
-_PAUSE = 0.2
-_VOIDS = 3
+_CONNECT_POLL_S = 0.2
+_MAX_NOT_READY_CASES = 3
 """So many cases after one another for which a broker was not ready, and it is not asked any more."""
 
 
@@ -61,7 +61,9 @@ class BrokerNotReady(Exception):
 class BrokerBridge:
     """Puts cases to one broker, one at a time. `close` it."""
 
-    def __init__(self, address: BrokerAddress, voids: int = _VOIDS, reboot: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self, address: BrokerAddress, voids: int = _MAX_NOT_READY_CASES, reboot: Callable[[], object] | None = None
+    ) -> None:
         """Connect; the broker may be not ready for fewer than `voids` cases.
 
         `reboot` restarts a broker that keeps its log and its port. Raises OSError, ConnectionClosed, ResponseTimeout,
@@ -274,7 +276,7 @@ class BrokerBridge:
 
     def _connect_with_retry(self, host: str = "", port: int = 0) -> BrokerConnection:
         """The same, with some patience: the broker may be about to come back. Raises BrokerUnreachable."""
-        deadline = time.monotonic() + _BACK
+        deadline = time.monotonic() + _RECONNECT_TIMEOUT_S
         while True:
             try:
                 return self._connection(host, port)
@@ -283,7 +285,7 @@ class BrokerBridge:
             except (OSError, ConnectionClosed, ResponseTimeout, MalformedFrame) as problem:
                 if time.monotonic() > deadline:
                     raise BrokerUnreachable(str(problem)) from None
-                time.sleep(_PAUSE)
+                time.sleep(_CONNECT_POLL_S)
 
     def _reconnect(self, topic: BrokerTopic) -> BrokerConnection:
         """A new connection to the leader of a topic, where one was lost. Raises BrokerUnreachable."""
@@ -305,7 +307,7 @@ def serve(
     One that `keeps_log` is restarted where a case asks for it, too. Without `restart`, every request after that is
     answered with why it is gone. Raises as BrokerBridge at the start, and what `restart` raises.
     """
-    voids = _VOIDS if restart is None else 1
+    voids = _MAX_NOT_READY_CASES if restart is None else 1
     reboot = restart if keeps_log else None
     target = BrokerBridge(address, voids, reboot)
     encoder = msgspec.json.Encoder()

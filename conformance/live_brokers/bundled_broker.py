@@ -24,6 +24,7 @@ from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError, TargetError
 from conformance.process.daemon import Daemon
+from conformance.process.waiting import POLL_INTERVAL_S
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.manifests import BROKER, AdapterManifest, adapter_in
 
@@ -77,7 +78,7 @@ def _remove(folder: Path) -> None:
 
 
 _API_VERSIONS, _CORRELATION = 18, 1
-_PATIENCE = 5.0
+_ANSWER_TIMEOUT_S = 5.0
 """Seconds for a connection, and for the whole of an answer."""
 _LEAST = 0.001
 _LONGEST = 1 << 20
@@ -91,8 +92,8 @@ def answers(host: str, port: int) -> bool:
     A refusal of that version counts: it comes in the form of version 0 too.
     """
     try:
-        with socket.create_connection((host, port), _PATIENCE) as connection:
-            request, until = _request(), time.monotonic() + _PATIENCE
+        with socket.create_connection((host, port), _ANSWER_TIMEOUT_S) as connection:
+            request, until = _request(), time.monotonic() + _ANSWER_TIMEOUT_S
             connection.sendall(_SIZE.pack(len(request)) + request)
             (size,) = _SIZE.unpack(_received(connection, _SIZE.size, until))
             return 0 < size <= _LONGEST and _is_response(_received(connection, size, until))
@@ -137,8 +138,6 @@ a second port."""
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _LISTENS = re.compile(rb"^listens on [0-9.]+:([0-9]+)$", re.MULTILINE)
 """What a broker without `{port}` says on standard output."""
-_PAUSE = 0.05
-"""Seconds between two looks whether it answers."""
 _SHUTDOWN = 60.0
 """Seconds it may take to shut down when it is asked to."""
 
@@ -323,7 +322,7 @@ class BundledBroker:
         program = self._program = self._started(tuple(map(self._filled, self.manifest.command)))
         until = time.monotonic() + self.manifest.startup
         while not self._answers(program):
-            if program.wait(_PAUSE):
+            if program.wait(POLL_INTERVAL_S):
                 raise self._error(f"did not start: it {program.how_it_ended()}")
             if time.monotonic() > until:
                 raise self._error(f"did not answer within {self.manifest.startup:g} seconds")

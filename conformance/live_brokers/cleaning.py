@@ -14,9 +14,9 @@ _AT_ONCE = 100
 """Topics that are deleted by one request."""
 _SECONDS = 30.0
 """Seconds that the broker has for such a request."""
-_PATIENCE = 60.0
+_DELETE_TIMEOUT_S = 60.0
 """Seconds until the last of them is gone."""
-_PAUSE = 0.2
+_DELETE_POLL_S = 0.2
 _BY_ROW = 6
 """The first version of DeleteTopics that names each topic in a row of its own."""
 DELETE_OK = frozenset(
@@ -38,14 +38,14 @@ def delete_topics(connection: BrokerConnection, prefix: str) -> int:
 
     Raises BrokerError where the broker does not delete them, or as BrokerConnection.ask.
     """
-    deadline, seen = time.monotonic() + _PATIENCE, set[str]()
+    deadline, seen = time.monotonic() + _DELETE_TIMEOUT_S, set[str]()
     while names := _names(connection, prefix):
         seen.update(names)
         if time.monotonic() > deadline:
-            raise BrokerError(f"{len(names)} topics are still there {_PATIENCE:g} s after they were deleted")
+            raise BrokerError(f"{len(names)} topics are still there {_DELETE_TIMEOUT_S:g} s after they were deleted")
         for at in range(0, len(names), _AT_ONCE):
             _delete(connection, names[at : at + _AT_ONCE])
-        time.sleep(_PAUSE)
+        time.sleep(_DELETE_POLL_S)
     return len(seen)
 
 

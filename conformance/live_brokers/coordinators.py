@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.partition import KafkaErrorResponse
 from conformance.live_brokers.topics import RETRIABLE
+from conformance.process.waiting import poll
 
 _WAITING = RETRIABLE | {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -24,9 +24,8 @@ _TRANSACTION = 1
 """The kind of coordinator that FindCoordinator is asked for."""
 _NAMES_SEVERAL = 4
 """The first version of FindCoordinator that takes several names."""
-_PATIENCE = 20.0
-"""Seconds for which "not yet" is asked again."""
-_PAUSE = 0.05
+_TIMEOUT_S = 20.0
+"""Seconds for retriable errors."""
 
 
 class CoordinatorLookup(Struct):
@@ -40,29 +39,32 @@ class CoordinatorLookup(Struct):
 
         `high` is the highest version of the request. Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
-        deadline = time.monotonic() + _PATIENCE
-        while True:
+
+        def answer() -> Values:
             connection = first if named is None else self._of(first, named)
-            answer = connection.ask(request, connection.version(request, high=high), body)
-            told = {code for code in codes(answer) if code}
-            if not told <= _WAITING or not told or time.monotonic() > deadline:
-                return answer
-            time.sleep(_PAUSE)
+            return connection.ask(request, connection.version(request, high=high), body)
+
+        def is_final(one: Values) -> bool:
+            told = {code for code in codes(one) if code}
+            return not told <= _WAITING or not told
+
+        return poll(answer, is_final, _TIMEOUT_S)
 
     def _of(self, first: BrokerConnection, named: str) -> BrokerConnection:
-        deadline = time.monotonic() + _PATIENCE
         version = first.version("FindCoordinator", low=1, high=4)
-        while True:
-            body: Values = {"KeyType": _TRANSACTION}
-            body |= {"CoordinatorKeys": (named,)} if version >= _NAMES_SEVERAL else {"Key": named}
+        body: Values = {"KeyType": _TRANSACTION}
+        body |= {"CoordinatorKeys": (named,)} if version >= _NAMES_SEVERAL else {"Key": named}
+
+        def coordinator() -> Values:
             answer = first.ask("FindCoordinator", version, body)
-            found = next(iter(answer["Coordinators"]), None) if version >= _NAMES_SEVERAL else answer
+            found: Values | None = next(iter(answer["Coordinators"]), None) if version >= _NAMES_SEVERAL else answer
             if found is None:
-                raise MalformedFrame("FindCoordinator: nothing is said of the transactional id")
-            if found["ErrorCode"] not in _WAITING or time.monotonic() > deadline:
-                check(found["ErrorCode"])
-                return self.reach(found["Host"], found["Port"])
-            time.sleep(_PAUSE)
+                raise MalformedFrame("FindCoordinator response has no entry for the transactional id")
+            return found
+
+        found = poll(coordinator, lambda one: one["ErrorCode"] not in _WAITING, _TIMEOUT_S)
+        check(found["ErrorCode"])
+        return self.reach(found["Host"], found["Port"])
 
 
 def codes(answer: Values) -> list[int]:

@@ -16,14 +16,14 @@ from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.topics import RETRIABLE, BrokerTopic
 from conformance.mock_broker.topic import last_offset
+from conformance.process.waiting import POLL_INTERVAL_S, poll
 from conformance.targets.probes import plain_log
 
 _BY_ID = 13
 """The first version of Produce, and of Fetch, that names a topic by its id."""
-_PATIENCE = 20.0
-"""Seconds for which an error that says "not yet" is asked again."""
-_PAUSE = 0.05
-_SERVED = 5.0
+_READY_TIMEOUT_S = 20.0
+"""Seconds for retriable errors."""
+_SERVED_TIMEOUT_S = 5.0
 """Seconds until all that a broker has taken is served."""
 _LARGEST_OFFSET = 1 << 62
 """No log of a new topic ends so far on."""
@@ -145,7 +145,7 @@ class PartitionClient(Struct):
 
         Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
-        served, before, deadline = b"", b"", time.monotonic() + _SERVED
+        served, before, deadline = b"", b"", time.monotonic() + _SERVED_TIMEOUT_S
         while True:
             part = self.fetched(offset, isolation, version=version)
             if part["ErrorCode"]:
@@ -158,7 +158,7 @@ class PartitionClient(Struct):
                 return served
             before = records
             if following == offset:
-                time.sleep(_PAUSE)
+                time.sleep(POLL_INTERVAL_S)
             offset = following
 
     def fetched(
@@ -183,12 +183,11 @@ class PartitionClient(Struct):
 
     def _retry_until_ready(self, request: str, version: int, body: Values) -> Values:
         """What is answered about the partition, once that is not "not yet"."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            part = _partition_response(request, self.connection.ask(request, version, body), self.index)
-            if part["ErrorCode"] not in RETRIABLE or time.monotonic() > deadline:
-                return part
-            time.sleep(_PAUSE)
+
+        def response() -> Values:
+            return _partition_response(request, self.connection.ask(request, version, body), self.index)
+
+        return poll(response, lambda part: part["ErrorCode"] not in RETRIABLE, _READY_TIMEOUT_S)
 
 
 def _partition_response(request: str, response: Values, index: int) -> Values:

@@ -17,7 +17,7 @@ from conformance.live_brokers.topics import BrokerTopic
 
 _WAITS = 0.5
 """Seconds for an answer to a frame that announces more bytes than it has."""
-_GROWS, _PAUSE, _STILL = 3.0, 0.1, 4 << 20
+_GROWTH_TIMEOUT_S, _GROWTH_POLL_S, _STILL = 3.0, 0.1, 4 << 20
 """Seconds that the memory of a broker may go on growing, those between two looks, and bytes that are no growth."""
 Connect = Callable[[], BrokerConnection]
 
@@ -84,9 +84,9 @@ def memory_growth(before: int, pids: Sequence[int], frames: Iterable[Request]) -
     After frames that are given by their bytes it is waited for a while until it grows no more: what a broker sets
     aside for a size comes bit by bit.
     """
-    held, deadline = memory_of(pids), time.monotonic() + _GROWS
+    held, deadline = memory_of(pids), time.monotonic() + _GROWTH_TIMEOUT_S
     while pids and any("hex" in frame for frame in frames) and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
+        time.sleep(_GROWTH_POLL_S)
         last, held = held, memory_of(pids)
         if held - last < _STILL:
             break

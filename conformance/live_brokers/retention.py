@@ -13,6 +13,7 @@ from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import MalformedFrame
 from conformance.live_brokers.partition import KafkaErrorResponse, PartitionClient
 from conformance.live_brokers.topics import RETRIABLE
+from conformance.process.waiting import poll, wait_until
 from conformance.semantics.broker_steps import FILLER_VALUE, Compact, ExpireByRetention, Produce, Step, batch_of
 
 _COMPACTED = {
@@ -23,11 +24,10 @@ _COMPACTED = {
 _NO_TOMBSTONES = {"delete.retention.ms": "0"}
 _SHORT = {"cleanup.policy": "delete", "retention.ms": "1"}
 """Those of a topic that keeps nothing for long."""
-_CLEANED = 30.0
+_CLEANED_TIMEOUT_S = 30.0
 """Seconds that the log cleaner, or what removes old segments, may take."""
-_PATIENCE = 20.0
-"""Seconds for which "not yet" is asked again."""
-_PAUSE = 0.05
+_READY_TIMEOUT_S = 20.0
+"""Seconds for retriable errors."""
 _YEAR = 365 * 24 * 3600 * 1000
 """Milliseconds: a record so much later than all others begins a segment, and the cleaner goes over those before it."""
 EARLIEST, LATEST = -2, -1
@@ -95,15 +95,15 @@ def _asked(partition: PartitionClient, request: str, version: int, wanted: Value
     """
     row = {"PartitionIndex": partition.index, **wanted}
     body = {"ReplicaId": -1, "TimeoutMs": 5_000, "Topics": ({"Name": partition.topic.name, "Partitions": (row,)},)}
-    deadline = time.monotonic() + _PATIENCE
-    while True:
+
+    def response() -> Values:
         answer = partition.connection.ask(request, version, body)
         part: Values | None = next((part for topic in answer["Topics"] for part in topic["Partitions"]), None)
         if part is None:
-            raise MalformedFrame(f"{request}: nothing is said of the partition")
-        if part["ErrorCode"] not in RETRIABLE or time.monotonic() > deadline:
-            break
-        time.sleep(_PAUSE)
+            raise MalformedFrame(f"{request} response has no entry for the partition")
+        return part
+
+    part = poll(response, lambda one: one["ErrorCode"] not in RETRIABLE, _READY_TIMEOUT_S)
     if part["ErrorCode"]:
         raise KafkaErrorResponse(part["ErrorCode"])
     return part
@@ -114,11 +114,12 @@ def expire(partition: PartitionClient, end: int) -> None:
 
     Raises StepNotPossible, KafkaErrorResponse, or as BrokerConnection.ask.
     """
-    deadline = time.monotonic() + _CLEANED
-    while found(partition, EARLIEST)[0] < end <= found(partition, LATEST)[0]:
-        if time.monotonic() > deadline:
-            raise StepNotPossible(f"what is older than the topic keeps it did not go within {_CLEANED:g} s")
-        time.sleep(_PAUSE)
+
+    def is_gone() -> bool:
+        return not found(partition, EARLIEST)[0] < end <= found(partition, LATEST)[0]
+
+    if not wait_until(is_gone, _CLEANED_TIMEOUT_S):
+        raise StepNotPossible(f"records older than the retention time remained for {_CLEANED_TIMEOUT_S:g} s")
 
 
 def compact(
@@ -130,17 +131,17 @@ def compact(
     BrokerConnection.ask.
     """
     end = roll(partition, span)
-    deadline, span = time.monotonic() + _CLEANED, (span[0], end)
     due = _superseded(written, tombstones=step.tombstones)
     stay = {one.offset for one in written} - due
-    while True:
-        served = {record["offset"] for one in _read(partition, *span) for record in one["records"]}
-        # Where a record is gone that has to stay there is nothing more to wait for.
-        if not due & served or stay - served:
-            return end
-        if time.monotonic() > deadline:
-            raise StepNotPossible(f"the log cleaner did not come within {_CLEANED:g} s")
-        time.sleep(_PAUSE)
+
+    def is_cleaned() -> bool:
+        served = {record["offset"] for one in _read(partition, span[0], end) for record in one["records"]}
+        # If a record is gone that has to stay, waiting longer changes nothing.
+        return not due & served or bool(stay - served)
+
+    if not wait_until(is_cleaned, _CLEANED_TIMEOUT_S):
+        raise StepNotPossible(f"the log cleaner did not run within {_CLEANED_TIMEOUT_S:g} s")
+    return end
 
 
 def roll(partition: PartitionClient, span: tuple[int, int]) -> int:

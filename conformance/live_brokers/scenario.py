@@ -34,6 +34,7 @@ from conformance.live_brokers.retention import (
     found,
     roll,
 )
+from conformance.process.waiting import poll, wait_until
 from conformance.semantics.broker_steps import (
     BEYOND_END,
     END,
@@ -69,9 +70,8 @@ from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 
 _ADDED_FIRST = 11
 """The last version of Produce for which a client adds a partition to its transaction itself."""
-_SERVED = 3.0
+_SERVED_TIMEOUT_S = 3.0
 """Seconds until what was written is served, what was decided is marked, and stands before the last stable offset."""
-_PAUSE = 0.05
 
 
 class BrokerScenarioRun(Struct):
@@ -302,13 +302,14 @@ class BrokerScenarioRun(Struct):
 
     def _await_marker(self, producer: ProducerIdentity) -> None:
         """Wait until a control batch of the producer stands behind its last record, or it is too late for one."""
-        (_, end), deadline = self._undecided.pop(producer.identity), time.monotonic() + _SERVED
-        while time.monotonic() < deadline:
+        _, end = self._undecided.pop(producer.identity)
+
+        def has_marker() -> bool:
             read = codec.decode("LOG", self._fetch_partition(end, 0, MAX_BYTES)["Records"] or b"")
             batches = read.value["batches"] if read.ok else []
-            if any(one.get("isControlBatch") and one["producerId"] == producer.identity for one in batches):
-                return
-            time.sleep(_PAUSE)
+            return any(one.get("isControlBatch") and one["producerId"] == producer.identity for one in batches)
+
+        wait_until(has_marker, _SERVED_TIMEOUT_S)
 
     # --- fetches --------------------------------------------------------------------------------------
 
@@ -350,14 +351,17 @@ class BrokerScenarioRun(Struct):
 
     def _fetch_until_stable(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
         """A fetch, once what was written is served and what was decided is stable. Raises KafkaErrorResponse."""
-        deadline = time.monotonic() + _SERVED
-        while True:
+
+        def fetched() -> Values:
             part = self._fetch_partition(offset, isolation, most, version)
             check(part["ErrorCode"])
-            is_stable = isolation == 0 or part["LastStableOffset"] == part["HighWatermark"] or bool(self._undecided)
-            if (part["HighWatermark"] >= self._end and is_stable) or time.monotonic() > deadline:
-                return part
-            time.sleep(_PAUSE)
+            return part
+
+        def is_stable(part: Values) -> bool:
+            is_decided = isolation == 0 or part["LastStableOffset"] == part["HighWatermark"] or bool(self._undecided)
+            return bool(part["HighWatermark"] >= self._end and is_decided)
+
+        return poll(fetched, is_stable, _SERVED_TIMEOUT_S)
 
     def _fetch_partition(self, offset: int, isolation: int, most: int, version: int | None = None) -> Values:
         return self.partition.fetched(offset, isolation, most, least=0, version=version)

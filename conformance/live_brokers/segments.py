@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from conformance.codec.record_batch import stored_offset
 from conformance.live_brokers.partition import batches_until
+from conformance.process.waiting import POLL_INTERVAL_S
 
-_PATIENCE = 1.0
+_FLUSH_TIMEOUT_S = 1.0
 """Seconds until the segments have what the broker has taken."""
-_PAUSE = 0.05
 
 
 class SegmentDataNotFound(Exception):
@@ -51,7 +51,7 @@ class SegmentFiles(Struct, frozen=True):
 
         Raises SegmentDataNotFound.
         """
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _FLUSH_TIMEOUT_S
         while True:
             try:
                 data, place = self._added()
@@ -62,7 +62,7 @@ class SegmentFiles(Struct, frozen=True):
                 return SegmentBytes(before, place)
             if time.monotonic() > deadline:
                 break
-            time.sleep(_PAUSE)
+            time.sleep(POLL_INTERVAL_S)
         if not data.strip(b"\0"):
             raise SegmentDataNotFound(f"nothing new is stored in {self.folder}")
         return SegmentBytes(data, place)  # whatever it is: the batch behind it is not found

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
+from conformance.process.waiting import POLL_INTERVAL_S
 
 RETRIABLE = frozenset(
     (
@@ -27,9 +28,8 @@ _CHOOSES = 4
 """The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
 _AHEAD = 32
 """Topics without settings that are made in one request."""
-_PATIENCE = 20.0
+_LEADER_TIMEOUT_S = 20.0
 """Seconds until a new topic has a leader."""
-_PAUSE = 0.05
 _FOREVER = str((1 << 63) - 1)
 _ALWAYS = {
     "retention.ms": "-1",
@@ -141,7 +141,7 @@ def _found(
 ) -> list[BrokerTopic]:
     """Where the leaders of topics are, as soon as each has one. Raises TopicNotAvailable."""
     version = connection.version("Metadata", low=1, high=12)
-    deadline = time.monotonic() + (_PATIENCE if patience is None else patience)
+    deadline = time.monotonic() + (_LEADER_TIMEOUT_S if patience is None else patience)
     body: Values = {"Topics": tuple({"Name": name} for name in names)}
     if version >= _CHOOSES:
         body["AllowAutoTopicCreation"] = create
@@ -162,7 +162,7 @@ def _found(
         if time.monotonic() > deadline or not RETRIABLE.issuperset(errors.values()):
             name = next(name for name in names if name in errors or name not in led)
             raise TopicNotAvailable(f"no leader of the topic {name}: error {errors.get(name, 0)}")
-        time.sleep(_PAUSE)
+        time.sleep(POLL_INTERVAL_S)
 
 
 def _first_led(row: Values) -> int:

@@ -162,7 +162,7 @@ NEVER = {
 def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
     fake, folders, monkeypatch, body, problem
 ):
-    monkeypatch.setattr("conformance.live_brokers.bundled_broker._PATIENCE", 1)
+    monkeypatch.setattr("conformance.live_brokers.bundled_broker._ANSWER_TIMEOUT_S", 1)
     manifest = FAKE if "did not start" in problem else FAKE.replace("20", "1")
     with pytest.raises(BrokerError) as told:
         BundledBroker(fake(body, manifest))

@@ -26,8 +26,8 @@ CASE, NEXT, OF_SEQUENCES = "append/order", "append/one-record", "sequence/repeat
 def _short(monkeypatch):
     """Whoever waits does not wait for long."""
     for module, name, seconds in (
-        (bridge, "_SECONDS", 0.4), (bridge, "_BACK", 0.2), (bridge, "_PAUSE", 0.02),
-        (partition, "_PATIENCE", 0.2), (partition, "_SERVED", 0.3), (topics, "_PATIENCE", 0.2),
+        (bridge, "_SECONDS", 0.4), (bridge, "_RECONNECT_TIMEOUT_S", 0.2), (bridge, "_CONNECT_POLL_S", 0.02),
+        (partition, "_READY_TIMEOUT_S", 0.2), (partition, "_SERVED_TIMEOUT_S", 0.3), (topics, "_LEADER_TIMEOUT_S", 0.2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, seconds)
 
@@ -209,7 +209,7 @@ def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, asked):
 
 def test_a_batch_whose_rest_never_comes_is_asked_for_twice_alone(catalog, asked, monkeypatch):
     """librdkafka's mock serves a batch that says more bytes than it has."""
-    monkeypatch.setattr(partition, "_SERVED", 60)
+    monkeypatch.setattr(partition, "_SERVED_TIMEOUT_S", 60)
     broker, target = asked()
     verdicts(target, catalog, NEXT)
     broker.served = bytes.fromhex(catalog.cases[CASE].request["hex"])[:-1]

@@ -83,7 +83,7 @@ def test_a_broker_that_lies_is_caught(name, catalog, target, monkeypatch):
     case = catalog.cases[lie.case]
     if case.id.startswith("exchange/hostile-"):
         monkeypatch.setattr(bridge, "_SECONDS", 1.0)
-        monkeypatch.setattr(bridge, "_BACK", 0.5)
+        monkeypatch.setattr(bridge, "_RECONNECT_TIMEOUT_S", 0.5)
     found = verdict(case, target(lie.ways))
     assert found.kind in (FAILURES if "hostile" in case.id else (VerdictKind.FAIL,))
     assert (found.requirement or case.requirement) == lie.requirement
