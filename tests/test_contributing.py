@@ -319,6 +319,36 @@ def a_liar(copy):
     copy.words = {"LIAR": "varint-off-by-two"}
 
 
+@recipe("add a client scenario")
+def a_client_scenario(copy):
+    copy.insert(
+        "conformance/cases/client_scenarios.py",
+        '    "disk": ClientScenario(',
+        """    "replicas-missing": ClientScenario(
+        "The first write returns NOT_ENOUGH_REPLICAS.",
+        produces=BATCHES,
+        partition_errors=(ErrorCode.NOT_ENOUGH_REPLICAS,),
+    ),
+""",
+    )
+    copy.append(
+        "vectors/requests/produce.yaml",
+        """  - id: request/produce-replicas-missing
+    op: send
+    message: RequestHeader
+    version: 1
+    requirement: response.error-for-the-moment
+    conversation: replicas-missing
+    check: again
+    of: Produce
+    note: "a producer gives the batch up"
+""",
+    )
+    tables = [sys.executable, str(copy.folder / "tests/shared/scenario_tables.py")]
+    subprocess.run(tables, env={**os.environ, "PYTHONPATH": str(copy.folder)}, check=True)
+    copy.words = {"CASE": "request/produce-replicas-missing"}
+
+
 @recipe("add a rule for message definitions")
 def a_rule(copy):
     copy.insert(

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import command_line
 import pytest
+import scenario_tables
 import yaml
 
 from conformance import __version__
@@ -41,6 +42,10 @@ def test_the_driver_in_the_docs_is_the_one_that_is_bundled():
     known = yaml.safe_load((ROOT / "adapters" / "confluent-kafka" / "driver.yaml").read_text(encoding="utf-8"))
     assert set(shown) <= set(known)
     assert {key: type(value) for key, value in shown.items()} == {key: type(known[key]) for key in shown}
+
+
+def test_the_tables_of_client_scenarios_are_up_to_date():
+    assert scenario_tables.parts(LIVE)[1] == scenario_tables.tables(), "run tests/shared/scenario_tables.py"
 
 
 def test_the_failure_in_the_readme_is_what_the_suite_prints(tmp_path):
