@@ -90,8 +90,8 @@ def _log_expectation(expect: WholeLog) -> dict[str, object]:
             return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in due]}
         case ExpectScenario(_, due):
             return {"value": list(due)}
-        case ExpectClientRequests(check, _, of):
-            return {"requests": check, **({"of": of} if of else {})}
+        case ExpectClientRequests(check, _, request):
+            return {"requests": check, **({"request": request} if request else {})}
 
 
 _LONGEST = 1024
@@ -255,8 +255,8 @@ def _sent_text(expect: ExpectClientRequests) -> str:
     """What a client is expected to send."""
     if told := CHECKS[expect.check].expected:
         return told
-    asked = f" ({expect.isolation})" if expect.check == "isolated" else ""
-    return f"every {expect.of or 'request'}{' request' if expect.of else ''} is {expect.check}{asked}"
+    asked = f" ({expect.isolation})" if expect.check == "isolation-level" else ""
+    return f"every {expect.request}{' ' * bool(expect.request)}request passes the check {expect.check}{asked}"
 
 
 def _sent(data: bytes) -> str:

@@ -323,7 +323,7 @@ def a_liar(copy):
 def a_client_scenario(copy):
     copy.insert(
         "conformance/cases/client_scenarios.py",
-        '    "disk": ClientScenario(',
+        '    "kafka-storage-error": ClientScenario(',
         """    "replicas-missing": ClientScenario(
         "The first write returns NOT_ENOUGH_REPLICAS.",
         produces=BATCHES,
@@ -338,9 +338,9 @@ def a_client_scenario(copy):
     message: RequestHeader
     version: 1
     requirement: response.error-for-the-moment
-    conversation: replicas-missing
-    check: again
-    of: Produce
+    scenario: replicas-missing
+    check: retried
+    request: Produce
     note: "a producer gives the batch up"
 """,
     )

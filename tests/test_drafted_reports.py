@@ -73,7 +73,7 @@ def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_t
     text = path.read_text(encoding="utf-8")
     target, case = re.search(r"<!-- target: (\S+); case: (\S+) -->", text).groups()
     asked = catalog.cases[case].request
-    if "conversation" not in asked:  # what a broker says in one is no case's own bytes
+    if "scenario" not in asked:  # what a broker says in one is no case's own bytes
         assert "".join(blocks(text, "")[0].split()) == asked["hex"]
     names = [case, *(f"{case}:{op}" for op in ("read", "encode", "append"))]
     assert any(fnmatchcase(name, glob) for glob in failing(target) for name in names)

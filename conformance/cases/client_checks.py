@@ -38,35 +38,41 @@ def _fetches(
 
 CHECKS: Mapping[str, ClientCheck] = {
     # single requests
-    "framed": ClientCheck("The size before a request is that of its header and body."),
+    "size-field": ClientCheck("The size before a request is that of its header and body."),
     "well-formed": ClientCheck("Each byte of the request follows the definition of its version."),
     "offered": ClientCheck("The broker supports the version."),
-    "distinct": ClientCheck("No unanswered request has the same correlation id."),
-    "isolated": ClientCheck("Fetch, ListOffsets and OffsetFetch request the isolation level of the application."),
+    "unique-correlation-ids": ClientCheck("No unanswered request has the same correlation id."),
+    "isolation-level": ClientCheck(
+        "Fetch, ListOffsets and OffsetFetch request the isolation level of the application."
+    ),
     # fetches
-    "onward": _fetches("The client fetches the next offset although responses contain unknown tagged fields."),
-    "goes-on": _fetches("The client fetches the next offset."),
-    "waits": _fetches("The client skips no offset after empty fetch responses.", needs_all_requests=True),
+    "progress-past-tags": _fetches(
+        "The client fetches the next offset although responses contain unknown tagged fields."
+    ),
+    "progress": _fetches("The client fetches the next offset."),
+    "no-skip-after-empty-fetch": _fetches(
+        "The client skips no offset after empty fetch responses.", needs_all_requests=True
+    ),
     "in-session": _fetches("The client numbers its fetches in a fetch session and continues."),
     "follows": _fetches("The client fetches from the follower that the leader names."),
-    "keeps": _fetches(
+    "same-offset-after-move": _fetches(
         "The client fetches the same offset from the new leader.",
         "a fetch goes on where it was when the leader moved",
         "the client does not keep its place",
         needs_all_requests=True,
     ),
-    "keeps-behind": _fetches(
+    "no-rewind-after-marker": _fetches(
         "The client does not fetch an earlier offset than the one after the marker.",
         "a fetch goes on where it was when the leader moved",
         "the client does not keep its place",
         needs_all_requests=True,
     ),
-    "resumes": _fetches(
+    "continue-at-log-start": _fetches(
         "The client fetches from the new start of the log, or from its end.",
         "a fetch goes on where the log begins",
         "the client does not go on",
     ),
-    "goes-back": _fetches(
+    "rewind-after-truncation": _fetches(
         "The client fetches from the end offset of the truncated epoch.",
         "a fetch goes back to where the log was cut",
         "the client does not go back",
@@ -86,34 +92,34 @@ CHECKS: Mapping[str, ClientCheck] = {
         needs_all_requests=True,
         about_completion=True,
     ),
-    "shares": ClientCheck(
+    "assignment": ClientCheck(
         "The leader assigns each partition to exactly one member.",
         "each partition is assigned to one member",
         "a partition is not shared out",
         needs_all_requests=True,
     ),
-    "shares-apart": ClientCheck(
+    "assignment-by-subscription": ClientCheck(
         "The leader assigns to each member the topic of its subscription.",
         "each member is assigned the topic that it wants",
         "a member is not assigned what it wants",
         needs_all_requests=True,
     ),
     # telemetry
-    "measures": ClientCheck(
+    "metrics-pushed": ClientCheck(
         "The client pushes the requested metric.",
         "the metric that is wanted is pushed",
         "a metric that is wanted is not pushed",
         needs_all_requests=True,
     ),
     # batches
-    "again": ClientCheck(
+    "retried": ClientCheck(
         "The producer retries a batch after a retriable error.",
         "what was refused for the moment comes again",
         "a batch is given up",
     ),
-    "repeated": ClientCheck("A retried batch has the same producer id, epoch, sequence and records."),
-    "in-sequence": ClientCheck("The sequence numbers of the batches follow each other."),
-    "in-order": ClientCheck(
+    "retried-unchanged": ClientCheck("A retried batch has the same producer id, epoch, sequence and records."),
+    "sequence-numbers": ClientCheck("The sequence numbers of the batches follow each other."),
+    "no-loss": ClientCheck(
         "All batches arrive in the end, and no two have the same sequence.",
         "each batch comes, and no other has its sequence",
         "a batch is lost",
@@ -139,7 +145,7 @@ CHECKS: Mapping[str, ClientCheck] = {
         "messages are not written as they should be",
         needs_all_requests=True,
     ),
-    "tells": ClientCheck(
+    "error-reported": ClientCheck(
         "The producer reports a fatal error to the application.",
         "the application is told of the error",
         "a refusal is not told",
@@ -159,19 +165,21 @@ CHECKS: Mapping[str, ClientCheck] = {
         needs_all_requests=True,
         about_completion=True,
     ),
-    "by-feature": ClientCheck(
+    "transaction-version": ClientCheck(
         "Without transaction.version 2 the producer uses the older transaction requests.", needs_all_requests=True
     ),
-    "in-turn": ClientCheck("Each transaction has its partitions, its batches and its result.", needs_all_requests=True),
-    "behind-refused": ClientCheck(
+    "transaction-complete": ClientCheck(
+        "Each transaction has its partitions, its batches and its result.", needs_all_requests=True
+    ),
+    "sequence-after-fatal-error": ClientCheck(
         "After a fatal error the next batch reuses the sequence, or starts at 0 in a new epoch.",
         needs_all_requests=True,
     ),
-    "unbegun": ClientCheck("The producer sends no EndTxn for an empty transaction.", needs_all_requests=True),
+    "no-empty-end-txn": ClientCheck("The producer sends no EndTxn for an empty transaction.", needs_all_requests=True),
 }
 """By name."""
 
 
 def failure_text(check: str) -> str:
     """Return the cause that reports print if a client fails a check."""
-    return CHECKS[check].failure or f"a request is not {check}"
+    return CHECKS[check].failure or f"a request fails the check {check}"

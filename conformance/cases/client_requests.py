@@ -1,4 +1,4 @@
-"""What a client is told to write in a conversation, and what the reference sends in each."""
+"""What a client is told to write in a scenario, and what the reference sends in each."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _LONG = 600
 """Bytes of the value of such a record: two of them are more than a batch may have."""
 
 
-def batches_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
+def batches_for(scenario: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """Return the batches that a client writes in a scenario, each with its expected sequence."""
-    task = SCENARIOS[conversation].produces or BATCHES
+    task = SCENARIOS[scenario].produces or BATCHES
     if task.message_codec:
         records = tuple({**_record(at), "key": b"%d" % at, "value": b"v" * _LONG} for at in range(COUNTS[-1]))
         (first, *_) = _written(transactional=False, idempotent=False)
@@ -83,14 +83,16 @@ def _record(offset: int) -> Value:
 
 def send_question(parts: Request) -> RequestWithExpectation:
     """The question of a `send` request, its parts parsed."""
-    return RequestWithExpectation(parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")))
+    return RequestWithExpectation(
+        parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("request", ""))
+    )
 
 
 def reference_requests(_: codec.WireType, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
-    if parts["check"] == "tells":
+    if parts["check"] == "error-reported":
         return {"ok": False, "error": "other", "message": "it was refused"}
-    task = SCENARIOS[parts["conversation"]].produces
+    task = SCENARIOS[parts["scenario"]].produces
     is_older = task is not None and task.transactional and not _is_of_the_newer_kind(parts)
     highest = MAX_VERSION_WITHOUT_TV2 if is_older else {}
     rows = [_sent(name, body, highest) for name, body in _request_bodies(parts)]
@@ -99,13 +101,13 @@ def reference_requests(_: codec.WireType, parts: Request) -> Answer:
 
 def _request_bodies(parts: Request) -> Iterator[tuple[str, Value]]:
     """The requests that are sent, by their names, and their bodies."""
-    if parts["check"] == "in-turn":
+    if parts["check"] == "transaction-complete":
         for body, end in zip(_bodies("Produce", parts), TRANSACTION_RESULTS, strict=True):
             yield from () if _is_of_the_newer_kind(parts) else (("AddPartitionsToTxn", {}),)
             yield from (("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
         return
     for name in names().values():
-        if parts.get("of", name) == name and (parts["check"], name) != ("unbegun", "EndTxn"):
+        if parts.get("request", name) == name and (parts["check"], name) != ("no-empty-end-txn", "EndTxn"):
             yield from ((name, body) for body in _bodies(name, parts))
 
 
@@ -119,43 +121,43 @@ def _bodies(name: str, parts: Request) -> list[Value]:
             onward |= {"RackId": "rack"}
         if parts["check"] in _OFFSETS:
             return [_fetch_of(offset) for offset in _OFFSETS[parts["check"]]]
-        before: list[Value] = [{}] * (EMPTY_FETCHES + 1) if parts["check"] == "waits" else []
+        before: list[Value] = [{}] * (EMPTY_FETCHES + 1) if parts["check"] == "no-skip-after-empty-fetch" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
-    if name == "ListOffsets" and parts["check"] == "isolated":
+    if name == "ListOffsets" and parts["check"] == "isolation-level":
         level = {"ReplicaId": -1, "IsolationLevel": ISOLATIONS.index(parts["isolation"])}
         return [{**level, "Topics": ({"Partitions": ({"Timestamp": LATEST},)},)}]
-    if name == "OffsetFetch" and parts["check"] == "isolated":
+    if name == "OffsetFetch" and parts["check"] == "isolation-level":
         return [{"RequireStable": parts["isolation"] == ISOLATIONS[-1]}]
     if (name, parts["check"]) in _VALID_BODIES:
         return _VALID_BODIES[name, parts["check"]]
-    if name != "Produce" or SCENARIOS[parts["conversation"]].produces is None:
+    if name != "Produce" or SCENARIOS[parts["scenario"]].produces is None:
         return [{}]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
 
 
 def _is_of_the_newer_kind(parts: Request) -> bool:
     """Whether transactions are of the kind that a broker tells of: Produce adds partitions, EndTxn begins an epoch."""
-    return bool(parts["check"] == "in-turn" and parts["conversation"] == "transactions-told")
+    return bool(parts["check"] == "transaction-complete" and parts["scenario"] == "transactions-v2")
 
 
 def _sets(parts: Request) -> list[bytes]:
     """What Produce brings, one after the other."""
-    batches = [batch for batch in batches_for(parts["conversation"]) if batch["records"]]
+    batches = [batch for batch in batches_for(parts["scenario"]) if batch["records"]]
     if _is_of_the_newer_kind(parts):
         began = [{"producerEpoch": PRODUCER[1] + at, "baseSequence": 0} for at in range(len(batches))]
         batches = [{**batch, **anew} for batch, anew in zip(batches, began, strict=True)]
     if parts["check"] == "in-messages":
         return [encode_set(batch["records"], 1, batch["compression"]) for batch in batches]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
-    task = SCENARIOS[parts["conversation"]].produces or BATCHES
+    task = SCENARIOS[parts["scenario"]].produces or BATCHES
     return sets if task.transactional or task.fatal_error_batch is not None else [sets[0], *sets]
 
 
 _OFFSETS = {
-    "keeps": (CONSUMED_OFFSET + 1, CONSUMED_OFFSET, CONSUMED_OFFSET),
-    "keeps-behind": (OFFSET_AFTER_MARKER + 1, OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER),
-    "goes-back": (0, CONSUMED_OFFSET, 0),
-    "resumes": (TRIMMED_LOG_OFFSETS.start,),
+    "same-offset-after-move": (CONSUMED_OFFSET + 1, CONSUMED_OFFSET, CONSUMED_OFFSET),
+    "no-rewind-after-marker": (OFFSET_AFTER_MARKER + 1, OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER),
+    "rewind-after-truncation": (0, CONSUMED_OFFSET, 0),
+    "continue-at-log-start": (TRIMMED_LOG_OFFSETS.start,),
 }
 """By a check, the offsets of the fetches that stand it: the last one comes first."""
 
@@ -180,14 +182,14 @@ _VALID_BODIES: Mapping[tuple[str, str], list[Value]] = {
         {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIPTION},)},
     ],
     ("SyncGroup", "well-formed"): [{"ProtocolType": "consumer", "Assignments": ({"Assignment": _ASSIGNED},)}],
-    ("SyncGroup", "shares"): [
+    ("SyncGroup", "assignment"): [
         {
             **{"GroupId": "t", "GenerationId": SHARED_GENERATIONS, "MemberId": "m"},
             "Assignments": ({"MemberId": "m", "Assignment": _ASSIGNED},),
         }
     ],
-    ("PushTelemetry", "measures"): [{"Metrics": REQUESTED_METRIC.encode()}],
-    ("SyncGroup", "shares-apart"): [
+    ("PushTelemetry", "metrics-pushed"): [{"Metrics": REQUESTED_METRIC.encode()}],
+    ("SyncGroup", "assignment-by-subscription"): [
         {
             **{"GroupId": "t", "GenerationId": 1, "MemberId": "m"},
             "Assignments": (

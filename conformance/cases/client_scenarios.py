@@ -267,39 +267,39 @@ SCENARIOS: Mapping[str, ClientScenario] = {
     "consume": ClientScenario(
         "The first fetch returns NOT_LEADER_OR_FOLLOWER.", partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,)
     ),
-    "reset": ClientScenario(
+    "offset-out-of-range": ClientScenario(
         "The first fetch returns OFFSET_OUT_OF_RANGE.",
         partition_errors=(ErrorCode.OFFSET_OUT_OF_RANGE,),
         may_report_error=True,
     ),
-    "reset-late": ClientScenario(
+    "list-offsets-retried": ClientScenario(
         "The first fetch returns OFFSET_OUT_OF_RANGE; ListOffsets is rejected twice with a retriable error.",
         partition_errors=(ErrorCode.OFFSET_OUT_OF_RANGE,),
         request_errors={"ListOffsets": (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OFFSET_NOT_AVAILABLE)},
         may_report_error=True,
     ),
-    "trimmed": ClientScenario(
+    "log-trimmed": ClientScenario(
         "After the client has read the first record, the log starts at offset 10.",
         trims_log=True,
         may_report_error=True,
     ),
-    "unavailable": ClientScenario(
+    "retriable-errors": ClientScenario(
         "The first fetches return REPLICA_NOT_AVAILABLE and KAFKA_STORAGE_ERROR.",
         partition_errors=(ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR),
         may_report_error=True,
     ),
-    "unknown-error": ClientScenario(
+    "unknown-error-code": ClientScenario(
         "The first fetch returns an error code that Kafka does not define.",
         partition_errors=(UNKNOWN_ERROR_CODE,),
         may_report_error=True,
     ),
-    "null": ClientScenario(
+    "null-records": ClientScenario(
         "The first fetches return null records without an error.", empty_fetches=(NULL,) * EMPTY_FETCHES
     ),
     "throttled": ClientScenario(
         "The first fetches return a throttle time and no topic.", empty_fetches=(THROTTLED,) * EMPTY_FETCHES
     ),
-    "undecided": ClientScenario(
+    "above-last-stable-offset": ClientScenario(
         "The first fetches return no records, as all offsets are above the last stable offset.",
         empty_fetches=(ABOVE_LAST_STABLE_OFFSET,) * EMPTY_FETCHES,
     ),
@@ -325,31 +325,31 @@ SCENARIOS: Mapping[str, ClientScenario] = {
     "one-address": ClientScenario(
         "Metadata lists three nodes at one address, as behind a proxy.", aliases=(NODE_2, NODE_2 + 1)
     ),
-    "called-127": ClientScenario(
+    "topic-name-127": ClientScenario(
         "The topic name has 127 characters, the fewest whose compact length takes two bytes.",
         topic_name=TWO_BYTE_NAME,
         versions="full",
     ),
-    "called-249": ClientScenario(
+    "topic-name-249": ClientScenario(
         "The topic name has 249 characters, the most that Kafka allows.", topic_name=LONGEST_NAME, versions="full"
     ),
-    "called-shift": ClientScenario(
+    "topic-name-shift": ClientScenario(
         "The topic is named `shift`, like a method of JavaScript arrays.", topic_name="shift"
     ),
-    "called-constructor": ClientScenario(
+    "topic-name-constructor": ClientScenario(
         "The topic is named `constructor`, like a property of JavaScript objects.", topic_name="constructor"
     ),
-    "called-proto": ClientScenario(
+    "topic-name-proto": ClientScenario(
         "The topic is named `__proto__`, like a property of JavaScript objects.", topic_name="__proto__"
     ),
     "group": ClientScenario("The client is a member of a group that has committed no offset.", in_group=True),
-    "group-called-249": ClientScenario(
+    "group-name-249": ClientScenario(
         "The group and the topic have a name of 249 characters.",
         topic_name=LONGEST_NAME,
         versions="full",
         in_group=True,
     ),
-    "group-newest": ClientScenario(
+    "group-all-versions": ClientScenario(
         "The client is a member of a group; the broker supports all versions.", versions="full", in_group=True
     ),
     "group-topic-unknown": ClientScenario(
@@ -359,14 +359,14 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         may_poll_request="Heartbeat",
         may_report_error=True,
     ),
-    "topic-erred": ClientScenario(
+    "partition-error": ClientScenario(
         "Metadata returns an error for one partition more than the topic has.",
         versions="full",
         partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
         metadata_faults=(PARTITION_ERROR,),
         may_report_error=True,
     ),
-    "misframed": ClientScenario(
+    "negative-size": ClientScenario(
         "The size before the first Fetch response is -1.", response_sizes=(-1,), may_report_error=True
     ),
     "replica": ClientScenario(
@@ -384,15 +384,15 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         metadata_faults=(LEADER_ONLY,),
         may_poll_request="Fetch",
     ),
-    "moved": ClientScenario(
+    "leader-moved": ClientScenario(
         "From the first fetch on, another node is leader, in the next epoch.", leader_change=LeaderChange()
     ),
-    "moved-unnoticed": ClientScenario(
+    "leader-moved-same-epoch": ClientScenario(
         "From the first fetch on, another node is leader, in the same epoch.",
         versions="full",
         leader_change=LeaderChange(EPOCH),
     ),
-    "moved-untold": ClientScenario(
+    "leader-moved-no-epoch": ClientScenario(
         "From the first fetch on, another node is leader; Metadata returns leader epoch -1.",
         versions="full",
         leader_change=LeaderChange(-1),
@@ -404,55 +404,55 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         refuse_connections_s=math.inf,
         may_report_error=True,
     ),
-    "recreated": ClientScenario(
+    "topic-recreated": ClientScenario(
         "The topic is recreated with another topic id, and another node is leader in epoch 0.",
         versions="full",
         leader_change=LeaderChange(0, is_another=True),
         may_report_error=True,
     ),
-    "validated": _validated("Another node becomes leader at offset 1; OffsetForLeaderEpoch confirms the offset."),
-    "validated-marked": _validated(
+    "epoch-validated": _validated("Another node becomes leader at offset 1; OffsetForLeaderEpoch confirms the offset."),
+    "epoch-validated-after-marker": _validated(
         "Another node becomes leader after a marker of a newer epoch; OffsetForLeaderEpoch confirms the offset.",
         at=OFFSET_AFTER_MARKER,
     ),
-    "validated-late": _validated(
+    "epoch-validated-late": _validated(
         "Another node becomes leader at offset 1; OffsetForLeaderEpoch returns UNKNOWN_LEADER_EPOCH twice.",
         *(ErrorCode.UNKNOWN_LEADER_EPOCH,) * 2,
     ),
-    "validation-refused": _validated(
+    "epoch-validation-rejected": _validated(
         "Another node becomes leader at offset 1; OffsetForLeaderEpoch returns TOPIC_AUTHORIZATION_FAILED.",
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         may_report=True,
     ),
-    "truncated": _validated(
+    "log-truncated": _validated(
         "Another node becomes leader at offset 1; OffsetForLeaderEpoch returns an earlier end offset.",
         may_report=True,
         truncates=True,
     ),
-    "raised": ClientScenario(
+    "leader-epoch-bumped": ClientScenario(
         "The same node stays leader in the next epoch and returns FENCED_LEADER_EPOCH for the old one.",
         versions="full",
         leader_change=LeaderChange(stays=True),
     ),
-    "hung-up": ClientScenario(
+    "connection-closed": ClientScenario(
         "The broker closes the connection instead of the first two Fetch responses.",
         dropped_responses=2,
         may_report_error=True,
     ),
-    "restarted": ClientScenario(
+    "broker-restarted": ClientScenario(
         "The broker closes all connections at the first fetch and accepts none for half a second.",
         dropped_responses=1,
         refuse_connections_s=RESTART_S,
         may_report_error=True,
     ),
     "group-restarted": ClientScenario(
-        "The same as `restarted`, for a member of a group.",
+        "The same as `broker-restarted`, for a member of a group.",
         in_group=True,
         dropped_responses=1,
         refuse_connections_s=RESTART_S,
         may_report_error=True,
     ),
-    "committed": ClientScenario(
+    "committed-offset": ClientScenario(
         "The group has committed offset 0 with a leader epoch.", in_group=True, committed=(0, EPOCH)
     ),
     "rebalance": ClientScenario(
@@ -460,13 +460,13 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         in_group=True,
         request_errors={"SyncGroup": (ErrorCode.REBALANCE_IN_PROGRESS,)},
     ),
-    "evicted": ClientScenario(
+    "unknown-member-id": ClientScenario(
         "The first SyncGroup returns UNKNOWN_MEMBER_ID.",
         in_group=True,
         request_errors={"SyncGroup": (ErrorCode.UNKNOWN_MEMBER_ID,)},
         may_report_error=True,
     ),
-    "loading": ClientScenario(
+    "coordinator-loading": ClientScenario(
         "FindCoordinator, JoinGroup and OffsetFetch each return one retriable coordinator error.",
         in_group=True,
         request_errors={
@@ -476,22 +476,22 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         },
         may_report_error=True,
     ),
-    "following": ClientScenario(
+    "assigned-by-leader": ClientScenario(
         "Another member is group leader and assigns the partition to the client.",
         in_group=True,
         group_generations=(FOLLOWER,),
     ),
-    "newer": ClientScenario(
+    "newer-assignment-version": ClientScenario(
         "Another member is group leader and assigns the partition in a newer assignment version.",
         in_group=True,
         group_generations=(FOLLOWER_NEWER_VERSION,),
     ),
-    "idle": ClientScenario(
+    "empty-assignment": ClientScenario(
         "Another member is group leader and first assigns no partition to the client.",
         in_group=True,
         group_generations=(FOLLOWER_NO_PARTITION,),
     ),
-    "generation-lost": ClientScenario(
+    "illegal-generation": ClientScenario(
         "The client has no partition; Heartbeat returns ILLEGAL_GENERATION.",
         in_group=True,
         group_generations=(FOLLOWER_NO_PARTITION,),
@@ -504,7 +504,7 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         request_errors={"Heartbeat": (ErrorCode.NOT_COORDINATOR,)},
         may_report_error=True,
     ),
-    "coordinator-elsewhere": ClientScenario(
+    "coordinator-changed": ClientScenario(
         "Heartbeat returns NOT_COORDINATOR, and FindCoordinator names the other node.",
         in_group=True,
         group_generations=(FOLLOWER_NO_PARTITION,),
@@ -529,7 +529,7 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         stop_serving_after_commit=True,
         may_report_error=True,
     ),
-    "unstable": ClientScenario(
+    "unstable-offsets": ClientScenario(
         "OffsetFetch returns UNSTABLE_OFFSET_COMMIT several times.",
         in_group=True,
         request_errors={"OffsetFetch": (ErrorCode.UNSTABLE_OFFSET_COMMIT,) * 5},
@@ -541,88 +541,90 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         request_errors={"OffsetFetch": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,) * 5},
         may_report_error=True,
     ),
-    "offsets-refused": ClientScenario(
+    "offsets-rejected": ClientScenario(
         "OffsetFetch returns GROUP_AUTHORIZATION_FAILED once.",
         in_group=True,
         request_errors={"OffsetFetch": (ErrorCode.GROUP_AUTHORIZATION_FAILED,)},
         may_report_error=True,
     ),
-    "company-silent": ClientScenario(
+    "empty-metadata": ClientScenario(
         "The client is group leader; the subscription metadata of the other member is empty.",
         in_group=True,
         group_generations=(EMPTY_METADATA,),
         may_report_error=True,
     ),
-    "company-garbled": ClientScenario(
+    "malformed-metadata": ClientScenario(
         "The client is group leader; the subscription metadata of the other member is cut off.",
         in_group=True,
         group_generations=(MALFORMED_METADATA,),
         may_report_error=True,
     ),
-    "company": ClientScenario(
+    "two-members": ClientScenario(
         "The client is group leader of two members that subscribe to one partition.",
         in_group=True,
         group_generations=(LEADER_OF_TWO,) * SHARED_GENERATIONS,
     ),
-    "company-claims": ClientScenario(
+    "owned-partition-conflict": ClientScenario(
         "The client is group leader; the other member claims the client's partition from a missed generation.",
         in_group=True,
         group_generations=(OTHER_TOPIC, OWNED_PARTITION_CONFLICT),
     ),
-    "company-apart": ClientScenario(
+    "two-topics": ClientScenario(
         "The client is group leader; the other member subscribes to another topic.",
         in_group=True,
         group_generations=(OTHER_TOPIC,) * SHARED_GENERATIONS,
     ),
-    "pieces": ClientScenario("Responses arrive in pieces of 1, 3 and 100 bytes.", in_pieces=True),
-    "bare": ClientScenario("The broker supports only the oldest versions that consumers work with.", versions="bare"),
-    "tagged": ClientScenario("Each response contains unknown tagged fields.", versions="full", is_tagged=True),
-    "older": ClientScenario(
+    "split-response": ClientScenario("Responses arrive in pieces of 1, 3 and 100 bytes.", in_pieces=True),
+    "minimal-versions": ClientScenario(
+        "The broker supports only the oldest versions that consumers work with.", versions="bare"
+    ),
+    "unknown-tags": ClientScenario("Each response contains unknown tagged fields.", versions="full", is_tagged=True),
+    "older-broker": ClientScenario(
         "The broker supports older versions of ApiVersions, Metadata and Fetch than the client.",
         versions="full",
         version_overrides={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)},
         is_strict=True,
     ),
-    "zero-ids": ClientScenario("The broker returns the zero topic id.", versions="full", has_ids=False),
-    "without-ids": ClientScenario(
+    "zero-topic-ids": ClientScenario("The broker returns the zero topic id.", versions="full", has_ids=False),
+    "without-topic-ids": ClientScenario(
         "The broker supports only Metadata versions without topic ids.",
         versions="full",
         version_overrides={"Metadata": (0, 9)},
     ),
-    "session": ClientScenario(
+    "fetch-session": ClientScenario(
         "The broker keeps fetch sessions.", versions="full", has_sessions=True, empty_fetches=(EMPTY,)
     ),
-    "session-declined": ClientScenario(
+    "fetch-session-declined": ClientScenario(
         "The broker declines fetch sessions; the first fetches return no records.",
         versions="full",
         empty_fetches=(EMPTY,) * EMPTY_FETCHES,
     ),
-    "session-lost": ClientScenario(
+    "fetch-session-lost": ClientScenario(
         "The broker returns FETCH_SESSION_ID_NOT_FOUND for the fetch session.",
         versions="full",
         has_sessions=True,
         empty_fetches=(EMPTY, SESSION_LOST),
     ),
-    "measured": _measured("The broker requests all client metrics (`*`).", "*"),
-    "measured-by-prefix": _measured(
+    "telemetry": _measured("The broker requests all client metrics (`*`).", "*"),
+    "telemetry-by-prefix": _measured(
         "The broker requests client metrics by a prefix.", REQUESTED_METRIC[:-2], "conformance.none"
     ),
-    "measured-compressed": _measured(
+    "telemetry-compressed": _measured(
         "The broker requests one client metric and accepts all compression codecs.",
         REQUESTED_METRIC,
         accepted=(4, 3, 2, 1),
     ),
-    "measured-unmatched": _measured("The broker requests a metric that no client has.", "conformance.none"),
-    "measured-unwanted": _measured("The broker requests no client metrics."),
-    "measured-anew": _measured(
+    "telemetry-unmatched": _measured("The broker requests a metric that no client has.", "conformance.none"),
+    "telemetry-unwanted": _measured("The broker requests no client metrics."),
+    "telemetry-unknown-subscription": _measured(
         "PushTelemetry returns UNKNOWN_SUBSCRIPTION_ID twice.", "*", pushed=(ErrorCode.UNKNOWN_SUBSCRIPTION_ID,) * 2
     ),
-    "measured-refused": _measured(
+    "telemetry-rejected": _measured(
         "PushTelemetry returns TELEMETRY_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE and INVALID_RECORD.",
         "*",
         pushed=(ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.INVALID_RECORD),
     ),
-    "measured-unasked": _measured(
+    "telemetry-subscription-rejected": _measured(
         "GetTelemetrySubscriptions returns an error code that Kafka does not define, then INVALID_REQUEST.",
         "*",
         asked=(UNKNOWN_ERROR_CODE, ErrorCode.INVALID_REQUEST),
@@ -632,13 +634,13 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         produces=BATCHES,
         partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
     ),
-    "produce-called-249": ClientScenario(
+    "produce-topic-name-249": ClientScenario(
         "The producer writes to a topic with a name of 249 characters.",
         produces=BATCHES,
         topic_name=LONGEST_NAME,
         versions="full",
     ),
-    "produce-called-proto": ClientScenario(
+    "produce-topic-name-proto": ClientScenario(
         "The producer writes to a topic named `__proto__`.", produces=BATCHES, topic_name="__proto__"
     ),
     **{
@@ -650,18 +652,18 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         )
         for codec in MESSAGES_IN
     },
-    "disk": ClientScenario(
+    "kafka-storage-error": ClientScenario(
         "The first write returns KAFKA_STORAGE_ERROR.",
         produces=BATCHES,
         partition_errors=(ErrorCode.KAFKA_STORAGE_ERROR,),
     ),
-    "produce-moved": ClientScenario(
+    "produce-leader-moved": ClientScenario(
         "From the first write on, another node is leader.",
         produces=BATCHES,
         leader_change=LeaderChange(),
         may_report_error=True,
     ),
-    "produce-gone": ClientScenario(
+    "produce-leader-gone": ClientScenario(
         "From the first write on, another node is leader, and the old leader accepts no connection.",
         produces=BATCHES,
         leader_change=LeaderChange(),
@@ -669,36 +671,36 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         refuse_connections_s=math.inf,
         may_report_error=True,
     ),
-    "answer-lost": ClientScenario(
+    "produce-response-lost": ClientScenario(
         "The broker appends the first batch and closes the connection before the response.",
         produces=BATCHES,
         dropped_responses=1,
     ),
-    "repetition": ClientScenario(
-        "The same as `answer-lost`; the retried batch returns DUPLICATE_SEQUENCE_NUMBER.",
+    "duplicate-sequence": ClientScenario(
+        "The same as `produce-response-lost`; the retried batch returns DUPLICATE_SEQUENCE_NUMBER.",
         produces=BATCHES,
         dropped_responses=1,
         forgets_offset_of_duplicate=True,
         may_report_error=True,
     ),
-    "together": ClientScenario(
+    "pipelined": ClientScenario(
         "The producer sends batches without waiting; the first returns NOT_LEADER_OR_FOLLOWER.",
         produces=PIPELINED,
         partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
     ),
-    "timed-out": ClientScenario(
+    "pipelined-timeout": ClientScenario(
         "The producer sends batches without waiting; the first returns REQUEST_TIMED_OUT.",
         produces=PIPELINED,
         partition_errors=(ErrorCode.REQUEST_TIMED_OUT,),
     ),
-    "transact": ClientScenario("The producer writes and commits one transaction.", produces=TRANSACTION),
-    "transaction-called-249": ClientScenario(
+    "transaction": ClientScenario("The producer writes and commits one transaction.", produces=TRANSACTION),
+    "transactional-id-249": ClientScenario(
         "The transactional id and the topic have a name of 249 characters.",
         produces=TRANSACTION,
         topic_name=LONGEST_NAME,
         versions="full",
     ),
-    "busy": ClientScenario(
+    "concurrent-transactions": ClientScenario(
         "InitProducerId and AddPartitionsToTxn return CONCURRENT_TRANSACTIONS once.",
         produces=TRANSACTION,
         request_errors={
@@ -706,19 +708,19 @@ SCENARIOS: Mapping[str, ClientScenario] = {
             "AddPartitionsToTxn": (ErrorCode.CONCURRENT_TRANSACTIONS,),
         },
     ),
-    "not-ready": ClientScenario(
+    "coordinator-not-ready": ClientScenario(
         "InitProducerId returns COORDINATOR_LOAD_IN_PROGRESS once.",
         produces=TRANSACTION,
         request_errors={"InitProducerId": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)},
     ),
-    "transaction-elsewhere": ClientScenario(
+    "transaction-coordinator-changed": ClientScenario(
         "AddPartitionsToTxn returns NOT_COORDINATOR, and FindCoordinator names the other node.",
         produces=TRANSACTION,
         request_errors={"AddPartitionsToTxn": (ErrorCode.NOT_COORDINATOR,)},
         coordinator_moves=True,
         may_report_error=True,
     ),
-    "transaction-gone": ClientScenario(
+    "transaction-coordinator-gone": ClientScenario(
         "The transaction coordinator closes its connections, and FindCoordinator names the other node.",
         produces=TRANSACTION,
         request_errors={"AddPartitionsToTxn": (CLOSE_CONNECTION,)},
@@ -727,31 +729,31 @@ SCENARIOS: Mapping[str, ClientScenario] = {
         refuse_connections_s=math.inf,
         may_report_error=True,
     ),
-    "ending": ClientScenario(
+    "end-txn-retried": ClientScenario(
         "EndTxn returns CONCURRENT_TRANSACTIONS once.",
         produces=TRANSACTION,
         request_errors={"EndTxn": (ErrorCode.CONCURRENT_TRANSACTIONS,)},
     ),
-    "produce-newest": ClientScenario(
+    "produce-all-versions": ClientScenario(
         "The same as `produce`; the broker supports all versions.",
         produces=BATCHES,
         versions="full",
         partition_errors=(ErrorCode.NOT_LEADER_OR_FOLLOWER,),
     ),
-    "produce-recreated": ClientScenario(
+    "produce-topic-recreated": ClientScenario(
         "The topic is recreated with the first write, and another node is leader.",
         produces=BATCHES,
         versions="full",
         leader_change=LeaderChange(0, is_another=True),
         may_report_error=True,
     ),
-    "transact-newest": ClientScenario(
+    "transaction-all-versions": ClientScenario(
         "The broker supports the newest transaction requests without the feature transaction.version.",
         produces=TRANSACTION,
         versions="full",
         version_overrides=_NEWEST_TRANSACTIONS,
     ),
-    "transaction-cut": ClientScenario(
+    "transaction-connection-closed": ClientScenario(
         "The broker closes the connection once for each request to the transaction coordinator.",
         produces=TRANSACTION,
         request_errors={
@@ -764,45 +766,45 @@ SCENARIOS: Mapping[str, ClientScenario] = {
     "transactions": ClientScenario(
         "The producer writes three transactions and aborts the second one.", produces=TRANSACTIONS
     ),
-    "transactions-told": ClientScenario(
+    "transactions-v2": ClientScenario(
         "The same as `transactions`, with the feature transaction.version 2.",
         produces=TRANSACTIONS,
         versions="full",
         version_overrides=_NEWEST_TRANSACTIONS,
         finalized_features={"transaction.version": 2},
     ),
-    "transaction-given-up": ClientScenario(
+    "transaction-fatal-error": ClientScenario(
         "A batch returns INVALID_RECORD, and the producer aborts its transaction.",
         produces=replace(TRANSACTIONS, fatal_error_batch=FATAL_ERROR_BATCH),
         partition_errors=(0, ErrorCode.INVALID_RECORD),
     ),
-    "produce-given-up": ClientScenario(
+    "produce-fatal-error": ClientScenario(
         "A batch returns INVALID_RECORD, and the producer gives it up.",
         produces=replace(BATCHES, fatal_error_batch=FATAL_ERROR_BATCH),
         partition_errors=(0, ErrorCode.INVALID_RECORD),
     ),
-    "transact-nothing": ClientScenario(
+    "empty-transaction": ClientScenario(
         "The producer commits a transaction without a record.", produces=replace(TRANSACTION, no_records=True)
     ),
-    "refused": ClientScenario(
+    "topic-authorization": ClientScenario(
         "Each write returns TOPIC_AUTHORIZATION_FAILED.",
         produces=replace(BATCHES, one_record=True),
         partition_errors=(ErrorCode.TOPIC_AUTHORIZATION_FAILED,),
         error_is_permanent=True,
     ),
-    "fenced": ClientScenario(
+    "producer-fenced": ClientScenario(
         "EndTxn returns INVALID_PRODUCER_EPOCH each time.",
         produces=replace(TRANSACTION, one_record=True),
         request_errors={"EndTxn": (ErrorCode.INVALID_PRODUCER_EPOCH,)},
         error_is_permanent=True,
     ),
-    "no-transaction": ClientScenario(
+    "invalid-txn-state": ClientScenario(
         "AddPartitionsToTxn returns INVALID_TXN_STATE each time.",
         produces=replace(TRANSACTION, one_record=True),
         request_errors={"AddPartitionsToTxn": (ErrorCode.INVALID_TXN_STATE,)},
         error_is_permanent=True,
     ),
-    "no-right": ClientScenario(
+    "transactional-id-authorization": ClientScenario(
         "InitProducerId returns TRANSACTIONAL_ID_AUTHORIZATION_FAILED each time.",
         produces=replace(TRANSACTION, one_record=True),
         request_errors={"InitProducerId": (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,)},

@@ -118,14 +118,14 @@ class ExpectAppend(Struct, frozen=True):
 
 
 class ExpectClientRequests(Struct, frozen=True):
-    """The requests that a client sends hold what `check` is about."""
+    """The requests of a client pass `check`."""
 
     check: str
-    """One of CHECKS (conversations.py)."""
+    """A row of `client_checks`."""
     isolation: str
     """The isolation level that the client was told."""
-    of: str = ""
-    """The requests that are judged, such as `Fetch`; empty for all."""
+    request: str = ""
+    """The requests to which the check applies, such as `Fetch`; empty for all."""
 
 
 class ExpectedResponse(Struct, frozen=True):

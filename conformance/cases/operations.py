@@ -7,6 +7,7 @@ from_reference.py; a request about a whole log names in its row the function tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 
 from msgspec import Struct
@@ -40,12 +41,17 @@ def _int64(given: object) -> int:
     return number
 
 
+_LISTED = 40
+"""Names that a message lists; of more names it lists the nearest."""
+
+
 def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
     """A parser of one of these names."""
 
     def parse(given: object) -> str:
         if given not in names:
-            raise n.NotationError(f"expected one of {', '.join(names)}, found {given!r:.40}")
+            some = names if len(names) <= _LISTED else get_close_matches(str(given), names, 3, 0.3)
+            raise n.NotationError(f"expected one of {', '.join(some)}, found {given!r:.40}")
         return str(given)
 
     return parse
@@ -156,10 +162,10 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "send": Operation(
         (
-            RequestField("conversation", _one_of(tuple(SCENARIOS))),
+            RequestField("scenario", _one_of(tuple(SCENARIOS))),
             RequestField("isolation", _one_of(ISOLATIONS)),
             RequestField("check", _one_of(tuple(CHECKS))),
-            RequestField("of", n.TEXT.parse, needed=False),
+            RequestField("request", n.TEXT.parse, needed=False),
         ),
         client_requests.reference_requests,
         client_requests.send_question,

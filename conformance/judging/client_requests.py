@@ -28,13 +28,17 @@ def judge_sent(expect: ExpectClientRequests, given: object) -> Verdict:
         return COURSES[expect.check](requests)
     is_judged = False
     for index, request in enumerate(requests):
-        if expect.of not in ("", api_of(request["hex"])):
+        if expect.request not in ("", api_of(request["hex"])):
             continue
         for flaw in _CHECKS[expect.check](request, expect):
             if flaw is not PASSED:
                 return at_request(index, flaw)
             is_judged = True
-    return PASSED if is_judged else Verdict(VerdictKind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
+    return (
+        PASSED
+        if is_judged
+        else Verdict(VerdictKind.SKIP, f"unobserved: no {expect.request or 'such'} request was sent")
+    )
 
 
 def _is_whole(request: Value) -> bool:
@@ -50,7 +54,7 @@ def _is_whole(request: Value) -> bool:
 def failed_checks(request: Value) -> Iterator[str]:
     """The checks that a request does not stand, but for the isolation level, which each topic has its own."""
     for check in _CHECKS:
-        if check != "isolated" and any(
+        if check != "isolation-level" and any(
             flaw is not PASSED for flaw in _CHECKS[check](request, ExpectClientRequests(check, ""))
         ):
             yield check
@@ -202,9 +206,9 @@ _WITH_LEVEL = 2
 
 
 _CHECKS: Mapping[str, Callable[[Value, ExpectClientRequests], Iterator[Verdict]]] = {
-    "framed": _size_field,
+    "size-field": _size_field,
     "well-formed": _well_formed,
     "offered": _offered,
-    "distinct": _distinct,
-    "isolated": _isolation_level,
+    "unique-correlation-ids": _distinct,
+    "isolation-level": _isolation_level,
 }

@@ -1,4 +1,4 @@
-"""Judges the course of a conversation: whether a client goes on, and what becomes of the batches that it writes."""
+"""Judges the course of a scenario: whether a client goes on, and what becomes of the batches that it writes."""
 
 from __future__ import annotations
 
@@ -337,26 +337,26 @@ def _is_behind_the_first(fetch: Mapping[str, Value]) -> bool:
 
 
 _MET = 2
-"""Times that a client is met at most in a conversation, in each of which it may open a session."""
+"""Times that a client is met at most in a scenario, in each of which it may open a session."""
 _OPENING = 0
 """The epoch of a fetch that opens a session; those behind it count from 1 on, and -1 wants none."""
 
 
 COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
-    "onward": _progress_past_tags,
-    "goes-on": _progress,
-    "waits": _no_skip_after_empty_fetch,
-    "keeps": _same_offset_after_move,
-    "keeps-behind": _no_rewind_after_marker,
-    "resumes": _continue_at_log_start,
-    "goes-back": _rewind_after_truncation,
+    "progress-past-tags": _progress_past_tags,
+    "progress": _progress,
+    "no-skip-after-empty-fetch": _no_skip_after_empty_fetch,
+    "same-offset-after-move": _same_offset_after_move,
+    "no-rewind-after-marker": _no_rewind_after_marker,
+    "continue-at-log-start": _continue_at_log_start,
+    "rewind-after-truncation": _rewind_after_truncation,
     "in-session": _in_session,
     "follows": _follows,
     "commits": _commits,
     "commits-again": _commits_again,
-    "shares": _assignment,
-    "measures": _measures,
-    "shares-apart": _assignment_by_subscription,
+    "assignment": _assignment,
+    "metrics-pushed": _measures,
+    "assignment-by-subscription": _assignment_by_subscription,
     **WRITTEN,
 }
-"""The checks of which all requests of a conversation tell together."""
+"""The checks of which all requests of a scenario tell together."""

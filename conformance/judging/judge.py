@@ -129,7 +129,7 @@ def _refused(expect: Expectation, outcome: Rejected) -> Verdict:
         case (
             ExpectRejection()
             | ExpectConsumerView(ConsumerView(damage=codec.Violation()))
-            | ExpectClientRequests("tells")
+            | ExpectClientRequests("error-reported")
         ):
             return PASSED
         case ExpectAnyOf(()) | ExpectConsumerView(open=True) | ExpectAppend(open=True):

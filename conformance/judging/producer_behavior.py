@@ -1,4 +1,4 @@
-"""Judges what becomes of the batches that a client writes in a conversation."""
+"""Judges what becomes of the batches that a client writes in a scenario."""
 
 from __future__ import annotations
 
@@ -206,10 +206,10 @@ def _empty_end_txn(requests: Sequence[Value]) -> Verdict:
 TRANSACTIONS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "ended": _ended,
     "ended-again": _ended_again,
-    "by-feature": _by_feature,
-    "in-turn": _in_turn,
-    "behind-refused": _sequence_after_fatal_error,
-    "unbegun": _empty_end_txn,
+    "transaction-version": _by_feature,
+    "transaction-complete": _in_turn,
+    "sequence-after-fatal-error": _sequence_after_fatal_error,
+    "no-empty-end-txn": _empty_end_txn,
 }
 """The checks of transactions."""
 
@@ -330,13 +330,13 @@ def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Call
 
 WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     **TRANSACTIONS,
-    "tells": _error_reported,
+    "error-reported": _error_reported,
     "writes": _writes,
     "in-messages": in_messages,
-    "again": _of_batches(_retried),
+    "retried": _of_batches(_retried),
     "writes-on": _of_batches(_writes_on),
-    "repeated": _of_batches(_retried_unchanged),
-    "in-sequence": _of_batches(_sequence_numbers),
-    "in-order": _of_batches(_no_loss),
+    "retried-unchanged": _of_batches(_retried_unchanged),
+    "sequence-numbers": _of_batches(_sequence_numbers),
+    "no-loss": _of_batches(_no_loss),
 }
 """The checks of what is written."""

@@ -1,4 +1,4 @@
-"""What the judge of a conversation looks at: the requests that a client sent, their bodies, and verdicts on one."""
+"""What the judge of a scenario looks at: the requests that a client sent, their bodies, and verdicts on one."""
 
 from __future__ import annotations
 

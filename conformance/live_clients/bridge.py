@@ -69,7 +69,7 @@ class ClientBridge:
         )
         self._beside = MockCluster(self._seats.invalidate_cases)
         is_idempotent = "idempotence" in driver.produces
-        self._conversations = ClientScenarioRuns(self._seats, self._server.witness, self, idempotent=is_idempotent)
+        self._scenario_runs = ClientScenarioRuns(self._seats, self._server.witness, self, idempotent=is_idempotent)
         self._baseline_lock = asyncio.Lock()
         self._works_with_all: bool | None = None
         self._never_writes: str | None = None
@@ -166,19 +166,19 @@ class ClientBridge:
         except NotationError as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
         if self._unjudged:
-            is_of_versions = (parts["conversation"], parts["check"]) == ("consume", "offered")
+            is_of_versions = (parts["scenario"], parts["check"]) == ("consume", "offered")
             sent = {"ok": True, "value": SENT.render(self._server.witness.wrong_version_requests)}
             return sent if is_of_versions else {"unsupported": self._unjudged}
         if parts["isolation"] not in self._driver.isolations:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
-        if parts["check"] == "isolated" and len(self._driver.isolations) < len(ISOLATIONS):
+        if parts["check"] == "isolation-level" and len(self._driver.isolations) < len(ISOLATIONS):
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := missing_claim(parts, self._driver.produces, groups=self._driver.groups):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and SCENARIOS[parts["conversation"]].versions:
+        if self._offers == "old" and SCENARIOS[parts["scenario"]].versions:
             return {"unsupported": "it is not known to consume with another offer"}
-        answer = await self._conversations.answer(parts)
-        failed = SCENARIOS[parts["conversation"]].produces and ("crash" in answer or "timeout" in answer)
+        answer = await self._scenario_runs.answer(parts)
+        failed = SCENARIOS[parts["scenario"]].produces and ("crash" in answer or "timeout" in answer)
         return answer if not failed else await self._check_writer_baseline(answer)
 
     async def _select_versions(self) -> None:
@@ -198,7 +198,7 @@ class ClientBridge:
             if failed is None:
                 if offers == "old":
                     self._driver = self._driver.of_messages(self._broker.max_fetch_magic)
-                    self._conversations.magic = 0
+                    self._scenario_runs.magic = 0
                 return
             sent = f", as it sent what is no request ({witness.parse_error})" if witness.parse_error else ""
             came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
@@ -270,10 +270,10 @@ class ClientBridge:
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
     async def write(
-        self, conversation: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
+        self, scenario: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
-        """Let the client in a seat write these batches, as a broker takes them in a conversation."""
-        kind = SCENARIOS[conversation]
+        """Let the client in a seat write these batches, as a broker takes them in a scenario."""
+        kind = SCENARIOS[scenario]
         broker = await self._beside.start_cluster(
             kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._offers]), witness, seat.invalidate_cases
         )
@@ -314,22 +314,22 @@ class ClientBridge:
         told = {**where, "isolation": parts["isolation"]}
         return await run_topic(seat, broker or self._broker, topic, told, partial(consumer_answer, sides=sides), name)
 
-    async def unsupported_reason(self, conversation: str) -> str:
-        """Why the client cannot be led in a conversation; empty where it can.
+    async def unsupported_reason(self, scenario: str) -> str:
+        """Why the client cannot be led in a scenario; empty where it can.
 
         Only one that comes through where everything is offered meets what takes newer versions.
         """
-        can = not SCENARIOS[conversation].needs_full_versions or await self._consumes_all()
+        can = not SCENARIOS[scenario].needs_full_versions or await self._consumes_all()
         return "" if can else "the client does not come through where everything is offered"
 
-    async def consume(self, conversation: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
-        """Let the client in a seat consume a topic in a conversation; again where its broker is odd and it fails."""
-        kind, expected = SCENARIOS[conversation], fetch_expectation(parts).expect
+    async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
+        """Let the client in a seat consume a topic in a scenario; again where its broker is odd and it fails."""
+        kind, expected = SCENARIOS[scenario], fetch_expectation(parts).expect
         offered = VERSION_PROFILES[kind.versions or self._offers]
         if kind.in_group:  # who claims none has only the form of what it sends judged
             offered, kind = (with_producer_apis(offered), kind) if self._driver.groups else (offered, NO_FAULTS)
         broker = await self._beside.start_cluster(kind, offered, witness, seat.invalidate_cases)
-        for _ in range(1 if conversation in ("consume", "bare") else 2):
+        for _ in range(1 if scenario in ("consume", "minimal-versions") else 2):
             answer = await self._run_consumer(seat, parts, broker=broker, kind=kind)
             if is_expected(expected, answer) or "timeout" in answer:  # that was long enough
                 break

@@ -38,9 +38,9 @@ class ClientSlot:
         self.took = 0.0
         """Seconds that the last start took."""
         self.runs_scenario = False
-        """Whether a conversation is held here."""
+        """Whether a scenario is held here."""
         self.must_restart = False
-        """Whether the process is to end with the conversation, as the name of its topic may stay in all it knows."""
+        """Whether the process is to end with the scenario, as the name of its topic may stay in all it knows."""
 
     @property
     def is_stopped(self) -> bool:
@@ -114,7 +114,7 @@ class ClientPool:
     def invalidate_cases(self, problem: str) -> None:
         """What becomes of all cases that are under way says nothing of the client: it is not known whose it was.
 
-        It was none of a conversation, which has a broker of its own.
+        It was none of a scenario, which has a broker of its own.
         """
         for seat in (self.shared_slot, *self._opened):
             if not seat.runs_scenario:
@@ -155,7 +155,7 @@ class ClientPool:
             return await put(seat) if seat.is_stopped and not is_fresh else answer
 
     async def run_scenario(self, put: CaseRunner, is_at_work: Callable[[Answer], bool]) -> Answer:
-        """What comes of a conversation, which has a broker of its own, in a process that has nothing else.
+        """What comes of a scenario, which has a broker of its own, in a process that has nothing else.
 
         A death may be that of an earlier case, a silence that of a busy machine, as others are led meanwhile: either is
         looked at again in another process, but for a silence that is long, or in which the client `is_at_work`.

@@ -22,7 +22,7 @@ from conformance.mock_broker.topic import build_single_record_entry, log_with_ma
 from conformance.targets.probes import plain_log
 
 _MAX_RECORDED = 512
-"""Requests of a conversation that are kept, the first ones."""
+"""Requests of a scenario that are kept, the first ones."""
 _ACTIVE_REQUESTS = 3
 """Requests of a kind that show a client to work which does not go on."""
 _CLEARLY_ACTIVE_REQUESTS = 20
@@ -44,18 +44,22 @@ def missing_claim(parts: Request, produces: Collection[str], *, groups: bool) ->
     Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
     sent again are judged then. So have the requests of a client that joins a group unasked.
     """
-    scenario, is_of_form = SCENARIOS[parts["conversation"]], parts["check"] == "well-formed"
+    scenario, is_of_form = SCENARIOS[parts["scenario"]], parts["check"] == "well-formed"
     needs = scenario.produces.claims if scenario.produces else ()
     if scenario.in_group:
         return "" if groups or is_of_form else "groups"
-    if "idempotence" in needs and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
+    if (
+        "idempotence" in needs
+        and (is_of_form or parts["check"] in ("error-reported", "writes-on", "writes"))
+        and produces
+    ):
         return ""
     return next((need for need in needs if need not in produces), "")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientScenarioRun:
-    """A conversation that is over: who kept what came, the requests that came in it, and what became of the client."""
+    """A scenario that is over: who kept what came, the requests that came in it, and what became of the client."""
 
     recorder: RequestRecorder
     requests: list[Value]
@@ -65,26 +69,26 @@ class ClientScenarioRun:
 class ScenarioClient(Protocol):
     """Leads a client."""
 
-    async def unsupported_reason(self, conversation: str) -> str:
-        """Why it cannot be led in a conversation; empty where it can."""
+    async def unsupported_reason(self, scenario: str) -> str:
+        """Why it cannot be led in a scenario; empty where it can."""
 
-    async def consume(self, conversation: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
-        """Let the client in a seat consume a `read` request in a conversation."""
+    async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
+        """Let the client in a seat consume a `read` request in a scenario."""
 
     async def write(
-        self, conversation: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
+        self, scenario: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
         """Let it write batches in one."""
 
 
 class ClientScenarioRuns:
-    """Holds each conversation with a client once, and answers from what it sent in that and in the whole run.
+    """Holds each scenario with a client once, and answers from what it sent in that and in the whole run.
 
     They are held beside one another, each with a broker of its own: many of them wait for seconds.
     """
 
     def __init__(self, seats: ClientPool, witness: RequestRecorder, lead: ScenarioClient, *, idempotent: bool) -> None:
-        """`witness` keeps what the client sends without a conversation; its producer can be `idempotent`, or cannot."""
+        """`witness` keeps what the client sends without a scenario; its producer can be `idempotent`, or cannot."""
         self._seats, self._witness, self._lead, self._idempotent = seats, witness, lead, idempotent
         self.magic = 2
         """Of the log that it consumes."""
@@ -96,15 +100,15 @@ class ClientScenarioRuns:
         So it is where the client died before it sent what is judged: not from a broker that offers the least, as a
         client may need more.
         """
-        which = parts["conversation"], parts["isolation"]
+        which = parts["scenario"], parts["isolation"]
         if which not in self._held:
             self._held[which] = asyncio.create_task(self._run(*which))
-        # In each run a request is answered from the same conversations: all that were asked for until now.
+        # In each run a request is answered from the same scenarios: all that were asked for until now.
         whole_run = dict(self._held)
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
-        kind, check, said = SCENARIOS[parts["conversation"]], CHECKS[parts["check"]], held.answer
-        if parts["check"] == "tells":
+        kind, check, said = SCENARIOS[parts["scenario"]], CHECKS[parts["check"]], held.answer
+        if parts["check"] == "error-reported":
             return _reported_error(parts, held)
         if check.about_fetch_progress and "unsupported" in said:
             return said  # why it did not go on says nothing of it
@@ -120,52 +124,50 @@ class ClientScenarioRuns:
             witnesses = [self._witness, *_recorders_of_default_broker(whole_run)]
         flawed = [row for witness in witnesses for row in witness.violating(parts["check"])]
         answer = _answer(parts, flawed, held.requests) if held.requests else said
-        if held.requests and "crash" in said and parts["conversation"] != "bare":
+        if held.requests and "crash" in said and parts["scenario"] != "minimal-versions":
             verdict = judge_sent(
-                ExpectClientRequests(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"]
+                ExpectClientRequests(parts["check"], parts["isolation"], parts.get("request", "")), answer["value"]
             )
             is_about_end = check.about_fetch_progress or parts["check"] in ("writes-on", "writes")
             stays = is_about_end and verdict.kind is VerdictKind.FAIL
             return said if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
-    async def _run(self, conversation: str, isolation: str) -> ClientScenarioRun:
-        """Hold a conversation; what is heard is that of the process whose end counts."""
+    async def _run(self, scenario: str, isolation: str) -> ClientScenarioRun:
+        """Hold a scenario; what is heard is that of the process whose end counts."""
         witness = RequestRecorder()
-        if reason := await self._lead.unsupported_reason(conversation):
+        if reason := await self._lead.unsupported_reason(scenario):
             return ClientScenarioRun(witness, [], {"unsupported": reason})
 
         async def put(seat: ClientSlot) -> Answer:
             nonlocal witness
             witness = RequestRecorder(_MAX_RECORDED)
-            return await self._run_client(seat, conversation, isolation, witness)
+            return await self._run_client(seat, scenario, isolation, witness)
 
         def waits(said: Answer) -> bool:
             return "timeout" in said and _sent_at_least(
-                witness.requests, SCENARIOS[conversation].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
+                witness.requests, SCENARIOS[scenario].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
             )
 
         said = await self._seats.run_scenario(put, waits)
         return ClientScenarioRun(witness, [*witness.requests], said)
 
-    async def _run_client(
-        self, seat: ClientSlot, conversation: str, isolation: str, witness: RequestRecorder
-    ) -> Answer:
+    async def _run_client(self, seat: ClientSlot, scenario: str, isolation: str, witness: RequestRecorder) -> Answer:
         """Bring the client to do something: what came of it."""
-        if SCENARIOS[conversation].produces:
-            batches = batches_for(conversation, idempotent=self._idempotent)
-            return await self._lead.write(conversation, seat, batches, witness)
-        asked = fetch_expectation({"hex": self._log_for(conversation), "isolation": isolation}).parts
-        return await self._lead.consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG), witness)
+        if SCENARIOS[scenario].produces:
+            batches = batches_for(scenario, idempotent=self._idempotent)
+            return await self._lead.write(scenario, seat, batches, witness)
+        asked = fetch_expectation({"hex": self._log_for(scenario), "isolation": isolation}).parts
+        return await self._lead.consume(scenario, seat, OPERATIONS["read"].parse(asked, LOG), witness)
 
-    def _log_for(self, conversation: str) -> bytes:
+    def _log_for(self, scenario: str) -> bytes:
         """What the client is to consume."""
-        kind = SCENARIOS[conversation]
+        kind = SCENARIOS[scenario]
         if kind.leader_change and kind.leader_change.at == OFFSET_AFTER_MARKER:
             return log_with_marker()
         if kind.serves_one_record_per_fetch:
             return b"".join(build_single_record_entry(b"k", offset) for offset in range(_RECORDS))
-        return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
+        return _ENDS_EMPTY if scenario == "split-response" and self.magic else plain_log(self.magic)
 
 
 def _sent_at_least(heard: Sequence[Value], name: str, often: int = _ACTIVE_REQUESTS) -> bool:
@@ -181,9 +183,9 @@ def _is_error(said: Answer) -> bool:
 def _recorders_of_default_broker(
     held: Mapping[tuple[str, str], asyncio.Task[ClientScenarioRun]],
 ) -> Iterator[RequestRecorder]:
-    """Who kept what came in the conversations whose broker is as the client's own."""
-    for (conversation, _), task in held.items():
-        if SCENARIOS[conversation].uses_default_broker and task.exception() is None:
+    """Who kept what came in the scenarios whose broker is as the client's own."""
+    for (scenario, _), task in held.items():
+        if SCENARIOS[scenario].uses_default_broker and task.exception() is None:
             yield task.result().recorder
 
 
@@ -191,7 +193,7 @@ def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
     """What a producer told the application: its error, or where it said nothing of one, the requests refused."""
     if "timeout" in held.answer:
         return {"unsupported": "it had not given up when the case was over"}
-    refused = [row for row in held.requests if api_of(row["hex"]) == parts["of"]]
+    refused = [row for row in held.requests if api_of(row["hex"]) == parts["request"]]
     return (
         {"ok": True, "value": SENT.render(refused[-MAX_REQUESTS_IN_ANSWER:])} if held.answer.get("ok") else held.answer
     )
@@ -199,7 +201,7 @@ def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
 
 def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
     """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
-    wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
+    wanted = [row for row in (*flawed, *heard) if parts.get("request", "") in ("", api_of(row["hex"]))]
     check = CHECKS[parts["check"]]
     if check.about_fetch_progress:  # the last fetches tell, and where there are none, what came instead
         wanted.reverse()

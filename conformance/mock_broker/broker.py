@@ -40,7 +40,7 @@ _AT_MOST = 1 << 20
 
 
 def _topic(broker: MockBroker) -> MockTopic:
-    """The topic of the conversation."""
+    """The topic of the scenario."""
     return next(iter(broker.topics.values()))
 
 

@@ -1,4 +1,4 @@
-"""The brokers that a client meets beside its own: one for each conversation, and one that offers everything."""
+"""The brokers that a client meets beside its own: one for each scenario, and one that offers everything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MockCluster:
     async def start_cluster(
         self, kind: ClientScenario, offered: ApiVersions, witness: RequestRecorder, notice: Callable[[str], object]
     ) -> MockBroker:
-        """A broker for a conversation, and its other node where it has one; `witness` keeps what comes to either.
+        """A broker for a scenario, and its other node where it has one; `witness` keeps what comes to either.
 
         It listens as long as the others: no broker gets its port, at which the client may still knock. Raises OSError.
         """

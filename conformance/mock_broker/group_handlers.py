@@ -1,4 +1,4 @@
-"""The scripted broker's answers to a consumer group, which is named after a topic and made up as its conversation says.
+"""The scripted broker's answers to a consumer group, which is named after a topic and made up as its scenario says.
 
 Elsewhere the client is its only member, leads it, and is told to begin at the offset that the group has committed.
 """

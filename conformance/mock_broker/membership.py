@@ -58,7 +58,7 @@ class GroupState(Struct):
 
     @classmethod
     def of(cls, kind: ClientScenario) -> Self:
-        """The group in a conversation of this kind."""
+        """The group in a scenario of this kind."""
         errors = {name: [*codes] for name, codes in kind.request_errors.items()}
         return cls(
             errors=errors,

@@ -134,7 +134,7 @@ class MockTopic:
     on_fetch: Callable[[], object] = lambda: None
 
     def with_faults(self, kind: ClientScenario) -> Self:
-        """The same topic, in a conversation of this kind."""
+        """The same topic, in a scenario of this kind."""
         self.refusals, self.empty_fetches, self.metadata_faults = (
             [*kind.partition_errors],
             [*kind.empty_fetches],

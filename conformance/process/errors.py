@@ -6,7 +6,7 @@ from conformance.errors import TargetError
 
 
 class TargetFailure(TargetError):
-    """The conversation with a target cannot go on: it ended, fell silent, or wrote what is not an answer."""
+    """The session with a target cannot continue: it exited, timed out, or wrote no valid answer."""
 
 
 class TargetExited(TargetFailure):

@@ -38,7 +38,7 @@ from conformance.targets.session import TargetSession
 _SHORT, _LONG = 48, 400
 """Characters of a value within a line, and of a request or an answer on a line of its own."""
 
-_ABOUT = ("hex", "value", "batches", "conversation", "frames", "steps")
+_ABOUT = ("hex", "value", "batches", "scenario", "frames", "steps")
 """The parts of requests that say what is asked: each request has one of them."""
 
 

@@ -78,7 +78,7 @@ FAULT_LIMITS = {
     **{"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4},
     "silence": 12,  # one that does not happen again, and blames no request
 }
-"""How many faults of a kind end the conversation: a target that is broken throughout must not cost hours."""
+"""How many faults of a kind end the session: a target that is broken throughout must not cost hours."""
 FAULT_LIMITS_BEFORE_FIRST_ANSWER = {"timeout": 3, "protocol": 3, "crash": 40, "memory": 5}
 """The same for a target that has not answered a single request."""
 _IN_PROPORTION = 1000

@@ -170,7 +170,7 @@ def plain_log(magic: int, compression: int = 0) -> bytes:
 
 
 _BATCH_MAGIC = 2
-_CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check": "offered"}
+_CONSUMES = {"scenario": "consume", "isolation": "read_uncommitted", "check": "offered"}
 _ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
 
 

@@ -151,7 +151,7 @@ those of its own after which an answer is late there: more for a large request."
 
 @dataclass(slots=True)
 class TargetSession:
-    """A conversation with one target over as many processes as it takes."""
+    """A session with one target over as many processes as it takes."""
 
     launch: LaunchSpec
     allowance: ResourceLimits = field(default_factory=ResourceLimits)

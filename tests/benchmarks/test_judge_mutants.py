@@ -14,7 +14,7 @@ from conformance.catalog.catalog import CaseStore
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 SAMPLE = 20
 FIRST = 3_000
-"""Cases that are answered, those of each requirement in turn, beside the conversations and scenarios."""
+"""Cases that are answered, those of each requirement in turn, beside the scenarios and scenarios."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def mutants(sweeping):
 
 @pytest.fixture(scope="module")
 def court(sweeping, catalog):
-    """One for all mutants: answers to every conversation and scenario, and to some of the other cases."""
+    """One for all mutants: answers to every scenario and scenario, and to some of the other cases."""
     cases = importlib.import_module("mutants").in_killing_order(catalog.cases.values())
     asked = [case for at, case in enumerate(cases) if at < FIRST or case.op in ("send", "scenario")]
     return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=CaseStore(asked)), tried=300))

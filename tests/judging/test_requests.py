@@ -67,7 +67,7 @@ def test_a_sound_request_stands_every_check(check, version):
     ids=["too-large", "bytes-after", "negative", "no-header"],
 )
 def test_a_size_that_is_not_that_of_what_follows_is_found(change, detail):
-    found = verdict("framed", row(change(frame("Metadata", 1, METADATA))))
+    found = verdict("size-field", row(change(frame("Metadata", 1, METADATA))))
     assert (found.kind, found.requirement, found.path) == (VerdictKind.FAIL, "request.size", "[0].Size")
     assert found.detail == detail
 
@@ -121,7 +121,7 @@ def offsets(version, level, *times, offered=(0, 99)):
     ids=["at it", "not at it", "one of two", "the first", "too old", "no newer one offered", "none offered"],
 )
 def test_the_last_offset_is_asked_for_at_the_isolation_level_that_was_told(request_, kind):
-    assert verdict("isolated", request_, isolation="read_committed", of="ListOffsets").kind is kind
+    assert verdict("isolation-level", request_, isolation="read_committed", of="ListOffsets").kind is kind
 
 
 def committed_of(version, **fields):
@@ -141,7 +141,7 @@ def committed_of(version, **fields):
     ids=["stable", "any", "any of several groups", "too old", "of all records"],
 )
 def test_who_reads_committed_records_asks_for_stable_offsets(request_, isolation, kind):
-    found = verdict("isolated", request_, isolation=isolation, of="OffsetFetch")
+    found = verdict("isolation-level", request_, isolation=isolation, of="OffsetFetch")
     assert (found.kind, found.path) == (kind, "[0].Body.RequireStable" if kind is VerdictKind.FAIL else "")
 
 
@@ -207,14 +207,14 @@ def test_apiversions_may_come_in_a_version_that_nobody_offered():
 
 def test_a_correlation_id_that_still_waits_for_its_answer_is_found():
     data = frame("Metadata", 1, METADATA, correlation=7)
-    assert verdict("distinct", row(data, in_flight=(5, 7))).path == "[0].Header.CorrelationId"
-    assert verdict("distinct", row(data, in_flight=(5, 6))).kind is VerdictKind.PASS
+    assert verdict("unique-correlation-ids", row(data, in_flight=(5, 7))).path == "[0].Header.CorrelationId"
+    assert verdict("unique-correlation-ids", row(data, in_flight=(5, 6))).kind is VerdictKind.PASS
 
 
 def test_the_isolation_level_of_a_fetch_is_the_one_that_was_told():
     data = frame("Fetch", 4, {"IsolationLevel": 1})
-    assert verdict("isolated", row(data), isolation="read_committed").kind is VerdictKind.PASS
-    found = verdict("isolated", row(data))
+    assert verdict("isolation-level", row(data), isolation="read_committed").kind is VerdictKind.PASS
+    found = verdict("isolation-level", row(data))
     assert found.detail == "isolation level 1 is asked for, not read_uncommitted"
 
 
@@ -243,13 +243,13 @@ def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
         "x.y",
         "must",
         {"op": "send"},
-        ExpectClientRequests("framed", "read_committed"),
+        ExpectClientRequests("size-field", "read_committed"),
     )
     assert judge(case, outcome({"ok": True, "value": value})).kind is VerdictKind.PROTOCOL
 
 
 def test_the_reference_sends_every_request_that_there_is_a_definition_of():
-    said = reference.answer({"op": "send", "conversation": "consume", "isolation": "read_committed", "check": "framed"})
+    said = reference.answer({"op": "send", "scenario": "consume", "isolation": "read_committed", "check": "size-field"})
     names = {api_of(row["hex"]) for row in SENT.parse(said["value"])}
     kinds = {message.name for message in shipped_types().messages.values() if message.kind == "request"}
     assert {f"{name}Request" for name in names} == kinds
@@ -270,10 +270,10 @@ def sequenced(batch, start):
 
 def test_what_was_refused_comes_again_as_it_was():
     first, second, third = batches_for("produce")
-    assert verdict("repeated", *produced(first, first, second, third)).kind is VerdictKind.PASS
+    assert verdict("retried-unchanged", *produced(first, first, second, third)).kind is VerdictKind.PASS
     moved = {**first, "partitionLeaderEpoch": 9}
-    assert verdict("repeated", *produced(first, moved, second)).kind is VerdictKind.PASS
-    assert verdict("repeated", *produced(first)).kind is VerdictKind.SKIP
+    assert verdict("retried-unchanged", *produced(first, moved, second)).kind is VerdictKind.PASS
+    assert verdict("retried-unchanged", *produced(first)).kind is VerdictKind.SKIP
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_what_was_refused_comes_again_as_it_was():
 )
 def test_a_batch_that_comes_again_otherwise_is_found(change):
     first, *_ = batches_for("produce")
-    found = verdict("repeated", *produced(first, {**first, **change}))
+    found = verdict("retried-unchanged", *produced(first, {**first, **change}))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
 
 
@@ -305,12 +305,12 @@ def test_a_batch_that_comes_again_otherwise_is_found(change):
 def test_sequences_begin_at_0_and_rise_by_the_records(starts, kind):
     batches = batches_for("produce") if len(starts) == 3 else (batches_for("produce")[0], *batches_for("produce"))
     pairs = zip(batches, starts, strict=True)
-    assert verdict("in-sequence", *produced(*(sequenced(*pair) for pair in pairs))).kind is kind
+    assert verdict("sequence-numbers", *produced(*(sequenced(*pair) for pair in pairs))).kind is kind
 
 
 def test_the_batches_of_a_producer_carry_the_id_and_epoch_that_it_was_given():
     first = batches_for("produce")[0]
-    found = verdict("in-sequence", *produced({**first, "producerEpoch": 0}))
+    found = verdict("sequence-numbers", *produced({**first, "producerEpoch": 0}))
     assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"
 
 
@@ -356,7 +356,7 @@ def again(batch, **change):
     return {**batch, **change}
 
 
-FIRST, *REST = batches_for("together")
+FIRST, *REST = batches_for("pipelined")
 OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumerate(REST)]
 
 
@@ -380,7 +380,7 @@ OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumera
     ],
 )
 def test_no_batch_is_lost_of_those_that_none_waits_for_the_one_before(batches, kind, told):
-    found = verdict("in-order", *produced(*batches))
+    found = verdict("no-loss", *produced(*batches))
     assert found.kind is kind
     assert told in found.detail
     assert found.level == ("should" if "never comes" in told else "")
@@ -394,10 +394,10 @@ def test_batches_that_are_written_together_fill_a_batch_each():
 
 def test_what_is_refused_for_the_moment_is_not_given_up():
     first, second, _ = batches_for("produce")
-    assert verdict("again", *produced(first, first, second)).kind is VerdictKind.PASS
-    found = verdict("again", *produced(first))
+    assert verdict("retried", *produced(first, first, second)).kind is VerdictKind.PASS
+    found = verdict("retried", *produced(first))
     assert (found.kind, found.detail) == (VerdictKind.FAIL, "what was refused by error 56 is not written again")
-    assert verdict("again").kind is VerdictKind.SKIP
+    assert verdict("retried").kind is VerdictKind.SKIP
 
 
 def test_all_records_that_the_application_gave_are_written():
@@ -434,7 +434,7 @@ def pushed(metrics, codec_id=0):
     ],
 )
 def test_the_metric_that_is_wanted_is_pushed_in_the_codec_that_is_named(pushes, kind, told):
-    found = verdict("measures", row(frame("Metadata", 1, METADATA)), *(pushed(*push) for push in pushes))
+    found = verdict("metrics-pushed", row(frame("Metadata", 1, METADATA)), *(pushed(*push) for push in pushes))
     assert found.kind is kind
     assert found.detail.startswith(told)
 
@@ -443,7 +443,10 @@ def test_a_push_that_breaks_its_definition_has_no_metric():
     data = bytearray(pushed(b"")["hex"])
     assert data[-2:] == b"\1\0"
     data[-2] = 0
-    assert verdict("measures", row(bytes(data))).detail == f"none of 1 pushes has {REQUESTED_METRIC}, which is wanted"
+    assert (
+        verdict("metrics-pushed", row(bytes(data))).detail
+        == f"none of 1 pushes has {REQUESTED_METRIC}, which is wanted"
+    )
     assert verdict("well-formed", row(bytes(data))).requirement == "compact-bytes.null-rejected"
 
 
@@ -481,10 +484,10 @@ def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
     ],
 )
 def test_no_version_of_other_transactions_is_taken_than_the_broker_tells_of(versions, told):
-    found = verdict("by-feature", *(row(named(name, versions.get(name, 3))) for name in TRANSACTION))
+    found = verdict("transaction-version", *(row(named(name, versions.get(name, 3))) for name in TRANSACTION))
     assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS)
     assert told in found.detail
-    assert verdict("by-feature", row(named("InitProducerId"))).kind is VerdictKind.SKIP
+    assert verdict("transaction-version", row(named("InitProducerId"))).kind is VerdictKind.SKIP
 
 
 def in_transactions(*turns):
@@ -550,10 +553,10 @@ ANEW = NEWER | {"producerEpoch": 4, "baseSequence": 0}
     ],
 )
 def test_each_transaction_is_one_by_itself(turns, told):
-    found = verdict("in-turn", *in_transactions(*turns))
+    found = verdict("transaction-complete", *in_transactions(*turns))
     assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS), found
     assert told in found.detail
-    assert verdict("in-turn", row(named("InitProducerId"))).kind is VerdictKind.SKIP
+    assert verdict("transaction-complete", row(named("InitProducerId"))).kind is VerdictKind.SKIP
 
 
 @pytest.mark.parametrize(
@@ -568,15 +571,15 @@ def test_each_transaction_is_one_by_itself(turns, told):
 )
 def test_what_was_refused_leaves_no_gap(behind, kind):
     rows = in_transactions(turn(0, "commit"), turn(1, "abort"), turn(2, "commit", **behind))
-    assert verdict("behind-refused", *rows).kind is kind
-    assert verdict("behind-refused", *rows[:-3]).kind is VerdictKind.SKIP
+    assert verdict("sequence-after-fatal-error", *rows).kind is kind
+    assert verdict("sequence-after-fatal-error", *rows[:-3]).kind is VerdictKind.SKIP
 
 
 def test_a_transaction_that_has_not_begun_is_not_ended():
-    assert verdict("unbegun", row(named("InitProducerId"))).kind is VerdictKind.PASS
-    found = verdict("unbegun", row(named("InitProducerId")), row(named("EndTxn")))
+    assert verdict("no-empty-end-txn", row(named("InitProducerId"))).kind is VerdictKind.PASS
+    found = verdict("no-empty-end-txn", row(named("InitProducerId")), row(named("EndTxn")))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Header.RequestApiKey")
-    assert verdict("unbegun").kind is VerdictKind.SKIP
+    assert verdict("no-empty-end-txn").kind is VerdictKind.SKIP
 
 
 def named(name, version=3):
@@ -595,7 +598,7 @@ def named(name, version=3):
     ids=["waits", "passes over", "passes over twice", "stays", "nothing"],
 )
 def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets, kind, told):
-    found = verdict("waits", *(fetch(offset, version=4) for offset in reversed(offsets)))
+    found = verdict("no-skip-after-empty-fetch", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
     assert told in found.detail
 
@@ -614,7 +617,7 @@ def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets,
     ids=["goes on", "asks again", "begins anew", "at the end", "passes over", "stays", "nothing"],
 )
 def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
-    found = verdict("keeps", *(fetch(offset, version=4) for offset in reversed(offsets)))
+    found = verdict("same-offset-after-move", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
     assert told in found.detail
 
@@ -636,7 +639,7 @@ def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
     ids=["where it begins", "where it ends", "passes over", "beyond its end", "before it", "nothing"],
 )
 def test_a_client_goes_on_where_a_log_begins_that_was_trimmed(offsets, kind, told):
-    found = verdict("resumes", *(fetch(offset, version=4) for offset in reversed(offsets)))
+    found = verdict("continue-at-log-start", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
     assert told in found.detail
 
@@ -648,7 +651,9 @@ def test_of_a_client_that_was_met_twice_the_last_time_tells_whether_it_kept_its_
 
     kept, lost = (0, 1, 1, 2), (0, 1, 3)
     for first, last, kind in ((lost, kept, VerdictKind.PASS), (kept, lost, VerdictKind.FAIL)):
-        assert verdict("keeps", *reversed([*of_topic(b"a", *first), *of_topic(b"b", *last)])).kind is kind
+        assert (
+            verdict("same-offset-after-move", *reversed([*of_topic(b"a", *first), *of_topic(b"b", *last)])).kind is kind
+        )
 
 
 def commit(offset, epoch=-1, kept=None):
@@ -724,7 +729,7 @@ JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", 
     ],
 )
 def test_a_leader_gives_the_only_partition_to_one_of_two_members(requests, told):
-    found = verdict("shares", *requests)
+    found = verdict("assignment", *requests)
     assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
     assert (told or "") in found.detail
 
@@ -760,7 +765,7 @@ ITS, OTHER = ({"Topic": name, "Partitions": (0,)} for name in ("t", "t-other"))
     ],
 )
 def test_a_leader_gives_each_member_the_topic_that_it_wants(requests, told):
-    found = verdict("shares-apart", *requests)
+    found = verdict("assignment-by-subscription", *requests)
     assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
     assert (told or "") in found.detail
 
@@ -772,14 +777,14 @@ def test_the_end_of_a_transaction_that_is_put_off_is_asked_for_again(times, kind
 
 @pytest.mark.parametrize(("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (3, VerdictKind.FAIL)])
 def test_a_refusal_of_which_the_application_does_not_hear_is_told_with_the_last_request(times, kind):
-    found = verdict("tells", *[row(named("Produce"))] * (times - 1), *[row(named("EndTxn"))] * bool(times))
+    found = verdict("error-reported", *[row(named("Produce"))] * (times - 1), *[row(named("EndTxn"))] * bool(times))
     assert found.kind is kind
     assert not times or found.path.startswith(f"[{times - 1}]")
     assert not times or "EndTxn 3 was answered with an error that stays" in found.detail
 
 
 def test_an_error_that_the_application_hears_of_is_due_where_what_it_writes_is_refused_and_nowhere_else():
-    for check, kind in (("tells", VerdictKind.PASS), ("again", VerdictKind.FAIL)):
+    for check, kind in (("error-reported", VerdictKind.PASS), ("retried", VerdictKind.FAIL)):
         case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, ExpectClientRequests(check, ""))
         assert judge(case, outcome({"ok": False, "error": "other", "message": "refused"})).kind is kind
 

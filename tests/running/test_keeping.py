@@ -151,7 +151,7 @@ def sends(*frames):
 
 
 SIZED = Case(
-    "a/b", "send", codec.wire("LOG"), "request.size", "must", {"op": "send"}, ExpectClientRequests("framed", "")
+    "a/b", "send", codec.wire("LOG"), "request.size", "must", {"op": "send"}, ExpectClientRequests("size-field", "")
 )
 LIES_OF_ITS_SIZE = bytes(4) + b"\0\x03\0\1" + bytes(300)
 

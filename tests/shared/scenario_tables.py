@@ -19,7 +19,7 @@ def tables():
     cases = defaultdict(lambda: defaultdict(list))
     for case in read_catalog().cases.values():
         if case.op == "send":
-            cases[case.request["conversation"]][case.level].append(f"`{case.id}`")
+            cases[case.request["scenario"]][case.level].append(f"`{case.id}`")
     lines = ["| scenario | mock broker | cases |", "|---|---|---|"]
     for name, scenario in SCENARIOS.items():
         levels = "; ".join(f"{level}: {', '.join(ids)}" for level, ids in sorted(cases[name].items()))

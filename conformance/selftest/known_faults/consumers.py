@@ -1,4 +1,4 @@
-"""Defects of consumers: what they send, and do not send, while a broker leads the conversation."""
+"""Defects of consumers: what they send, and do not send, while a broker leads the scenario."""
 
 from __future__ import annotations
 
@@ -110,68 +110,68 @@ CLIENTS = (
         "tags-in-response-headers",
         "tagged.unknown-skipped",
         "a client takes the header of a flexible response for one without tags, and comes to no record",
-        sent(each("Fetch", lambda _: []), "onward"),
+        sent(each("Fetch", lambda _: []), "progress-past-tags"),
     ),
     client(
         "passes-over-null",
         "response.nothing-to-fetch",
         "a client goes on behind a fetch that brought null",
-        sent(each("Fetch", lambda rows: rows[-2:]), "waits"),
+        sent(each("Fetch", lambda rows: rows[-2:]), "no-skip-after-empty-fetch"),
     ),
     client(
         "takes-a-marker-for-what-was-cut",
         f"{_THREADS}/twmb/franz-go/pull/1530",
         "a client asks where the epoch of its last record ends, not that of the marker behind it, and goes back there",
-        sent(fetches_at(OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER - 1, OFFSET_AFTER_MARKER), "keeps-behind"),
+        sent(fetches_at(OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER - 1, OFFSET_AFTER_MARKER), "no-rewind-after-marker"),
         "response.place-valid",
     ),
     client(
         "stays-behind-a-marker",
         "response.place-valid",
         "a client asks the new leader whether its place is valid, and asks for that place for ever",
-        sent(fetches_at(OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER), "keeps-behind"),
+        sent(fetches_at(OFFSET_AFTER_MARKER, OFFSET_AFTER_MARKER), "no-rewind-after-marker"),
     ),
     client(
         "skips-what-was-refused",
         "response.place-valid",
         "a client goes on behind the record whose fetch was refused when the leader moved",
-        sent(fetches_at(CONSUMED_OFFSET + 1, CONSUMED_OFFSET), "keeps"),
+        sent(fetches_at(CONSUMED_OFFSET + 1, CONSUMED_OFFSET), "same-offset-after-move"),
     ),
     client(
         "stays-in-the-second-topic",
         "response.place-valid",
         "a client gets over the first move of a leader, and not over the next one, in another topic",
-        sent(each("Fetch", _in_two_topics), "keeps"),
+        sent(each("Fetch", _in_two_topics), "same-offset-after-move"),
     ),
     client(
         "stays-in-the-second-topic-by-name",
         "response.place-valid",
         "a client that fetches in an older version gets over the first move of a leader, and not over the next one",
-        sent(each("Fetch", partial(_in_two_topics, version=12)), "keeps"),
+        sent(each("Fetch", partial(_in_two_topics, version=12)), "same-offset-after-move"),
     ),
     client(
         "begins-at-the-end",
         "response.place-valid",
         "a client begins at the end of the log when the leader moved",
-        sent(fetches_at(CONSUMED_OFFSET + 2, CONSUMED_OFFSET, CONSUMED_OFFSET), "keeps"),
+        sent(fetches_at(CONSUMED_OFFSET + 2, CONSUMED_OFFSET, CONSUMED_OFFSET), "same-offset-after-move"),
     ),
     client(
         "begins-anew-in-a-trimmed-log",
         "response.offset-out-of-range",
         "a client goes on in front of where the log begins",
-        sent(fetches_at(TRIMMED_LOG_OFFSETS.start - 1), "resumes"),
+        sent(fetches_at(TRIMMED_LOG_OFFSETS.start - 1), "continue-at-log-start"),
     ),
     client(
         "passes-over-where-a-trimmed-log-begins",
         "response.offset-out-of-range",
         "a client goes on behind the record at which the log begins, as if it had read that",
-        sent(fetches_at(TRIMMED_LOG_OFFSETS.start + 1), "resumes"),
+        sent(fetches_at(TRIMMED_LOG_OFFSETS.start + 1), "continue-at-log-start"),
     ),
     client(
         "cut-passed-over",
         "response.place-cut",
         "a client asks where an epoch ends, and goes on as if the log had not been cut there",
-        sent(fetches_at(CONSUMED_OFFSET + 1, CONSUMED_OFFSET, 0), "goes-back"),
+        sent(fetches_at(CONSUMED_OFFSET + 1, CONSUMED_OFFSET, 0), "rewind-after-truncation"),
     ),
     client(
         "opens-a-session-with-each-fetch",
@@ -214,38 +214,38 @@ CLIENTS = (
         "assigns-to-all",
         "group.leader-shares",
         "a leader assigns the only partition to each member",
-        sent(_assigned(_to_all), "shares"),
+        sent(_assigned(_to_all), "assignment"),
     ),
     client(
         "assigns-a-partition-that-is-not-there",
         "group.leader-shares",
         "a leader assigns partitions by their number from 1 on",
-        sent(_assigned(_partitions(1)), "shares"),
+        sent(_assigned(_partitions(1)), "assignment"),
     ),
     client(
         "assigns-more-than-there-is",
         "group.leader-shares",
         "a leader assigns a partition besides that is not there",
-        sent(_assigned(_partitions(0, 1)), "shares"),
+        sent(_assigned(_partitions(0, 1)), "assignment"),
     ),
     client(
         "assigns-to-no-member",
         "group.leader-shares",
         "a leader assigns a partition to a member by the name of its client, not by its id",
-        sent(_assigned(lambda rows: [{**row, "MemberId": "client"} for row in rows]), "shares"),
+        sent(_assigned(lambda rows: [{**row, "MemberId": "client"} for row in rows]), "assignment"),
     ),
     client(
         "assigns-nothing",
         f"{_THREADS}/segmentio/kafka-go/issues/1196",
         "a leader that cannot read what another member says joins again and again, and assigns nothing",
-        sent(_assigned(lambda _: ()), "shares", "shares-apart"),
+        sent(_assigned(lambda _: ()), "assignment", "assignment-by-subscription"),
         "group.leader-shares",
     ),
     client(
         "assigns-its-own-topics",
         f"{_THREADS}/tulios/kafkajs/issues/1679",
         "a leader shares out its own topics alone, also to members that do not want them",
-        sent(_assigned(_own_topics), "shares-apart"),
+        sent(_assigned(_own_topics), "assignment-by-subscription"),
         "group.leader-by-subscription",
     ),
     client(
@@ -271,19 +271,19 @@ CLIENTS = (
         "asks-for-the-end-in-an-old-version",
         "list-offsets.isolation-level",
         "a client asks for the last offset in a version that has no isolation level, where newer ones are offered",
-        sent(bodies("ListOffsets", _of_version_1, 1), "isolated"),
+        sent(bodies("ListOffsets", _of_version_1, 1), "isolation-level"),
     ),
     client(
         "pushes-in-another-codec",
         "telemetry.wanted-metrics",
         "a client pushes metrics that are not compressed, and says that they are",
-        sent(bodies("PushTelemetry", lambda _, __: {"CompressionType": 1}), "measures"),
+        sent(bodies("PushTelemetry", lambda _, __: {"CompressionType": 1}), "metrics-pushed"),
     ),
     client(
         "pushes-in-no-codec",
         "telemetry.wanted-metrics",
         "a client pushes metrics in a codec that there is not",
-        sent(bodies("PushTelemetry", lambda _, __: {"CompressionType": 9}), "measures"),
+        sent(bodies("PushTelemetry", lambda _, __: {"CompressionType": 9}), "metrics-pushed"),
     ),
 )
 """Defects of consumers and members of groups."""

@@ -1,4 +1,4 @@
-"""Defects of producers: what they write, and do not write, while a broker leads the conversation."""
+"""Defects of producers: what they write, and do not write, while a broker leads the scenario."""
 
 from __future__ import annotations
 
@@ -54,55 +54,55 @@ PRODUCERS = (
         "gives-up-what-was-refused",
         "response.error-for-the-moment",
         "a producer does not write again what was refused for the moment",
-        sent(each("Produce", lambda rows: rows[:1]), "again", "writes-on", "repeated"),
+        sent(each("Produce", lambda rows: rows[:1]), "retried", "writes-on", "retried-unchanged"),
     ),
     client(
         "writes-the-first-batch-alone",
         "request.any-name",
         "a producer writes the first batch, once more where it was refused, and no other",
-        sent(each("Produce", lambda rows: rows[:2]), "writes", "again", "repeated"),
+        sent(each("Produce", lambda rows: rows[:2]), "writes", "retried", "retried-unchanged"),
     ),
     client(
         "writes-of-epoch-zero",
         "base-sequence.assigned-by-producer",
         "an idempotent producer writes in epoch 0, whichever the broker gave it",
-        sent(batches(with_number("producerEpoch", lambda _, __: 0)), "in-sequence"),
+        sent(batches(with_number("producerEpoch", lambda _, __: 0)), "sequence-numbers"),
     ),
     client(
         "counts-batches",
         "base-sequence.assigned-by-producer",
         "an idempotent producer counts its batches instead of the records in them",
-        sent(batches(with_number("baseSequence", lambda at, _: max(0, at - 1))), "in-sequence"),
+        sent(batches(with_number("baseSequence", lambda at, _: max(0, at - 1))), "sequence-numbers"),
     ),
     client(
         "goes-on-without-what-was-refused",
         "producer.one-sequence-one-batch",
         "a producer sends on, and never again what was refused",
-        sent(each("Produce", lambda rows: [rows[0], *rows[2:]]), "in-order"),
+        sent(each("Produce", lambda rows: [rows[0], *rows[2:]]), "no-loss"),
     ),
     client(
         "commits-what-is-aborted",
         "producer.transaction-whole",
         "a producer commits the transactions that the application aborts",
-        sent(bodies("EndTxn", lambda _, __: {"Committed": True}), "in-turn"),
+        sent(bodies("EndTxn", lambda _, __: {"Committed": True}), "transaction-complete"),
     ),
     client(
         "leaves-a-gap-between-transactions",
         "producer.transaction-whole",
         "a producer counts a record more at the end of each transaction",
-        sent(batches(with_number("baseSequence", lambda at, first: first + at)), "in-turn"),
+        sent(batches(with_number("baseSequence", lambda at, first: first + at)), "transaction-complete"),
     ),
     client(
         "begins-each-transaction-at-zero",
         "producer.transaction-whole",
         "a producer begins each transaction at sequence 0, in the same epoch",
-        sent(batches(with_number("baseSequence", lambda _, __: 0)), "in-turn"),
+        sent(batches(with_number("baseSequence", lambda _, __: 0)), "transaction-complete"),
     ),
     client(
         "goes-on-in-the-epoch-before",
         "producer.transaction-whole",
         "a producer writes its next transaction in the epoch in front of the one that the answer to EndTxn told",
-        sent(batches(with_number("producerEpoch", lambda at, epoch: epoch - min(at, 1))), "in-turn"),
+        sent(batches(with_number("producerEpoch", lambda at, epoch: epoch - min(at, 1))), "transaction-complete"),
     ),
     client(
         "does-not-end-again",
@@ -126,14 +126,16 @@ PRODUCERS = (
         "adds-partitions-as-brokers-do",
         "https://github.com/twmb/franz-go/issues/609",
         "a producer adds partitions to its transaction in the highest version that is offered, which is for brokers",
-        sent(in_version("AddPartitionsToTxn", MAX_VERSION_WITHOUT_TV2["AddPartitionsToTxn"] + 1), "by-feature"),
+        sent(
+            in_version("AddPartitionsToTxn", MAX_VERSION_WITHOUT_TV2["AddPartitionsToTxn"] + 1), "transaction-version"
+        ),
         "producer.transaction-by-feature",
     ),
     client(
         "produces-for-a-newer-kind-of-transaction",
         "producer.transaction-by-feature",
         "a producer writes in the version of Produce that adds partitions by itself, to a broker that tells of none",
-        sent(in_version("Produce", MAX_VERSION_WITHOUT_TV2["Produce"] + 1), "by-feature"),
+        sent(in_version("Produce", MAX_VERSION_WITHOUT_TV2["Produce"] + 1), "transaction-version"),
     ),
     client(
         "inner-offsets-from-one",

@@ -34,7 +34,7 @@ def _produced(change: Callable[[bytes], bytes], *, first: bool) -> Mutator:
     """Write each batch otherwise, or only the one that comes again."""
 
     def told(request: Values, answer: Values) -> Values:
-        if request["op"] != "send" or request["conversation"] != "produce":
+        if request["op"] != "send" or request["scenario"] != "produce":
             return answer
         changed = [at for at, row in enumerate(answer["value"]) if api_of(bytes.fromhex(row["hex"])) == "Produce"]
         changed = changed if first else changed[1:2]
@@ -58,11 +58,11 @@ def _without_sequence(data: bytes) -> bytes:
     return data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :]
 
 
-def _stays(*conversations: str, without: str = "Fetch") -> Mutator:
-    """Fetch nothing any more in these conversations, or send no other request of a name."""
+def _stays(*scenarios: str, without: str = "Fetch") -> Mutator:
+    """Fetch nothing any more in these scenarios, or send no other request of a name."""
 
     def told(request: Values, answer: Values) -> Values:
-        if request["op"] != "send" or request["conversation"] not in conversations:
+        if request["op"] != "send" or request["scenario"] not in scenarios:
             return answer
         rows = [row for row in answer["value"] if api_of(bytes.fromhex(row["hex"])) != without]
         return {**answer, "value": rows}
@@ -72,7 +72,7 @@ def _stays(*conversations: str, without: str = "Fetch") -> Mutator:
 
 def _stuck(request: Values, answer: Values) -> Values:
     """Write the first batch over and over, where it was refused as a repetition."""
-    if request["op"] != "send" or request["conversation"] != "repetition":
+    if request["op"] != "send" or request["scenario"] != "duplicate-sequence":
         return answer
     writes = [row for row in answer["value"] if api_of(bytes.fromhex(row["hex"])) == "Produce"]
     return {**answer, "value": [row for row in answer["value"] if row not in writes[2:]]}
@@ -80,8 +80,8 @@ def _stuck(request: Values, answer: Values) -> Values:
 
 def _gapped(request: Values, answer: Values) -> Values:
     """Go on behind the sequences of the batch that was refused."""
-    is_asked = request["op"] == "send" and request["check"] == "behind-refused"
-    return honest({**request, "conversation": "transactions"}) if is_asked else answer
+    is_asked = request["op"] == "send" and request["check"] == "sequence-after-fatal-error"
+    return honest({**request, "scenario": "transactions"}) if is_asked else answer
 
 
 def _written(name: str, before: bytes, after: bytes) -> Mutator:
@@ -96,14 +96,14 @@ def _written(name: str, before: bytes, after: bytes) -> Mutator:
 
 def _twice(request: Values, answer: Values) -> Values:
     """Give each fetch of a session the number of the one before."""
-    if request["op"] != "send" or request["conversation"] != "session":
+    if request["op"] != "send" or request["scenario"] != "fetch-session":
         return answer
     return {**answer, "value": [row for row in answer["value"] for _ in range(2)]}
 
 
 def _given_twice(request: Values, answer: Values) -> Values:
     """Give the sequence of the first batch to another one."""
-    if request["op"] != "send" or request["conversation"] != "together":
+    if request["op"] != "send" or request["scenario"] != "pipelined":
         return answer
     first = answer["value"][0]
     other = {**first, "hex": bytes.fromhex(first["hex"]).replace(b"00", b"11").hex()}
@@ -119,9 +119,9 @@ def _heedless(check: str) -> Mutator:
 
 def _batched(request: Values, answer: Values) -> Values:
     """Write batches where only messages are known."""
-    if not request.get("conversation", "").startswith("messages-"):
+    if not request.get("scenario", "").startswith("messages-"):
         return answer
-    return honest({**request, "conversation": "produce", "check": "well-formed", "of": "Produce"})
+    return honest({**request, "scenario": "produce", "check": "well-formed", "request": "Produce"})
 
 
 REQUESTS: dict[str, Mutator] = {
@@ -136,53 +136,69 @@ REQUESTS: dict[str, Mutator] = {
     "request.isolation-level": _isolated_otherwise,
     "list-offsets.isolation-level": _written("ListOffsets", b"\xff\xff\xff\xff\1", b"\xff\xff\xff\xff\0"),
     "offset-fetch.require-stable": _written("OffsetFetch", b"\1\0", b"\0\0"),
-    "response.read-by-size": _stays("pieces"),
-    "response.nothing-to-fetch": _stays("null", "throttled", "undecided"),
+    "response.read-by-size": _stays("split-response"),
+    "response.nothing-to-fetch": _stays("null-records", "throttled", "above-last-stable-offset"),
     "response.error-for-the-moment": _stays(
-        *("unavailable", "no-brokers", "no-leader", "topic-erred", "rebalance", "loading", "coordinator-moved"),
-        *("raised", "reset-late", "topic-unknown", "group-topic-unknown"),
-        *("unstable", "offsets-loading"),
+        *(
+            "retriable-errors",
+            "no-brokers",
+            "no-leader",
+            "partition-error",
+            "rebalance",
+            "coordinator-loading",
+            "coordinator-moved",
+        ),
+        *("leader-epoch-bumped", "list-offsets-retried", "topic-unknown", "group-topic-unknown"),
+        *("unstable-offsets", "offsets-loading"),
     ),
-    "response.connection-ended": _stays("hung-up", "restarted", "group-restarted"),
+    "response.connection-ended": _stays("connection-closed", "broker-restarted", "group-restarted"),
     "response.repetition-is-written": _stuck,
     "producer.refused-has-no-place": _gapped,
-    "response.place-valid": _stays("validated", "validated-late", "validation-refused", "validated-marked"),
-    "response.place-cut": _stays("truncated"),
+    "response.place-valid": _stays(
+        "epoch-validated", "epoch-validated-late", "epoch-validation-rejected", "epoch-validated-after-marker"
+    ),
+    "response.place-cut": _stays("log-truncated"),
     "producer.messages-to-older-broker": _batched,
     "telemetry.wanted-metrics": _written("PushTelemetry", REQUESTED_METRIC.encode(), b"x"),
     "telemetry.goes-on": _stays(
         *(
-            "measured",
-            "measured-unmatched",
-            "measured-unwanted",
-            "measured-anew",
-            "measured-refused",
-            "measured-unasked",
+            "telemetry",
+            "telemetry-unmatched",
+            "telemetry-unwanted",
+            "telemetry-unknown-subscription",
+            "telemetry-rejected",
+            "telemetry-subscription-rejected",
         )
     ),
-    "request.any-name": _stays("called-127", "called-249", "called-shift", "called-constructor", "called-proto"),
-    "response.coordinator-elsewhere": _stays("coordinator-elsewhere", "coordinator-gone"),
+    "request.any-name": _stays(
+        "topic-name-127", "topic-name-249", "topic-name-shift", "topic-name-constructor", "topic-name-proto"
+    ),
+    "response.coordinator-elsewhere": _stays("coordinator-changed", "coordinator-gone"),
     "metadata.leader-unlisted": _stays("leader-unlisted"),
     "metadata.nodes-at-one-address": _stays("one-address"),
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),
-    "response.size-below-zero": _stays("misframed"),
-    "response.error-told": _stays("offsets-refused"),
-    "producer.refusal-told": _heedless("tells"),
+    "response.size-below-zero": _stays("negative-size"),
+    "response.error-told": _stays("offsets-rejected"),
+    "producer.refusal-told": _heedless("error-reported"),
     "producer.transaction-whole": _stays(*_TRANSACTIONS, without="AddPartitionsToTxn"),
-    "producer.transaction-unbegun": _heedless("unbegun"),
-    "group.generation-over": _stays("generation-lost"),
-    "group.others-damaged": _stays("company-silent", "company-garbled"),
-    "response.leader-elsewhere": _stays("moved", "moved-unnoticed", "moved-untold", "leader-gone", "recreated"),
+    "producer.transaction-unbegun": _heedless("no-empty-end-txn"),
+    "group.generation-over": _stays("illegal-generation"),
+    "group.others-damaged": _stays("empty-metadata", "malformed-metadata"),
+    "response.leader-elsewhere": _stays(
+        "leader-moved", "leader-moved-same-epoch", "leader-moved-no-epoch", "leader-gone", "topic-recreated"
+    ),
     "producer.transaction-by-feature": _written("EndTxn", b"\0\x1a\0\4", b"\0\x1a\0\5"),
     "group.offset-none": _stays("group"),
-    "group.unknown-member": _stays("evicted"),
-    "group.assignment-read": _stays("following", "newer", "idle", "company"),
+    "group.unknown-member": _stays("unknown-member-id"),
+    "group.assignment-read": _stays(
+        "assigned-by-leader", "newer-assignment-version", "empty-assignment", "two-members"
+    ),
     "group.commits-next-offset": _written("OffsetCommit", (1).to_bytes(8, "big"), bytes(8)),
     "group.leader-shares": _written("SyncGroup", b"t\0\0\0\1\0\0\0\0", b"t\0\0\0\2\0\0\0\0"),
     "group.leader-by-subscription": _written("SyncGroup", b"t-other", b"t-third"),
-    "response.unknown-error": _stays("unknown-error"),
-    "response.offset-out-of-range": _stays("reset", "trimmed"),
-    "api-versions.older-broker": _stays("older"),
-    "request.topic-id-known": _stays("without-ids", "zero-ids"),
+    "response.unknown-error": _stays("unknown-error-code"),
+    "response.offset-out-of-range": _stays("offset-out-of-range", "log-trimmed"),
+    "api-versions.older-broker": _stays("older-broker"),
+    "request.topic-id-known": _stays("without-topic-ids", "zero-topic-ids"),
     "fetch.session": _twice,
 }

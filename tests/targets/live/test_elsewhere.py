@@ -158,10 +158,10 @@ def test_a_client_that_does_not_find_its_way_is_found(run, change, case, verdict
 
 @pytest.fixture
 def nodes():
-    """Both nodes of a broker that leads a conversation over a topic `t`."""
+    """Both nodes of a broker that leads a scenario over a topic `t`."""
 
-    def lead(conversation):
-        kind = SCENARIOS[conversation]
+    def lead(scenario):
+        kind = SCENARIOS[scenario]
         topics, offered = (
             {"t": MockTopic(batch(0), 0, 1).with_faults(kind)},
             {**with_producer_apis(ALL), **kind.version_overrides},
@@ -187,7 +187,7 @@ def described(broker):
 
 
 def test_once_a_node_says_that_it_does_not_coordinate_the_other_one_does(nodes):
-    first, other = nodes("coordinator-elsewhere")
+    first, other = nodes("coordinator-changed")
     assert (found(first), found(other), beaten(other)) == (1, 1, 16)
     assert [beaten(first) for _ in range(3)] == [16, 16, 16]
     assert (found(first), found(other), beaten(other)) == (2, 2, 0)
@@ -198,7 +198,7 @@ def test_once_a_node_says_that_it_does_not_coordinate_the_other_one_does(nodes):
 
 
 def test_a_transaction_goes_on_at_the_other_node(nodes):
-    first, other = nodes("transaction-elsewhere")
+    first, other = nodes("transaction-coordinator-changed")
     ids = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
     add = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     add["V3AndBelowTopics"] = ({"Name": "t", "Partitions": (0,)},)
@@ -235,9 +235,9 @@ def test_a_node_that_does_not_lead_moves_nothing_and_ends_nothing(nodes):
     assert partition(fetched(other))["Records"] == batch(0)
 
 
-@pytest.mark.parametrize("conversation", ["produce-moved", "produce-gone"])
-def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, conversation):
-    first, other = nodes(conversation)
+@pytest.mark.parametrize("scenario", ["produce-leader-moved", "produce-leader-gone"])
+def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, scenario):
+    first, other = nodes(scenario)
     part = {"Index": 0, "Records": batch(0)}
     body = {"Acks": -1, "TimeoutMs": 1, "TopicData": ({"Name": "t", "PartitionData": (part,)},)}
 
@@ -245,14 +245,14 @@ def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, conversation
         return asked(broker, "Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
 
     assert code(other) == 6
-    if conversation == "produce-gone":
+    if scenario == "produce-leader-gone":
         with pytest.raises(CloseConnection):
             code(first)
     assert [code(first), code(other)] == [6, 0]
 
 
 def test_a_log_begins_further_on_once_its_second_record_is_asked_for(nodes):
-    broker, _ = nodes("trimmed")
+    broker, _ = nodes("log-trimmed")
     assert partition(fetched(broker))["Records"] == batch(0)
     assert [partition(fetched(broker, offset))["ErrorCode"] for offset in (1, 9, 0)] == [1, 1, 1]
     assert partition(fetched(broker, 10))["Records"]
@@ -286,7 +286,7 @@ def test_several_nodes_are_told_of_at_one_address(nodes):
 
 
 def test_an_id_of_zeros_names_no_topic(nodes):
-    broker, _ = nodes("zero-ids")
+    broker, _ = nodes("zero-topic-ids")
     assert described(broker)["Topics"][0]["TopicId"] == NO_ID
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     body = {
@@ -300,7 +300,7 @@ def test_an_id_of_zeros_names_no_topic(nodes):
 
 
 def test_an_epoch_may_end_before_all_that_was_read(nodes):
-    first, other = nodes("truncated")
+    first, other = nodes("log-truncated")
     assert partition(fetched(first))["Records"] == batch(0)
     assert partition(fetched(first, 1))["ErrorCode"] == 6
     rows = ({"Topic": "t", "Partitions": ({"Partition": 0, "CurrentLeaderEpoch": 6, "LeaderEpoch": 5},)},)

@@ -58,9 +58,9 @@ _PART = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
 FETCH = frame("Fetch", 4, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (_PART,)},)})
 
 
-@pytest.mark.parametrize("conversation", ["hung-up", "restarted"])
-def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_moment(conversation):
-    kind, restarts, made = SCENARIOS[conversation], conversation == "restarted", []
+@pytest.mark.parametrize("scenario", ["connection-closed", "broker-restarted"])
+def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_moment(scenario):
+    kind, restarts, made = SCENARIOS[scenario], scenario == "broker-restarted", []
 
     async def connected(broker):
         made.append(await asyncio.open_connection(broker.host, broker.port))

@@ -1,4 +1,4 @@
-"""The kinds of conversations: what the scripted broker answers otherwise in each, and that it is over soon."""
+"""The kinds of scenarios: what the scripted broker answers otherwise in each, and that it is over soon."""
 
 import asyncio
 
@@ -22,10 +22,10 @@ HIGH_WATERMARK = 1
 
 @pytest.fixture
 def led():
-    """A broker that leads a conversation over a topic `t`."""
+    """A broker that leads a scenario over a topic `t`."""
 
-    def lead(conversation):
-        kind = SCENARIOS[conversation]
+    def lead(scenario):
+        kind = SCENARIOS[scenario]
         topics = {"t": MockTopic(batch(0), 0, HIGH_WATERMARK).with_faults(kind)}
         broker = MockBroker("127.0.0.1", 9092, {**with_producer_apis(ALL), **kind.version_overrides}, topics)
         broker.is_strict, broker.sessions = kind.is_strict, FetchSessionCache() if kind.has_sessions else None
@@ -41,20 +41,22 @@ def test_each_scenario_has_a_description():
     assert len({*descriptions}) == len(SCENARIOS) - len(messages) + 1
 
 
-@pytest.mark.parametrize("conversation", ["consume", "reset", "unavailable", "unknown-error", "disk"])
-def test_what_is_refused_is_served_once_all_errors_are_told(led, conversation):
-    broker, errors = led(conversation), SCENARIOS[conversation].partition_errors
+@pytest.mark.parametrize(
+    "scenario", ["consume", "offset-out-of-range", "retriable-errors", "unknown-error-code", "kafka-storage-error"]
+)
+def test_what_is_refused_is_served_once_all_errors_are_told(led, scenario):
+    broker, errors = led(scenario), SCENARIOS[scenario].partition_errors
     assert [partition(fetched(broker))["ErrorCode"] for _ in errors] == [*errors]
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
-@pytest.mark.parametrize(("conversation", "stable"), [("null", HIGH_WATERMARK), ("undecided", 0)])
-def test_a_fetch_may_bring_nothing_without_an_error(led, conversation, stable):
-    broker = led(conversation)
-    for _ in SCENARIOS[conversation].empty_fetches:
+@pytest.mark.parametrize(("scenario", "stable"), [("null-records", HIGH_WATERMARK), ("above-last-stable-offset", 0)])
+def test_a_fetch_may_bring_nothing_without_an_error(led, scenario, stable):
+    broker = led(scenario)
+    for _ in SCENARIOS[scenario].empty_fetches:
         part = partition(fetched(broker))
         assert (part["ErrorCode"], part["HighWatermark"], part["LastStableOffset"]) == (0, HIGH_WATERMARK, stable)
-        assert part["Records"] == (None if conversation == "null" else b"")
+        assert part["Records"] == (None if scenario == "null-records" else b"")
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
@@ -65,18 +67,18 @@ def test_a_broker_with_too_much_to_do_answers_without_a_topic(led):
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
-@pytest.mark.parametrize("conversation", ["consume", "reset"])
-def test_no_fetch_from_below_0_is_served(led, conversation):
-    broker = led(conversation)
+@pytest.mark.parametrize("scenario", ["consume", "offset-out-of-range"])
+def test_no_fetch_from_below_0_is_served(led, scenario):
+    broker = led(scenario)
     codes = [partition(fetched(broker, -1))["ErrorCode"] for _ in range(3)]
     assert codes[1:] == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("conversation", "brokers", "error", "leader"), [("no-brokers", 0, 5, None), ("no-leader", 1, 0, -1)]
+    ("scenario", "brokers", "error", "leader"), [("no-brokers", 0, 5, None), ("no-leader", 1, 0, -1)]
 )
-def test_metadata_may_lack_what_it_has_soon(led, conversation, brokers, error, leader):
-    broker, body = led(conversation), {"Topics": ({"Name": "t"},)}
+def test_metadata_may_lack_what_it_has_soon(led, scenario, brokers, error, leader):
+    broker, body = led(scenario), {"Topics": ({"Name": "t"},)}
     first, second = (asked(broker, "Metadata", 8, body) for _ in range(2))
     topic = first["Topics"][0]
     assert (len(first["Brokers"]), topic["ErrorCode"]) == (brokers, error)
@@ -85,7 +87,7 @@ def test_metadata_may_lack_what_it_has_soon(led, conversation, brokers, error, l
 
 
 def test_a_group_has_committed_a_place_with_its_epoch_and_forgets_that_over_the_next_commit(led):
-    broker, part = led("committed"), {"PartitionIndex": 0, "CommittedOffset": 1}
+    broker, part = led("committed-offset"), {"PartitionIndex": 0, "CommittedOffset": 1}
 
     def place():
         body = {"GroupId": "t", "Topics": ({"Name": "t", "PartitionIndexes": (0,)},)}
@@ -107,7 +109,7 @@ def test_a_member_that_has_to_join_again_is_assigned_nothing(led):
 
 
 def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to_who_adds_partitions(led):
-    broker = led("busy")
+    broker = led("concurrent-transactions")
     ids = [asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1}) for _ in range(1)]
     add = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     add |= {"V3AndBelowTopics": ({"Name": "t", "Partitions": (0,)},)}
@@ -119,11 +121,11 @@ def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to
 
 
 @pytest.mark.parametrize(
-    ("conversation", "before", "after", "is_another"),
-    [("moved", 5, 6, False), ("moved-unnoticed", 5, 5, False), ("recreated", 5, 0, True)],
+    ("scenario", "before", "after", "is_another"),
+    [("leader-moved", 5, 6, False), ("leader-moved-same-epoch", 5, 5, False), ("topic-recreated", 5, 0, True)],
 )
-def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversation, before, after, is_another):
-    broker = led(conversation)
+def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, scenario, before, after, is_another):
+    broker = led(scenario)
     other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,))
     broker.other_nodes, body, first = (other,), {"Topics": ({"Name": "t"},)}, broker.topics["t"].id
     place = asked(broker, "Metadata", 12, body)["Topics"][0]["Partitions"][0]
@@ -142,7 +144,7 @@ def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversat
 
 
 def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
-    broker = led("moved")
+    broker = led("leader-moved")
     broker.other_nodes = (MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,)),)
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     topics = ({"TopicId": broker.topics["t"].id, "Partitions": (part,)},)
@@ -152,14 +154,14 @@ def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
 
 
 @pytest.mark.parametrize(
-    ("conversation", "assigned"),
+    ("scenario", "assigned"),
     [
-        ("following", "0003000000010001740000000100000000ffffffff"),
-        ("newer", "0007000000010001740000000100000000ffffffff000000056c61746572"),
+        ("assigned-by-leader", "0003000000010001740000000100000000ffffffff"),
+        ("newer-assignment-version", "0007000000010001740000000100000000ffffffff000000056c61746572"),
     ],
 )
-def test_another_member_leads_and_assigns_the_topic_in_its_version(led, conversation, assigned):
-    broker, body = led(conversation), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
+def test_another_member_leads_and_assigns_the_topic_in_its_version(led, scenario, assigned):
+    broker, body = led(scenario), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     assert (joined(broker)["Leader"], beaten(broker)) == ("another-member", 0)
     assert asked(broker, "SyncGroup", 3, body)["Assignment"].hex() == assigned
 
@@ -167,8 +169,8 @@ def test_another_member_leads_and_assigns_the_topic_in_its_version(led, conversa
 def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},), "RackId": "r"}
-    for conversation, beside, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
-        broker = led(conversation)
+    for scenario, beside, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
+        broker = led(scenario)
         other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,))
         assert partition(fetched(broker))["Records"] == batch(0)
         broker.topics["t"].first_fetch = None
@@ -180,7 +182,7 @@ def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
 
 
 def test_metadata_has_an_error_for_the_topic_once_the_refusal_was_told(led):
-    broker, body = led("topic-erred"), {"Topics": ({"Name": "t"},)}
+    broker, body = led("partition-error"), {"Topics": ({"Name": "t"},)}
     assert [asked(broker, "Metadata", 8, body)["Topics"][0]["ErrorCode"] for _ in range(2)] == [0, 0]
     assert partition(fetched(broker))["ErrorCode"] == 6
     rows = [asked(broker, "Metadata", 8, body)["Topics"][0] for _ in range(2)]
@@ -188,7 +190,7 @@ def test_metadata_has_an_error_for_the_topic_once_the_refusal_was_told(led):
 
 
 def test_the_first_answer_to_a_fetch_has_a_size_below_0(led):
-    broker, part = led("misframed"), {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
+    broker, part = led("negative-size"), {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     asks = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},)}
     assert broker.respond(frame("Metadata", 8, {"Topics": ()})[4:]).size is None
     assert [broker.respond(frame("Fetch", 4, asks)[4:]).size for _ in range(2)] == [-1, None]
@@ -204,10 +206,11 @@ def joined(broker, member="m"):
 
 
 @pytest.mark.parametrize(
-    ("conversation", "first", "then"), [("idle", 27, 27), ("generation-lost", 22, 22), ("coordinator-moved", 16, 27)]
+    ("scenario", "first", "then"),
+    [("empty-assignment", 27, 27), ("illegal-generation", 22, 22), ("coordinator-moved", 16, 27)],
 )
-def test_a_member_with_nothing_to_read_is_told_so_until_it_joins_again(led, conversation, first, then):
-    broker = led(conversation)
+def test_a_member_with_nothing_to_read_is_told_so_until_it_joins_again(led, scenario, first, then):
+    broker = led(scenario)
     assert joined(broker)["Leader"] == "another-member"
     body = {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     assert asked(broker, "SyncGroup", 3, body)["Assignment"] == bytes.fromhex("000300000000ffffffff")
@@ -217,28 +220,28 @@ def test_a_member_with_nothing_to_read_is_told_so_until_it_joins_again(led, conv
 
 
 def test_a_member_that_is_not_known_any_more_is_refused_until_it_comes_as_a_new_one(led):
-    broker, body = led("evicted"), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
+    broker, body = led("unknown-member-id"), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     joined(broker)
     assert asked(broker, "SyncGroup", 3, body)["ErrorCode"] == beaten(broker) == joined(broker)["ErrorCode"] == 25
     assert (joined(broker, "")["ErrorCode"], joined(broker, "")["MemberId"] == "m") == (0, False)
 
 
 @pytest.mark.parametrize(
-    ("conversation", "said"),
+    ("scenario", "said"),
     [
-        ("company", "000300000001000174ffffffff00000000ffffffff00047261636b"),
-        ("company-silent", ""),
-        ("company-garbled", "000300000001000174"),
+        ("two-members", "000300000001000174ffffffff00000000ffffffff00047261636b"),
+        ("empty-metadata", ""),
+        ("malformed-metadata", "000300000001000174"),
     ],
 )
-def test_a_leader_has_another_member_before_it(led, conversation, said):
-    mine, other = joined(led(conversation))["Members"]
+def test_a_leader_has_another_member_before_it(led, scenario, said):
+    mine, other = joined(led(scenario))["Members"]
     assert (mine["MemberId"], other["MemberId"]) == ("m", "another-member")
     assert other["Metadata"].hex() == said
 
 
 def test_another_member_may_want_another_topic_which_there_is(led):
-    broker = led("company-apart")
+    broker = led("two-topics")
     for _ in range(2):
         other = joined(broker)["Members"][1]["Metadata"]
         assert bytes.fromhex("0003 00000001 0007") + b"t-other" + b"\xff" == other[:16]
@@ -250,7 +253,7 @@ def test_another_member_may_want_another_topic_which_there_is(led):
 
 
 def test_another_member_may_have_had_the_partition_of_the_client_in_a_generation_without_it(led):
-    broker = led("company-claims")
+    broker = led("owned-partition-conflict")
     first, second, third = (joined(broker) for _ in range(3))
     assert [answer["GenerationId"] for answer in (first, second, third)] == [1, 3, 4]
     said = second["Members"][1]["Metadata"]
@@ -260,11 +263,11 @@ def test_another_member_may_have_had_the_partition_of_the_client_in_a_generation
 
 
 @pytest.mark.parametrize(
-    ("conversation", "top", "inside", "times"),
-    [("unstable", 0, 88, 5), ("offsets-loading", 14, None, 5), ("offsets-refused", 30, None, 1)],
+    ("scenario", "top", "inside", "times"),
+    [("unstable-offsets", 0, 88, 5), ("offsets-loading", 14, None, 5), ("offsets-rejected", 30, None, 1)],
 )
-def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, inside, times):
-    broker, body = led(conversation), {"GroupId": "t", "Topics": ({"Name": "t", "PartitionIndexes": (0,)},)}
+def test_a_committed_offset_is_told_once_all_errors_are(led, scenario, top, inside, times):
+    broker, body = led(scenario), {"GroupId": "t", "Topics": ({"Name": "t", "PartitionIndexes": (0,)},)}
     answers = [asked(broker, "OffsetFetch", 5, body) for _ in range(times + 1)]
     for answer in answers[:-1]:
         rows = [row["Partitions"][0]["ErrorCode"] for row in answer["Topics"]]
@@ -274,15 +277,15 @@ def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, 
 
 
 @pytest.mark.parametrize(
-    ("conversation", "features"), [("transactions", {}), ("transactions-told", {"transaction.version": 2})]
+    ("scenario", "features"), [("transactions", {}), ("transactions-v2", {"transaction.version": 2})]
 )
-def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(conversation, features):
+def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(scenario, features):
     async def told():
         beside = MockCluster(print)
         await beside.start()
         try:
-            scenario = SCENARIOS[conversation]
-            broker = await beside.start_cluster(scenario, with_producer_apis(ALL), RequestRecorder(), print)
+            row = SCENARIOS[scenario]
+            broker = await beside.start_cluster(row, with_producer_apis(ALL), RequestRecorder(), print)
             return asked(broker, "ApiVersions", 4, {})
         finally:
             await beside.close()
@@ -291,7 +294,7 @@ def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(conversa
 
 
 def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):
-    broker, topics = led("transaction-cut"), ({"Name": "t", "Partitions": (0,)},)
+    broker, topics = led("transaction-connection-closed"), ({"Name": "t", "Partitions": (0,)},)
     ids = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
     added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     bodies = {
@@ -318,7 +321,10 @@ def test_nothing_comes_behind_a_commit_that_is_refused_until_it_is_not(led):
 
 
 def test_the_end_of_a_transaction_is_put_off_once(led):
-    broker, body = led("ending"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    broker, body = (
+        led("end-txn-retried"),
+        {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True},
+    )
     broker.topics["t"].has_started = True
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
 
@@ -330,7 +336,10 @@ def test_one_record_is_written_where_the_broker_refuses_for_good():
 
 
 def test_who_was_fenced_never_commits(led):
-    broker, body = led("fenced"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    broker, body = (
+        led("producer-fenced"),
+        {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True},
+    )
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(3)] == [47] * 3
 
 
@@ -338,22 +347,22 @@ def test_a_right_that_a_producer_has_not_never_comes(led):
     added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     added |= {"V3AndBelowTopics": ({"Name": "t", "Partitions": (0,)},)}
     asking = (
-        ("no-right", "InitProducerId", {"TransactionTimeoutMs": 1}, 53),
-        ("no-transaction", "AddPartitionsToTxn", added, 48),
+        ("transactional-id-authorization", "InitProducerId", {"TransactionTimeoutMs": 1}, 53),
+        ("invalid-txn-state", "AddPartitionsToTxn", added, 48),
     )
-    for conversation, name, body, error in asking:
-        broker = led(conversation)
+    for scenario, name, body, error in asking:
+        broker = led(scenario)
         answers = [asked(broker, name, 1, body) for _ in range(3)]
         assert [str(answer).count(f": {error}") for answer in answers] == [1] * 3, name
 
 
 def test_a_coordinator_that_is_not_ready_gives_no_producer_id_at_first(led):
-    broker, body = led("not-ready"), {"TransactionTimeoutMs": 1}
+    broker, body = led("coordinator-not-ready"), {"TransactionTimeoutMs": 1}
     assert [asked(broker, "InitProducerId", 1, body)["ErrorCode"] for _ in range(2)] == [14, 0]
 
 
 def test_a_session_that_is_lost_is_not_found_and_another_one_can_be_opened(led):
-    broker = led("session-lost")
+    broker = led("fetch-session-lost")
     number = fetched(broker, 0, (0, 0))["SessionId"]
     assert fetched(broker, None, (number, 1))["ErrorCode"] == 70
     assert fetched(broker, None, (number, 2))["ErrorCode"] == 70
@@ -362,18 +371,18 @@ def test_a_session_that_is_lost_is_not_found_and_another_one_can_be_opened(led):
 
 
 def test_an_older_broker_tells_of_apiversions_alone_and_closes_over_what_it_does_not_offer(led):
-    broker, body = led("older"), {"ClientSoftwareName": "a", "ClientSoftwareVersion": "1"}
+    broker, body = led("older-broker"), {"ClientSoftwareName": "a", "ClientSoftwareVersion": "1"}
     sent = broker.respond(frame("ApiVersions", 4, body)[4:])
     _, told = response("ApiVersions", 0, sent.frame)
     assert [(row["ApiKey"], row["MaxVersion"]) for row in told["ApiKeys"]] == [(18, 2)]
     with pytest.raises(CloseConnection):
         broker.respond(frame("Metadata", 13, {"Topics": ()})[4:])
     with pytest.raises(UnhandledRequest):
-        led("without-ids").respond(frame("Metadata", 13, {"Topics": ()})[4:])
+        led("without-topic-ids").respond(frame("Metadata", 13, {"Topics": ()})[4:])
 
 
 def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_again(led):
-    broker, written = led("answer-lost"), batch(0, producer=7)
+    broker, written = led("produce-response-lost"), batch(0, producer=7)
     broker.topics["t"].accepted_sequences = {}
     rows = ({"Name": "t", "PartitionData": ({"Index": 0, "Records": written},)},)
     write = frame("Produce", 8, {"Acks": -1, "TimeoutMs": 1, "TopicData": rows})[4:]
@@ -394,10 +403,11 @@ def of_epoch(broker, current, error, end):
 
 
 @pytest.mark.parametrize(
-    ("conversation", "errors"), [("validated", ()), ("validated-late", (75, 75)), ("validation-refused", (29,))]
+    ("scenario", "errors"),
+    [("epoch-validated", ()), ("epoch-validated-late", (75, 75)), ("epoch-validation-rejected", (29,))],
 )
-def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_place_is_valid(led, conversation, errors):
-    first = led(conversation)
+def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_place_is_valid(led, scenario, errors):
+    first = led(scenario)
     second = MockBroker("127.0.0.1", 9093, first.offered, first.topics, node=2)
     assert partition(fetched(first))["ErrorCode"] == 0
     assert partition(fetched(first, 1))["ErrorCode"] == 6
@@ -414,14 +424,14 @@ def test_an_epoch_ends_where_the_next_one_of_the_log_begins(epoch, told):
 
 
 def test_behind_a_marker_of_a_newer_epoch_another_node_leads(led):
-    first = led("validated-marked")
+    first = led("epoch-validated-after-marker")
     assert [partition(fetched(first, offset))["ErrorCode"] for offset in range(3)] == [0, 0, 6]
     second = MockBroker("127.0.0.1", 9093, first.offered, first.topics, node=2)
     assert partition(fetched(second, 2))["ErrorCode"] == 0
 
 
 def test_a_node_refuses_who_asks_in_another_epoch_than_that_in_which_it_leads(led):
-    broker = led("raised")
+    broker = led("leader-epoch-bumped")
 
     def refused(epoch):
         part = {"Partition": 0, "CurrentLeaderEpoch": epoch, "FetchOffset": 0, "PartitionMaxBytes": 1}
@@ -450,9 +460,11 @@ def test_a_node_that_told_no_epoch_takes_any(led):
     assert of_epoch(broker, 3, 0, HIGH_WATERMARK)
 
 
-@pytest.mark.parametrize(("conversation", "times"), [("hung-up", 2), ("restarted", 1), ("group-restarted", 1)])
-def test_a_connection_ends_in_place_of_the_first_answers_to_fetch(led, conversation, times):
-    broker = led(conversation)
+@pytest.mark.parametrize(
+    ("scenario", "times"), [("connection-closed", 2), ("broker-restarted", 1), ("group-restarted", 1)]
+)
+def test_a_connection_ends_in_place_of_the_first_answers_to_fetch(led, scenario, times):
+    broker = led(scenario)
     for _ in range(times):
         with pytest.raises(CloseConnection):
             fetched(broker)

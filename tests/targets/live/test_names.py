@@ -64,15 +64,15 @@ for line in sys.stdin: print(json.dumps({"topic": json.loads(line)["topic"], "en
 """
 
 
-@pytest.mark.parametrize(("conversation", "processes"), [("called-proto", 2), ("consume", 1)])
-def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, processes):
+@pytest.mark.parametrize(("scenario", "processes"), [("topic-name-proto", 2), ("consume", 1)])
+def test_a_process_ends_with_the_conversation_about_such_a_topic(scenario, processes):
     """A client that keeps it in what all objects share would be spoilt for what comes behind."""
     seats = ClientPool(DriverManifest("ends", "python", (sys.executable, "-c", ENDS), "none", (), (2,), ()))
     met = []
 
     async def put(seat):
         met.append(await seat.ready())
-        topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[conversation])
+        topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[scenario])
         return await run_topic(seat, MockBroker("127.0.0.1", 9092), topic, {}, lambda *_: {"ok": True})
 
     async def twice():
@@ -86,9 +86,9 @@ def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, p
     assert len({id(client) for client in met}) == processes
 
 
-@pytest.mark.parametrize(("conversation", "called"), [*CALLED.items(), ("group", "")])
-def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(conversation, called):
-    topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[conversation])
+@pytest.mark.parametrize(("scenario", "called"), [*CALLED.items(), ("group", "")])
+def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(scenario, called):
+    topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[scenario])
     broker = MockBroker("127.0.0.1", 9092, with_producer_apis(ALL), {"g": topic})
     assert topic.name == called
     body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": ()}

@@ -115,7 +115,7 @@ ENDED = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Commit
 
 def test_a_transaction_that_has_not_begun_cannot_be_ended_and_another_epoch_follows_where_it_is_told(broker):
     assert asked(broker, "EndTxn", 3, ENDED)["ErrorCode"] == 48
-    broker.offered = {**OFFER, **SCENARIOS["transactions-told"].version_overrides}
+    broker.offered = {**OFFER, **SCENARIOS["transactions-v2"].version_overrides}
     broker.topics["tiny"].refusals.clear()
     produced(broker, 12, TWO)
     ended = asked(broker, "EndTxn", 5, {**ENDED, "ProducerId": 4711, "ProducerEpoch": 3})
@@ -143,7 +143,7 @@ def test_a_broker_tells_of_its_features(broker, features):
 
 
 def test_versions_of_brokers_are_answered_as_apache_kafka_does_without_rights():
-    kind = SCENARIOS["transact-newest"]
+    kind = SCENARIOS["transaction-all-versions"]
     broker = MockBroker(
         "127.0.0.1", 9392, {**OFFER, **kind.version_overrides}, {"tiny": MockTopic(b"", 0, 0).with_faults(kind)}
     )
@@ -380,10 +380,12 @@ def test_a_producer_is_offered_everything_where_the_conversation_says_so(wrote, 
 
 
 def test_one_batch_of_several_is_refused_for_good(broker):
-    broker.topics["tiny"] = MockTopic(b"", 0, 0, accepted_sequences={}).with_faults(SCENARIOS["transaction-given-up"])
+    broker.topics["tiny"] = MockTopic(b"", 0, 0, accepted_sequences={}).with_faults(
+        SCENARIOS["transaction-fatal-error"]
+    )
     sent = [batch(0, producerId=7, producerEpoch=0, baseSequence=number) for number in (0, 1, 2, 1)]
     assert [produced(broker, 8, data)["ErrorCode"] for data in sent] == [0, 87, 45, 0]
-    assert SCENARIOS["produce-given-up"].partition_errors == SCENARIOS["transaction-given-up"].partition_errors
+    assert SCENARIOS["produce-fatal-error"].partition_errors == SCENARIOS["transaction-fatal-error"].partition_errors
 
 
 def test_a_driver_that_knows_no_aborts_is_not_asked_for_any(wrote):

@@ -1,4 +1,4 @@
-"""From what a `send` request is answered: its conversation, and all that was asked for before it."""
+"""From what a `send` request is answered: its scenario, and all that was asked for before it."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ class Seats:
 
 
 class Lead:
-    """Sends a request that does not stand in some conversations, each of which may wait for an event."""
+    """Sends a request that does not stand in some scenarios, each of which may wait for an event."""
 
     def __init__(self, wrong=(), waits=None, fails=()):
         self.wrong, self.waits, self.fails, self.held = wrong, waits or {}, fails, []
@@ -37,31 +37,31 @@ class Lead:
     async def unsupported_reason(self, _):
         return ""
 
-    async def consume(self, conversation, _seat, _batches, witness):
-        self.held.append(conversation)
-        if conversation in self.waits:
-            await self.waits[conversation].wait()
-        if conversation in self.fails:
+    async def consume(self, scenario, _seat, _batches, witness):
+        self.held.append(scenario)
+        if scenario in self.waits:
+            await self.waits[scenario].wait()
+        if scenario in self.fails:
             raise OSError("the driver cannot be run")
         witness.record(VERSIONS, (), {"ApiVersions": (0, 3)})
-        if conversation in self.wrong:
+        if scenario in self.wrong:
             witness.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
         return SAID
 
     write = consume
 
 
-def asked(conversation, check="well-formed", of=""):
-    request = {"conversation": conversation, "check": check, "isolation": "read_committed"}
-    return OPERATIONS["send"].parse({**request, **({"of": of} if of else {})}, LOG)
+def asked(scenario, check="well-formed", of=""):
+    request = {"scenario": scenario, "check": check, "isolation": "read_committed"}
+    return OPERATIONS["send"].parse({**request, **({"request": of} if of else {})}, LOG)
 
 
 def answers(lead, *requests, main=None, seats=None):
     """The answers to requests that come at once."""
 
     async def all_of_them():
-        conversations = ClientScenarioRuns(seats or Seats(), main or RequestRecorder(), lead, idempotent=False)
-        answered = [conversations.answer(asked(*request)) for request in requests]
+        scenarios = ClientScenarioRuns(seats or Seats(), main or RequestRecorder(), lead, idempotent=False)
+        answered = [scenarios.answer(asked(*request)) for request in requests]
         return await asyncio.gather(*answered, return_exceptions=True)
 
     return asyncio.run(all_of_them())
@@ -82,15 +82,15 @@ def test_conversations_do_not_wait_for_one_another():
         ended = asyncio.Event()
 
         class Waits(Lead):
-            async def consume(self, conversation, *rest):
-                said = await super().consume(conversation, *rest)
-                if conversation == "evicted":
+            async def consume(self, scenario, *rest):
+                said = await super().consume(scenario, *rest)
+                if scenario == "unknown-member-id":
                     ended.set()
                 return said
 
-        conversations = ClientScenarioRuns(Seats(), RequestRecorder(), Waits(waits={"group": ended}), idempotent=False)
+        scenarios = ClientScenarioRuns(Seats(), RequestRecorder(), Waits(waits={"group": ended}), idempotent=False)
         return await asyncio.wait_for(
-            asyncio.gather(conversations.answer(asked("group")), conversations.answer(asked("evicted"))), 60
+            asyncio.gather(scenarios.answer(asked("group")), scenarios.answer(asked("unknown-member-id"))), 60
         )
 
     assert len(asyncio.run(both())) == 2
@@ -99,9 +99,9 @@ def test_conversations_do_not_wait_for_one_another():
 @pytest.mark.parametrize(
     ("order", "due"),
     [
-        (("rebalance", "group", "evicted"), [True, True, True]),
-        (("group", "rebalance", "evicted"), [False, True, True]),
-        (("group", "evicted", "rebalance"), [False, False, True]),
+        (("rebalance", "group", "unknown-member-id"), [True, True, True]),
+        (("group", "rebalance", "unknown-member-id"), [False, True, True]),
+        (("group", "unknown-member-id", "rebalance"), [False, False, True]),
     ],
 )
 def test_what_did_not_stand_is_charged_where_it_was_sent_and_to_what_was_asked_for_behind_that(order, due):
@@ -112,13 +112,13 @@ def test_what_did_not_stand_is_charged_where_it_was_sent_and_to_what_was_asked_f
 def test_what_was_sent_without_a_conversation_is_charged():
     main = RequestRecorder()
     main.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
-    first, tagged = answers(Lead({"rebalance", "tagged"}), ("rebalance",), ("tagged",), main=main)
-    assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the conversation, and again as one of its requests"
+    first, tagged = answers(Lead({"rebalance", "unknown-tags"}), ("rebalance",), ("unknown-tags",), main=main)
+    assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the scenario, and again as one of its requests"
     assert told(tagged).count(HEARTBEAT.hex()) == 2, "its broker is another than the client's own"
 
 
 def test_of_what_is_refused_the_requests_of_that_name_alone_are_told_where_the_client_says_nothing_of_an_error():
-    (answer,) = answers(Lead({"fenced"}), ("fenced", "tells", "Heartbeat"))
+    (answer,) = answers(Lead({"producer-fenced"}), ("producer-fenced", "error-reported", "Heartbeat"))
     assert told(answer) == [HEARTBEAT.hex()]
 
 
@@ -147,36 +147,36 @@ SILENT, TELLS = {"timeout": "silent"}, {"ok": False, "error": "other", "message"
 
 
 @pytest.mark.parametrize(
-    ("count", "said", "conversation", "check", "reason"),
+    ("count", "said", "scenario", "check", "reason"),
     [
-        (3, SILENT, "topic-unknown", "goes-on", "it waits"),
-        (2, SILENT, "topic-unknown", "goes-on", ""),
+        (3, SILENT, "topic-unknown", "progress", "it waits"),
+        (2, SILENT, "topic-unknown", "progress", ""),
         (3, SILENT, "replica-unlisted", "follows", ""),
-        (3, SILENT, "hung-up", "goes-on", ""),
-        (3, TELLS, "coordinator-gone", "goes-on", "it tells the application"),
-        (3, TELLS, "transaction-gone", "ended", "it tells the application"),
-        (3, TELLS, "produce-moved", "writes-on", "it tells the application"),
-        (3, TELLS, "one-address", "goes-on", ""),
-        (3, TELLS, "busy", "ended", ""),
+        (3, SILENT, "connection-closed", "progress", ""),
+        (3, TELLS, "coordinator-gone", "progress", "it tells the application"),
+        (3, TELLS, "transaction-coordinator-gone", "ended", "it tells the application"),
+        (3, TELLS, "produce-leader-moved", "writes-on", "it tells the application"),
+        (3, TELLS, "one-address", "progress", ""),
+        (3, TELLS, "concurrent-transactions", "ended", ""),
     ],
 )
-def test_who_waits_or_tells_is_excused_where_the_conversation_says_so(count, said, conversation, check, reason):
-    (answer,) = answers(Waits(count, said), (conversation, check))
+def test_who_waits_or_tells_is_excused_where_the_conversation_says_so(count, said, scenario, check, reason):
+    (answer,) = answers(Waits(count, said), (scenario, check))
     assert ("unsupported" in answer) is bool(reason)
     assert reason in answer.get("unsupported", "")
 
 
 @pytest.mark.parametrize(
-    ("count", "said", "conversation", "at_work"),
+    ("count", "said", "scenario", "at_work"),
     [
         (20, SILENT, "topic-unknown", True),
         (19, SILENT, "topic-unknown", False),
         (20, TELLS, "topic-unknown", False),
         (20, SILENT, "replica-unlisted", False),
-        (20, SILENT, "hung-up", False),
+        (20, SILENT, "connection-closed", False),
     ],
 )
-def test_who_sends_what_it_may_wait_with_again_and_again_is_at_work(count, said, conversation, at_work):
+def test_who_sends_what_it_may_wait_with_again_and_again_is_at_work(count, said, scenario, at_work):
     seats = Seats()
-    answers(Waits(count, said), (conversation, "goes-on"), seats=seats)
+    answers(Waits(count, said), (scenario, "progress"), seats=seats)
     assert seats.was_at_work == [at_work]

@@ -24,7 +24,7 @@ class Cases:
     async def ask(self, *answers, during=None, led=False, at_work=False):
         """What is told of a case that has these answers, one after the other, and the processes that gave them.
 
-        `led`: it is a conversation, in which the client was `at_work`.
+        `led`: it is a scenario, in which the client was `at_work`.
         """
         left, processes = [*answers], []
 
@@ -220,6 +220,6 @@ def test_a_conversation_is_not_void_for_what_another_broker_was_sent(run):
         await cases.ask(DUE, during=other_broker_fails)
         assert heard[1].invalid_reason != "", "a case that shares its broker"
         await cases.ask(WRONG, WRONG, during=other_broker_fails)
-        assert heard[3].invalid_reason != "", "the same in the process that had the conversation"
+        assert heard[3].invalid_reason != "", "the same in the process that had the scenario"
 
     run(work)

@@ -33,25 +33,25 @@ def run(tmp_path, traces):
     assert traces.left() == []
 
 
-def led(conversation):
-    kind = SCENARIOS[conversation]
+def led(scenario):
+    kind = SCENARIOS[scenario]
     return MockBroker(
         "127.0.0.1", 9092, {**ALL, **kind.version_overrides}, {"t": MockTopic(batch(0), 0, 1).with_faults(kind)}
     )
 
 
 @pytest.mark.parametrize(
-    ("conversation", "wanted", "accepted"),
+    ("scenario", "wanted", "accepted"),
     [
-        ("measured", ("*",), (0,)),
-        ("measured-by-prefix", (REQUESTED_METRIC[:-2], "conformance.none"), (0,)),
-        ("measured-compressed", (REQUESTED_METRIC,), (4, 3, 2, 1)),
-        ("measured-unmatched", ("conformance.none",), (0,)),
-        ("measured-unwanted", (), (0,)),
+        ("telemetry", ("*",), (0,)),
+        ("telemetry-by-prefix", (REQUESTED_METRIC[:-2], "conformance.none"), (0,)),
+        ("telemetry-compressed", (REQUESTED_METRIC,), (4, 3, 2, 1)),
+        ("telemetry-unmatched", ("conformance.none",), (0,)),
+        ("telemetry-unwanted", (), (0,)),
     ],
 )
-def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(conversation, wanted, accepted):
-    broker = led(conversation)
+def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(scenario, wanted, accepted):
+    broker = led(scenario)
     for known in (bytes(16), CLIENT_INSTANCE_ID):  # Apache Kafka's consumer refuses an id of zeros, though it has one
         told = asked(broker, "GetTelemetrySubscriptions", 0, {"ClientInstanceId": known})
         assert (told["RequestedMetrics"], told["AcceptedCompressionTypes"]) == (wanted, accepted)
@@ -64,20 +64,25 @@ def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(conversation, w
 
 
 @pytest.mark.parametrize(
-    ("conversation", "name", "body", "errors"),
+    ("scenario", "name", "body", "errors"),
     [
-        ("measured-anew", "PushTelemetry", {**PUSH, "Metrics": b""}, [117, 117, 0]),
-        ("measured-refused", "PushTelemetry", {**PUSH, "Metrics": b""}, [118, 76, 87, 0]),
-        ("measured-unasked", "GetTelemetrySubscriptions", {"ClientInstanceId": bytes(16)}, [32000, 42, 0]),
+        ("telemetry-unknown-subscription", "PushTelemetry", {**PUSH, "Metrics": b""}, [117, 117, 0]),
+        ("telemetry-rejected", "PushTelemetry", {**PUSH, "Metrics": b""}, [118, 76, 87, 0]),
+        (
+            "telemetry-subscription-rejected",
+            "GetTelemetrySubscriptions",
+            {"ClientInstanceId": bytes(16)},
+            [32000, 42, 0],
+        ),
     ],
 )
-def test_what_is_told_of_metrics_may_be_refused_for_the_moment(conversation, name, body, errors):
-    broker = led(conversation)
+def test_what_is_told_of_metrics_may_be_refused_for_the_moment(scenario, name, body, errors):
+    broker = led(scenario)
     assert [asked(broker, name, 0, body)["ErrorCode"] for _ in errors] == errors
 
 
 def test_metrics_are_wanted_where_that_is_the_question_and_nowhere_else():
-    assert {name for name, kind in SCENARIOS.items() if kind.requested_metrics} == {*MEASURED} - {"measured-unwanted"}
+    assert {name for name, kind in SCENARIOS.items() if kind.requested_metrics} == {*MEASURED} - {"telemetry-unwanted"}
     assert not {"PushTelemetry", "GetTelemetrySubscriptions"} & {*with_producer_apis(ALL)}
 
 
