@@ -61,7 +61,7 @@ LONGEST = (
     *("test_unmodified_clients.py", "test_built_clients.py", "test_live_clients.py", "test_beside.py"),
     *("test_scan.py", "test_spark.py"),
     *("test_brokers_judged.py", "test_plugin.py"),
-    *("test_mutants.py", "test_isolation.py", "test_hypothesis.py", "test_session.py", "test_liars.py"),
+    *("test_mutants.py", "test_isolation.py", "test_hypothesis.py", "test_session.py", "test_bad_targets.py"),
     *("test_confirmed.py", "test_adapters.py", "test_seeded_cases.py", "test_contributing.py", "test_campaign.py"),
     *(
         "test_bundled.py",
@@ -81,7 +81,8 @@ ONCE = (
     *("test_unmodified_clients.py", "test_built_clients.py", "test_beside.py", "test_memberships.py"),
     *("test_live_clients.py",),
     *("test_producing.py", "test_elsewhere.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
-    *("test_described.py", "test_adapters.py", "test_liars.py", "test_violations.py", "test_lying_brokers.py"),
+    *("test_described.py", "test_adapters.py", "test_bad_targets.py", "test_requirement_faults.py"),
+    *("test_lying_brokers.py",),
     *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
     *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_house.py", "test_old_clients.py"),
 )

@@ -59,7 +59,7 @@ def test_a_report_holds_to_it_and_has_all_that_it_names(report):
     VALIDATOR.validate(shown)
     assert {row["verdict"] for row in shown["results"]} >= {"pass", "fail", "crash", "skip"}
     named = json.loads(CliRunner().invoke(main, ["run", "--json-schema"]).output)["$defs"]["Result"]["properties"]
-    of_brokers = {"codes"}  # tests/targets/brokers/test_lying_brokers.py
+    of_brokers = {"codes"}  # tests/live_brokers/test_lying_brokers.py
     assert set().union(*shown["results"], *shown["shrunk"]) == {*named, "of", "count"} - of_brokers
 
 

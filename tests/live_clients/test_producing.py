@@ -233,7 +233,7 @@ def test_records_that_a_client_spreads_over_batches_are_not_judged():
 PRODUCER = (
     f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parents[2] / "shared")!r})
+sys.path.insert(0, {str(Path(__file__).parents[1] / "shared")!r})
 from tiny_client import *
 """
     """

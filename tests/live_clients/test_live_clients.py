@@ -17,7 +17,7 @@ from conformance import __version__
 from conformance.cases.api_versions_profiles import VERSION_PROFILES
 from conformance.live_clients import driver_process
 
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = Path(__file__).parents[1] / "shared"
 DRIVER = """
 name: {name}
 language: python

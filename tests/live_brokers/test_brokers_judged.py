@@ -16,7 +16,7 @@ from conformance.live_brokers import bridge
 from conformance.live_brokers.bridge import BrokerBridge
 from conformance.targets.protocol import outcome
 
-PAGE = (Path(__file__).parents[3] / "docs" / "brokers.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "brokers.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^### (.+)\n\nbroker: (\S+)\n\ncases: (.+)\n\nverdict: (\w+)\n\n(\S)", PAGE, re.MULTILINE)
 
 

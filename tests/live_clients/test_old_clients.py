@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from live_runs import judged
 
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = Path(__file__).parents[1] / "shared"
 DRIVER = """
 name: tiny
 language: python

@@ -27,7 +27,7 @@ from conformance.targets.broker_address import address_of
 from conformance.targets.manifests import BROKER
 from conformance.targets.protocol import outcome
 
-TLS = Path(__file__).parents[2] / "shared" / "tls"
+TLS = Path(__file__).parents[1] / "shared" / "tls"
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
 LOGIN = b"\0alice\0open sesame"
 SASL = "sasl:\n  mechanism: PLAIN\n  username: alice\n  password-variable: BROKER_PASSWORD\n"
