@@ -164,7 +164,7 @@ def a_requirement_and_a_vector(copy):
     copy.insert(
         "conformance/selftest/requirement_faults/primitives.py",
         "    # varints",
-        '    "boolean.recipe": shows("BOOLEAN", lambda value: not value),\n',
+        '    "boolean.recipe": change_value("BOOLEAN", lambda value: not value),\n',
     )
     copy.words = {
         "FILE": "vectors/primitives/boolean.yaml",
@@ -307,8 +307,8 @@ def decode(type, data, **parameters):
     copy.words = {"TARGET": "tiny"}
 
 
-@recipe("add a deliberate liar, which the judge must catch")
-def a_liar(copy):
+@recipe("add a bad target, which the suite must detect")
+def a_bad_target(copy):
     copy.insert(
         "conformance/selftest/bad_targets.py",
         '    BadTarget("varint-off-by-one"',
@@ -316,7 +316,23 @@ def a_liar(copy):
          values(lambda value: int(value) + 2, *mutators.VARINTS), fails("varint.zigzag-table")),
 """,
     )
-    copy.words = {"LIAR": "varint-off-by-two"}
+    copy.words = {"TARGET": "varint-off-by-two"}
+
+
+@recipe("add a seeded fault")
+def a_seeded_fault(copy):
+    copy.insert(
+        "conformance/selftest/known_faults/primitives.py",
+        "    _one(",
+        """    _one(
+        "field/varint-off-by-two",
+        description="a reader adds two to every varint",
+        source="varint.zigzag-table",
+        mutate=change_value("VARINT", lambda value: value + 2),
+    ),
+""",
+    )
+    copy.words = {"AREA": "primitives"}
 
 
 @recipe("add a client scenario")

@@ -7,7 +7,6 @@ from_reference.py; a request about a whole log names in its row the function tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 
 from msgspec import Struct
@@ -50,6 +49,8 @@ def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
 
     def parse(given: object) -> str:
         if given not in names:
+            from difflib import get_close_matches  # takes a while to load, and only errors need it
+
             some = names if len(names) <= _LISTED else get_close_matches(str(given), names, 3, 0.3)
             raise n.NotationError(f"expected one of {', '.join(some)}, found {given!r:.40}")
         return str(given)

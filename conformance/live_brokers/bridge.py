@@ -19,7 +19,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
 from conformance.definitions.request_frames import MalformedFrame
-from conformance.live_brokers.append import AppendRunner
+from conformance.live_brokers.append import AppendRunner, send_sequence
 from conformance.live_brokers.connection import (
     AccessDenied,
     BrokerConnection,
@@ -34,7 +34,6 @@ from conformance.live_brokers.retention import StepNotPossible, settings_of
 from conformance.live_brokers.scenario import BrokerScenarioRun
 from conformance.live_brokers.scope import OutOfScope, Scope
 from conformance.live_brokers.segments import SegmentDataNotFound
-from conformance.live_brokers.sequences import send_sequence
 from conformance.live_brokers.topics import BrokerTopic, PreparedTopics, TopicFactory, TopicNotAvailable
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import PROTOCOL

@@ -34,10 +34,9 @@ from conformance.live_clients.driver_process import CRASH_PREFIX
 from conformance.live_clients.guard_records import GuardedCase, with_guard_records
 from conformance.live_clients.scenario_runs import ClientScenarioRuns, missing_claim
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.cluster import MockCluster
 from conformance.mock_broker.produce_handlers import producer_command, unsupported_batch
 from conformance.mock_broker.request_recorder import RequestRecorder
-from conformance.mock_broker.server import MockBrokerServer
+from conformance.mock_broker.server import MockBrokerServer, MockCluster
 from conformance.mock_broker.topic import (
     Due,
     MockTopic,

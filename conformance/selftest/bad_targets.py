@@ -1,7 +1,7 @@
-"""Deliberate liars: targets that are each wrong in one named way, and what must catch each of them.
+"""Bad targets: processes that each misbehave in one named way, and the results that must show it.
 
-They prove that the judge judges. A liar asks the reference and then lies about the answer, or does something that no
-target should do; `python -m conformance.selftest.bad_targets NAME` speaks the protocol for one of them.
+`python -m conformance.selftest.bad_targets NAME` speaks the protocol for one of them, or for a target with one seeded
+fault.
 """
 
 from __future__ import annotations
@@ -33,19 +33,11 @@ from conformance.cases.model import (
 from conformance.codec.record_batch import HEADER_SIZE
 from conformance.process.child_process import MAX_LINE_BYTES
 from conformance.selftest import mutators
-from conformance.selftest.mutators import (
-    Mutator,
-    batches,
-    describing,
-    on_trigger,
-    records,
-    values,
-    written,
-)
+from conformance.selftest.mutators import Mutator, describing, on_trigger, values
 from conformance.targets.reference import answer as honest
 from conformance.targets.reference import serve
 
-# ruff: noqa: D103 - what each does stands in the table of `liars`
+# ruff: noqa: D103 - the table says what each does
 
 
 def hang() -> None:
@@ -155,7 +147,7 @@ def count_to_the_end(request: Request, answer: Answer) -> Answer:
 
 
 class ExpectedDetection(Struct, frozen=True):
-    """A result that exposes a liar: a verdict of this kind and level about this requirement (about any, if empty)."""
+    """A result that exposes a bad target: a verdict of this kind and level about this requirement (empty: any)."""
 
     kind: VerdictKind
     requirement: str = ""
@@ -167,23 +159,23 @@ class BadTarget(Struct, frozen=True):
 
     name: str
     does: str
-    lie: Mutator
+    mutate: Mutator
     caught: tuple[ExpectedDetection, ...] = ()
     """Each of these must be among its results."""
     never_passes: tuple[type, ...] = ()
     """It must not pass any case with an expectation of these types."""
     once: bool = False
-    """Whether it is wrong at one request only (`lies.THE_ONE`)."""
+    """It is wrong at one request only (TRIGGER_REQUEST)."""
     problem: str = ""
-    """What the run must say of a liar that cannot be judged."""
+    """The problem that the run must report if the target cannot be judged."""
     seconds: float = 5.0
-    """Seconds to wait for its answers and for its start; few for a liar that does not answer."""
+    """Seconds to wait for its answers and for its start; few for a target that does not answer."""
     reads: Callable[[BinaryIO], Iterable[bytes]] = in_order
     """How it takes its requests from standard input."""
 
     def respond(self, request: Request) -> Answer:
         """Its answer to a request."""
-        return self.lie(request, honest(request))
+        return self.mutate(request, honest(request))
 
 
 # --- the table ----------------------------------------------------------------------------------------
@@ -205,14 +197,14 @@ def skips(*requirements: str) -> tuple[ExpectedDetection, ...]:
 def misbehave_once(
     name: str, does: str, deed: mutators.Misbehavior, kind: VerdictKind | None, seconds: float = 5.0
 ) -> BadTarget:
-    """A liar that breaks down at one request: it fails the requirement of that case, and the one to answer at all."""
+    """A target that misbehaves at one request: it fails the requirement of that case, and the one to answer at all."""
     robust = (ExpectedDetection(kind, ROBUSTNESS),) if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ()
     caught = (ExpectedDetection(kind, "varint.examples"), *robust) if kind else ()
     return BadTarget(name, does, on_trigger(deed), caught, once=True, seconds=seconds)
 
 
 # fmt: off
-_DECODING = (
+_WRONG = (
     BadTarget("accepts-everything", "refuses nothing", mutators.accept,
          fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(ExpectRejection,)),
     BadTarget("refuses-everything", "accepts nothing", mutators.refuse,
@@ -221,115 +213,23 @@ _DECODING = (
          skips("varint.examples", "codec.lz4"), never_passes=(ExpectValue,)),
     BadTarget("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *mutators.VARINTS),
          fails("varint.zigzag-table")),
-    BadTarget("little-endian", "reads integers in the wrong byte order", mutators.swap_bytes,
-         fails("byte-order.fixed-width-big-endian")),
-    BadTarget("null-as-empty", "takes null for empty", mutators.null_as_empty,
-         fails("nullable-string.null-minus-one", "array.null-minus-one", "record.key-absent-when-negative")),
-    BadTarget("empty-as-null", "takes empty for null",
-         values(lambda value: value or None, *mutators.STRINGS, *mutators.BYTES, "ARRAY<INT32>"),
-         fails("array.empty-not-null", "compact-nullable-string.null-zero")),
-    BadTarget("crc-unchecked", "does not check checksums", mutators.ignore_crc,
-         fails("crc.mismatch-corrupt")),
-    BadTarget("crc-misnamed", "calls a wrong checksum malformed", mutators.call_it_malformed,
-         fails("crc.mismatch-corrupt", level="should")),
-    BadTarget("one-byte-too-many", "consumes a byte more than it reads", mutators.consume_more,
-         fails("int32.layout", "record.field-order")),
-    BadTarget("reads-the-end", "reads the last bytes of the input, not the first", mutators.read_the_end,
-         fails("general.exact-encoding")),
-    BadTarget("drops-the-last-record", "leaves out the last record of a batch", batches(mutators.drop_last),
-         fails("batch.record-count")),
-    BadTarget("folds-headers", "keeps only the last header of each key", records(mutators.last_header_wins),
-         fails("header.duplicate-keys-kept")),
-    BadTarget("whole-seconds", "loses the milliseconds", records(mutators.whole_seconds),
-         fails("timestamp.record-formula")),
-    BadTarget("always-create-time", "takes LogAppendTime for CreateTime", batches(mutators.always_create_time),
-         fails("timestamp.log-append-overwritten")),
-    BadTarget("offsets-from-zero", "ignores baseOffset", records(lambda record: {"offset": str(record["offsetDelta"])}),
-         fails("offset.record-formula")),
-    BadTarget("varint-without-limit", "reads varints of any length", mutators.read_any_varint,
-         fails("varint.max-five-bytes", "varlong.max-ten-bytes")),
-    BadTarget("trusts-lengths", "returns what is there of a string cut short", mutators.return_what_is_there,
-         fails("string.truncated-rejected")),
-    BadTarget("unsigned-as-signed", "reads unsigned integers as signed", mutators.read_signed,
-         fails("uint16.layout", "uint32.layout")),
-    BadTarget("int64-as-double", "holds 64-bit integers in a double",
-         values(lambda value: str(int(float(value))), "INT64", "VARLONG"), fails("int64.layout", "varlong.range")),
-    BadTarget("only-one-is-true", "takes every byte but 01 for false", mutators.only_one_is_true,
-         fails("boolean.read-nonzero-true")),
-    BadTarget("third-reading", "reads a padded varint as another value", mutators.third_reading,
-         fails("varint.non-minimal", level="may")),
-    BadTarget("still-compressed", "shows no record of a compressed batch", batches(mutators.leave_compressed),
-         fails("codec.gzip", "codec.snappy", "codec.lz4", "batch.record-count")),
-    BadTarget("stops-at-the-count", "looks at nothing after the counted records", mutators.stop_at_the_count,
-         fails("batch.record-count-mismatch", level="should")),
+    BadTarget("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
+         fails("size.batch-calculation"), never_passes=(ExpectSize,)),
     BadTarget("sets-aside-what-is-stated", "takes memory for all elements that an array states", allocate_claimed_size,
          fails("memory.array-count-bounded", level="should")),
-    BadTarget("believes-the-frame", "takes memory for what a zstd frame says that it becomes", trust_zstd_content_size,
+    BadTarget("believes-the-frame", "takes memory for the size that a zstd frame states", trust_zstd_content_size,
          fails("memory.in-proportion", level="should")),
     BadTarget("counts-to-the-end", "does something for each element that an array states", count_to_the_end,
          fails("memory.array-count-bounded", level="should"), seconds=20.0),
-    BadTarget("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),
-         fails("attributes.control-bit")),
-)
-
-_ENCODING = (
-    BadTarget("pads-varints", "writes varints a byte too long", written(mutators.padded, *mutators.VARINTS),
-         fails("varint.encoder-minimal", "uvarint.examples")),
-    BadTarget("wrong-crc", "writes no checksum", written(mutators.without_crc, "RECORD_BATCH"),
-         fails("batch.crc")),
-    BadTarget("bytes-after-batch", "writes a byte after each batch", written(lambda data: data + b"\0", "RECORD_BATCH"),
-         fails("codec.lz4", "batch.crc")),
-    BadTarget("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
-         fails("size.batch-calculation"), never_passes=(ExpectSize,)),
-    BadTarget("characters-for-bytes", "writes the length of a string in characters", mutators.count_characters,
-         fails("string.length-in-bytes")),
-    BadTarget("halves-of-characters", "writes half of a surrogate pair as three bytes", mutators.write_halves,
-         fails("utf8.encoded-valid")),
-    BadTarget("never-compresses", "writes every batch uncompressed", mutators.write_uncompressed,
-         fails("attributes.compression-bits")),
 )
 
 LOGS = (
-    BadTarget("hands-out-markers", "hands control records to the application", mutators.view(mutators.show_markers),
-         fails("consumer.handles-control-batches")),
-    BadTarget("never-filters", "takes read_committed for read_uncommitted",
-         mutators.asked(isolation="read_uncommitted"),
-         fails("consumer.filters-aborted")),
-    BadTarget("next-after-the-last-record", "fetches next after the last record it saw",
-         mutators.view(mutators.next_after_the_last),
-         fails("offset.next-formula") + fails("offset.next-formula", level="should")),
-    BadTarget("next-one-too-far", "skips one offset between fetches", mutators.view(mutators.one_further),
-         fails("offset.next-formula")),
-    BadTarget("next-one-too-low", "fetches the last offset again", mutators.view(mutators.one_back),
-         fails("offset.next-formula")),
-    BadTarget("stays", "never moves on", mutators.view(mutators.stay),
-         fails("offset.next-formula")),
-    BadTarget("hands-out-the-past", "hands out records before the fetch offset",
-         mutators.view(mutators.hand_out_the_past),
-         fails("offset.fetch-absolute")),
-    BadTarget("keeps-silent", "does not report damage in a log", mutators.keep_silent,
-         fails("batch.length-wrong-rejected")),
-    BadTarget("consumes-corrupt", "does not check checksums in a fetch", mutators.asked(checkCrcs=False),
-         fails("crc.mismatch-corrupt", "legacy.crc-checked", level="should")),
     BadTarget("shows-no-records", "shows the next offset and no records", mutators.show_no_records,
          skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(ExpectConsumerView,)),
-    BadTarget("converts-nothing", "gives every log back as it is", mutators.convert_nothing,
-         (*fails("convert.down-for-old-consumers", level="should"),
-          *fails("convert.down-loses-features", "convert.up-to-v2"))),
-    BadTarget("converts-the-first", "loses all entries but the first", mutators.convert_the_first,
-         fails("convert.down-for-old-consumers", level="should")),
-    BadTarget("stores-repeats", "accepts a batch sent again", mutators.change_sequence_results(duplicate="accept"),
-         fails("sequence.duplicate-deduplicated")),
-    BadTarget(
-        "stores-gaps", "accepts a batch after a gap", mutators.change_sequence_results(**{"out-of-order": "accept"}
-    ),
-         fails("sequence.gap-out-of-order")),
-    BadTarget("fences-nobody", "accepts an older epoch", mutators.change_sequence_results(fenced="accept"),
-         fails("producer-epoch.fences")),
     BadTarget("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
          (ExpectedDetection(VerdictKind.PROTOCOL),), never_passes=(ExpectSequenceResults,)),
 )
-"""Those that lie about whole logs, and about nothing else."""
+"""Those that are wrong about whole logs only."""
 
 _BREAKING = (
     misbehave_once("hangs", "never answers", hang, VerdictKind.TIMEOUT, seconds=1),
@@ -375,17 +275,25 @@ _BREAKING = (
 )
 # fmt: on
 
-LIARS = {liar.name: liar for liar in (*_DECODING, *_ENCODING, *LOGS, *_BREAKING)}
-"""Every liar by name."""
+BAD_TARGETS = {target.name: target for target in (*_WRONG, *LOGS, *_BREAKING)}
+"""Every bad target by name."""
+
+
+def _fault(name: str) -> BadTarget | None:
+    """Return the target that has one seeded fault, by the id of the fault."""
+    from conformance.selftest import DEFECTS
+
+    return BadTarget(name, DEFECTS[name].description, DEFECTS[name].mutate) if name in DEFECTS else None
 
 
 def main(arguments: list[str]) -> int:
-    """Speak the protocol for the liar that is named; the exit status."""
-    if len(arguments) != 1 or arguments[0] not in LIARS:
-        sys.stderr.write("name a liar:\n" + "".join(f"  {liar.name}: {liar.does}\n" for liar in LIARS.values()))
+    """Speak the protocol for the named bad target or seeded fault, and return the exit status."""
+    target = BAD_TARGETS.get(arguments[0]) or _fault(arguments[0]) if len(arguments) == 1 else None
+    if target is None:
+        rows = "".join(f"  {target.name}: {target.does}\n" for target in BAD_TARGETS.values())
+        sys.stderr.write(f"name a bad target or a seeded fault:\n{rows}")
         return 2
-    liar = LIARS[arguments[0]]
-    serve(liar.reads(sys.stdin.buffer), sys.stdout.buffer, liar.respond)
+    serve(target.reads(sys.stdin.buffer), sys.stdout.buffer, target.respond)
     return 0
 
 

@@ -78,16 +78,6 @@ def batches(change: Callable[[ShownValue], ShownValue]) -> Mutator:
     return values(lambda batch: {**batch, **change(batch)}, "RECORD_BATCH")
 
 
-def records(change: Callable[[ShownValue], ShownValue]) -> Mutator:
-    """Show other values in some fields of each record of a decoded batch."""
-    return batches(lambda batch: {"records": [{**record, **change(record)} for record in batch["records"]]})
-
-
-def written(change: Callable[[bytes], bytes], *types: str) -> Mutator:
-    """Write other bytes instead of the right ones."""
-    return _on("encode", types=types)(lambda _, answer: {**answer, "hex": change(bytes.fromhex(answer["hex"])).hex()})
-
-
 def view(change: Callable[[Request, ShownValue], ShownValue]) -> Mutator:
     """Show other records, another next offset or another error for a fetch."""
     return _on("read")(
@@ -98,18 +88,6 @@ def view(change: Callable[[Request, ShownValue], ShownValue]) -> Mutator:
 def asked(**otherwise: Any) -> Mutator:
     """Answer a `read` request as if these parts of it were others."""
     return _on("read")(lambda request, _: honest({**request, **otherwise}))
-
-
-def change_sequence_results(**changed: str) -> Mutator:
-    """Answer a `sequence` request with other fates of batches."""
-    return _on("sequence")(lambda _, answer: {**answer, "value": [changed.get(fate, fate) for fate in answer["value"]]})
-
-
-def _everywhere(change: ValueChange, value: Any) -> Any:
-    """Change every leaf of a value."""
-    if isinstance(value, dict):
-        return {name: _everywhere(change, entry) for name, entry in value.items()}
-    return [_everywhere(change, entry) for entry in value] if isinstance(value, list) else change(value)
 
 
 # --- lies ---------------------------------------------------------------------------------------------
@@ -149,50 +127,15 @@ def swap_bytes(request: Request, answer: Answer) -> Answer:
     return {**answer, "value": str(value) if code == "q" else value}
 
 
-@_on("decode")
-def null_as_empty(request: Request, answer: Answer) -> Answer:
-    empty: Any = [] if "ARRAY" in request["type"] else ""
-    return {**answer, "value": _everywhere(lambda leaf: empty if leaf is None else leaf, answer["value"])}
-
-
-@_on("decode", types=["RECORD_BATCH"], refused=True)
-def ignore_crc(request: Request, answer: Answer) -> Answer:
-    return _with_right_crc(request, bytes.fromhex(request["hex"])) if answer["error"] == "corrupt" else answer
-
-
 def _with_right_crc(request: Request, data: bytes) -> Answer:
     _, end = next(extents(data), (0, 0))
     return honest({**request, "hex": (with_checksums(data[:end], length=False) + data[end:]).hex()})
-
-
-@_on("decode", refused=True)
-def call_it_malformed(_: Request, answer: Answer) -> Answer:
-    return {**answer, "error": "malformed"}
-
-
-@_on("decode")
-def consume_more(_: Request, answer: Answer) -> Answer:
-    return {**answer, "consumed": answer["consumed"] + 1}
 
 
 @_on("decode", types=("INT32", "UUID"))
 def read_the_end(request: Request, answer: Answer) -> Answer:
     data, used = bytes.fromhex(request["hex"]), answer["consumed"]
     return {**honest({**request, "hex": data[len(data) - used :].hex()}), "consumed": used}
-
-
-def drop_last(batch: ShownValue) -> ShownValue:
-    return {"records": batch["records"][:-1]}
-
-
-def leave_compressed(batch: ShownValue) -> ShownValue:
-    return {} if batch["compression"] == "none" else {"records": []}
-
-
-def always_create_time(batch: ShownValue) -> ShownValue:
-    base = int(batch["baseTimestamp"])
-    records = [{**record, "timestamp": str(base + int(record["timestampDelta"]))} for record in batch["records"]]
-    return {"timestampType": "CreateTime", "records": records}
 
 
 def last_header_wins(record: ShownValue) -> ShownValue:
@@ -210,27 +153,9 @@ def read_any_varint(request: Request, answer: Answer) -> Answer:
     return {"ok": True, "value": 0, "consumed": size} if size else answer
 
 
-@_on("decode", types=["STRING"], refused=True)
-def return_what_is_there(request: Request, _: Answer) -> Answer:
-    data = bytes.fromhex(request["hex"])
-    return {"ok": True, "value": data[2:].decode("utf-8", "replace"), "consumed": len(data)}
-
-
-@_on("decode", types=("UINT16", "UINT32"))
-def read_signed(_: Request, answer: Answer) -> Answer:
-    value, bits = answer["value"], 8 * answer["consumed"]
-    return {**answer, "value": value - (1 << bits) if value >> (bits - 1) else value}
-
-
 @_on("decode", types=["BOOLEAN"])
 def only_one_is_true(request: Request, answer: Answer) -> Answer:
     return {**answer, "value": request["hex"].startswith("01")}
-
-
-@_on("decode", types=["VARINT"])
-def third_reading(request: Request, answer: Answer) -> Answer:
-    padded = answer["consumed"] > 1 and bytes.fromhex(request["hex"])[answer["consumed"] - 1] == 0
-    return {**answer, "value": answer["value"] + 1} if padded else answer
 
 
 @_on("decode", types=["RECORD_BATCH"], refused=True)
@@ -273,11 +198,6 @@ def write_halves(request: Request, answer: Answer) -> Answer:
     return {**written, "hex": (with_checksums(data) if request["type"] == "RECORD_BATCH" else data).hex()}
 
 
-@_on("encode", types=["RECORD_BATCH"])
-def write_uncompressed(request: Request, _: Answer) -> Answer:
-    return honest({**request, "value": {**request["value"], "compression": "none"}})
-
-
 def show_markers(request: Request, seen: ShownValue) -> ShownValue:
     """Hand out control records with the others."""
     log = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
@@ -299,24 +219,6 @@ def next_after_the_last(request: Request, seen: ShownValue) -> ShownValue:
 
 def one_further(_: Request, seen: ShownValue) -> ShownValue:
     return {"nextOffset": str(int(seen["nextOffset"]) + 1)}
-
-
-def one_back(_: Request, seen: ShownValue) -> ShownValue:
-    return {"nextOffset": str(int(seen["nextOffset"]) - 1)}
-
-
-def stay(request: Request, _: ShownValue) -> ShownValue:
-    return {"nextOffset": request["fetchOffset"], "records": []}
-
-
-def hand_out_the_past(request: Request, _: ShownValue) -> ShownValue:
-    return {"records": honest({**request, "fetchOffset": "0"})["value"]["records"]}
-
-
-@_on("read")
-def keep_silent(_: Request, answer: Answer) -> Answer:
-    """Do not report damage."""
-    return {**answer, "value": {name: part for name, part in answer["value"].items() if name != "error"}}
 
 
 @_on("read")

@@ -14,12 +14,19 @@ from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
 from conformance.runner.policy import FailurePolicy
-from conformance.selftest.bad_targets import LIARS
+from conformance.selftest import DEFECTS, mutators
 from conformance.selftest.requirement_faults import run_fault
+from conformance.selftest.requirement_mutators import change_bytes
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets.reference import answer as honest
 
-WRONG_WRITERS = ["wrong-crc", "bytes-after-batch", "pads-varints", "accepts-everything", "refuses-everything"]
+WRONG_WRITERS = {
+    "wrong checksum": DEFECTS["violates/crc.producer-computes"].mutate,
+    "a byte after each batch": change_bytes("RECORD_BATCH", lambda data: data + b"\0"),
+    "padded varints": DEFECTS["violates/varint.encoder-minimal"].mutate,
+    "accepts everything": mutators.accept,
+    "rejects everything": mutators.refuse,
+}
 PINNED = sorted((Path(__file__).parent.parent / "known").glob("*.yaml"))
 GENERAL = "general.exact-encoding"
 
@@ -106,14 +113,14 @@ def results_of(lie, cases, catalog):
 @pytest.mark.parametrize("name", WRONG_WRITERS)
 def test_no_failing_writer_is_charged_with_what_a_reader_has_to_do(catalog, name):
     cases = [case for case in catalog.cases.values() if case.op in WRITING_OPS]
-    failed = [result for result in results_of(LIARS[name].lie, cases, catalog) if result.failed]
+    failed = [result for result in results_of(WRONG_WRITERS[name], cases, catalog) if result.failed]
     assert failed
     assert readers_rows(failed, catalog) == set()
 
 
 def test_a_batch_written_with_a_wrong_checksum_is_charged_to_what_the_checksum_is(catalog):
     case = catalog.cases["batch/three-records:encode"]
-    (result,) = results_of(LIARS["wrong-crc"].lie, [case], catalog)
+    (result,) = results_of(WRONG_WRITERS["wrong checksum"], [case], catalog)
     assert (result.requirement, result.level, result.basis) == ("batch.crc", "must", "stated")
     assert result.cause.text == "written bytes break the format: crc.mismatch-corrupt"
 

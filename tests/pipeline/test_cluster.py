@@ -20,7 +20,7 @@ from traces import Traces
 
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import rows_of
-from conformance.pipeline.java import java_home
+from conformance.pipeline.spark_session import java_home
 
 pytestmark = pytest.mark.slow
 TARGET = '''\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.pipeline import java
+from conformance.pipeline import spark_session as java
 
 
 def fake_java(folder, version, home=None):

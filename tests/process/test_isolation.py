@@ -14,11 +14,11 @@ import pytest
 from command_line import conformance
 
 from conformance.catalog.catalog import select
-from conformance.selftest.bad_targets import LIARS
+from conformance.selftest.bad_targets import BAD_TARGETS
 
 SUITE = (sys.executable, "-m", "conformance")
 SELECT = "requirement:varint.[ces]*"
-ONCE = [liar.name for liar in LIARS.values() if liar.once]
+ONCE = [liar.name for liar in BAD_TARGETS.values() if liar.once]
 ON_EVERY_PYTHON = ("hangs", "exits", "segfaults", "leaves-a-session", "long-line", "wrong-id")
 """Of those that are wrong once, one of each kind: they are judged by a process of its own, too, which has to end."""
 STATUS = {"pass": 0, "fail": 1, "crash": 1, "timeout": 1, "protocol": 3}
@@ -99,7 +99,7 @@ for request in requests():
 def test_one_bad_answer_is_one_bad_verdict_and_the_rest_is_judged(name, suite, catalog):
     run = suite.run_apart if name in ON_EVERY_PYTHON else suite.run
     ended = run(liar(name), "--select", SELECT, "--timeout", "1", "--memory", "200", "--jobs", "1")
-    bad = next((str(catch.kind) for catch in LIARS[name].caught), "pass")
+    bad = next((str(catch.kind) for catch in BAD_TARGETS[name].caught), "pass")
     cases = select(catalog.cases.values(), [SELECT])
     assert [row["id"] for row in suite.report["results"]] == [case.id for case in cases]
     assert suite.verdicts["varint/63"] == bad
@@ -314,8 +314,8 @@ def test_a_target_that_does_not_start_is_exit_status_3_and_says_why(name, suite)
     assert ended.returncode == 3
     (target,) = suite.report["targets"]
     assert (target["status"], suite.report["results"]) == ("not started", [])
-    assert LIARS[name].problem in target["problem"]
-    assert LIARS[name].problem in " ".join(ended.stdout.split())
+    assert BAD_TARGETS[name].problem in target["problem"]
+    assert BAD_TARGETS[name].problem in " ".join(ended.stdout.split())
 
 
 def test_a_start_that_fails_is_tried_three_times(suite, said, tmp_path):

@@ -43,7 +43,7 @@ from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import as_vector, save_all
-from conformance.selftest.bad_targets import LIARS
+from conformance.selftest import DEFECTS
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.random_choices import RandomChoices
@@ -51,19 +51,19 @@ from conformance.strategies.seeded.shrinking import QUESTIONS, ShrinkBudget, shr
 from conformance.targets import protocol, reference
 
 PLANTED = {
-    "varint-without-limit": ("VARINT", 6),
-    "trusts-lengths": ("STRING", 2),
-    "only-one-is-true": ("BOOLEAN", 1),
-    "unsigned-as-signed": ("UINT16", 2),
-    "null-as-empty": ("NULLABLE_STRING", 2),
-    "int64-as-double": ("INT64", 8),
-    "crc-unchecked": ("RECORD_BATCH", 61),
-    "always-create-time": ("RECORD_BATCH", 61),
-    "drops-the-last-record": ("RECORD_BATCH", 68),
-    "whole-seconds": ("RECORD_BATCH", 68),
-    "offsets-from-zero": ("RECORD_BATCH", 68),
-    "folds-headers": ("RECORD_BATCH", 72),
-    "still-compressed": ("RECORD_BATCH", 77),
+    "violates/varint.fifth-byte-terminates": ("VARINT", 6),
+    "violates/string.truncated-rejected": ("STRING", 2),
+    "violates/boolean.read-nonzero-true": ("BOOLEAN", 1),
+    "violates/uint16.layout": ("UINT16", 2),
+    "violates/nullable-string.null-minus-one": ("NULLABLE_STRING", 2),
+    "violates/int64.layout": ("INT64", 8),
+    "violates/compression.crc-over-compressed": ("RECORD_BATCH", 61),
+    "violates/timestamp.log-append-overwritten": ("RECORD_BATCH", 61),
+    "violates/batch.record-count": ("RECORD_BATCH", 68),
+    "violates/timestamp.create-time-preserved": ("RECORD_BATCH", 68),
+    "violates/offset.record-formula": ("RECORD_BATCH", 68),
+    "violates/header.duplicate-keys-kept": ("RECORD_BATCH", 72),
+    "violates/codec.gzip": ("RECORD_BATCH", 77),
 }
 """Liar: the type it is wrong about, and the smallest bytes that show it: an empty batch has 61, a record 7."""
 
@@ -81,14 +81,14 @@ class Lying:
 
     def ask(self, cases):
         for case in cases:
-            yield protocol.outcome(self.liar.lie(case.request, reference.answer(case.request)))
+            yield protocol.outcome(self.liar.mutate(case.request, reference.answer(case.request)))
 
     def close(self):
         pass
 
 
 def judged(name, catalog, kind=""):
-    liar = LIARS[name]
+    liar = DEFECTS[name]
     spec, record = SimpleNamespace(name=name, open=lambda: Lying(liar)), TargetRun(name)
     cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
     judge_target(spec, record, cases, catalog.requirements, FailurePolicy())
@@ -113,7 +113,7 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
 
 def failing(catalog):
     """Failures of several kinds, and somebody to ask about them again."""
-    spec = SimpleNamespace(name="t", open=lambda: Lying(LIARS["varint-without-limit"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["violates/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
@@ -134,7 +134,7 @@ def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_
 
 
 def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_asked(catalog):
-    spec = SimpleNamespace(name="t", open=lambda: Lying(LIARS["varint-without-limit"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["violates/varint.fifth-byte-terminates"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
     first, second, *_ = shrinking.failures_by_key(results)
@@ -173,7 +173,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
                 self.starts += 2
                 yield outcome
 
-    spec = SimpleNamespace(name="t", open=lambda: Restarted(LIARS["drops-the-last-record"]))
+    spec = SimpleNamespace(name="t", open=lambda: Restarted(DEFECTS["violates/batch.record-count"]))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_key(results).values()))
@@ -185,7 +185,9 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
 
 @pytest.mark.parametrize(("data", "smallest"), [("0000000200016100020000", "00000000"), ("000000020001610002", "")])
 def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(data, smallest, catalog):
-    dies = SimpleNamespace(lie=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer)
+    dies = SimpleNamespace(
+        mutate=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer
+    )
     spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseOrigin.GENERATED)
@@ -204,12 +206,12 @@ def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
 
 
 PLANTED_IN_LOGS = {
-    "hands-out-markers": ("READ", 69 + 9),
-    "never-filters": ("READ", 68),
-    "next-one-too-far": ("READ", 0),
-    "converts-nothing": ("CONVERT", 68),
-    "stores-repeats": ("SEQUENCE", 2),
-    "fences-nobody": ("SEQUENCE", 2),
+    "violates/consumer.handles-control-batches": ("READ", 69 + 9),
+    "violates/consumer.filters-aborted": ("READ", 68),
+    "violates/offset.next-formula": ("READ", 0),
+    "violates/convert.up-to-v2": ("CONVERT", 68),
+    "violates/sequence.duplicate-deduplicated": ("SEQUENCE", 2),
+    "violates/producer-epoch.fences": ("SEQUENCE", 2),
 }
 """Liar: what it is asked, and the smallest bytes, or the fewest batches of a sequence, that show its fault."""
 
@@ -227,7 +229,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
-        shown = judge(case, next(Lying(LIARS[name]).ask([case])))
+        shown = judge(case, next(Lying(DEFECTS[name]).ask([case])))
         assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 
@@ -322,7 +324,7 @@ def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog
 
 
 def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
-    target = f"command:{sys.executable} -m conformance.selftest.bad_targets only-one-is-true"
+    target = f"command:{sys.executable} -m conformance.selftest.bad_targets violates/boolean.read-nonzero-true"
     first = ["run", target, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
     for _ in range(2):
         assert conformance(*first, cwd=tmp_path).returncode == 1

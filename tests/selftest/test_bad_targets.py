@@ -1,6 +1,6 @@
-"""Every deliberate liar is caught by what its row names.
+"""Every bad target is detected as its row says.
 
-That an honest target is caught by nothing stands in tests/commands/test_commands.py.
+tests/commands/test_commands.py has the test that a correct target passes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.selftest import mutators
-from conformance.selftest.bad_targets import LIARS, LOGS, ExpectedDetection
+from conformance.selftest.bad_targets import BAD_TARGETS, LOGS, ExpectedDetection
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.target import TargetSpec
 
@@ -85,7 +85,7 @@ def beside(liar, record):
     return [result.case.id for result in wrong if liar.once and (result.case.id != THE_ONE or result.verdict.flaky)]
 
 
-@pytest.mark.parametrize("liar", LIARS.values(), ids=lambda liar: liar.name)
+@pytest.mark.parametrize("liar", BAD_TARGETS.values(), ids=lambda liar: liar.name)
 def test_a_liar_is_caught_by_what_its_row_names(liar, catalog, traces):
     assert escapes(liar, judged(liar, cases_for(liar, catalog), catalog, traces.env)) == []
 
@@ -102,20 +102,20 @@ def test_one_case_asks_the_one_question(catalog):
 
 def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
     cases = select(catalog.cases.values(), ["type:VARINT"])
-    wrong_size = judged(LIARS["wrong-size"], cases, catalog, traces.env)
+    wrong_size = judged(BAD_TARGETS["wrong-size"], cases, catalog, traces.env)
     for wanted in (
         ExpectedDetection(VerdictKind.FAIL, "varint.max-five-bytes"),
         ExpectedDetection(VerdictKind.CRASH, "varint.examples"),
         ExpectedDetection(VerdictKind.FAIL, "varint.examples", "should"),
     ):
-        assert escapes(replace(LIARS["wrong-size"], caught=(wanted,)), wrong_size) == [wanted]
-    assert escapes(replace(LIARS["wrong-size"], caught=(), problem="dies"), wrong_size) == ["dies"]
-    assert "varint/63:size" in escapes(replace(LIARS["wrong-size"], once=True), wrong_size)
-    assert THE_ONE in escapes(replace(LIARS["wrong-size"], caught=(), never_passes=(object,)), wrong_size)
+        assert escapes(replace(BAD_TARGETS["wrong-size"], caught=(wanted,)), wrong_size) == [wanted]
+    assert escapes(replace(BAD_TARGETS["wrong-size"], caught=(), problem="dies"), wrong_size) == ["dies"]
+    assert "varint/63:size" in escapes(replace(BAD_TARGETS["wrong-size"], once=True), wrong_size)
+    assert THE_ONE in escapes(replace(BAD_TARGETS["wrong-size"], caught=(), never_passes=(object,)), wrong_size)
 
 
 def test_liars_have_names_of_their_own_and_something_to_be_caught_by():
-    assert all(liar.caught or liar.problem or liar.name.startswith("leaves-a-") for liar in LIARS.values())
+    assert all(liar.caught or liar.problem or liar.name.startswith("leaves-a-") for liar in BAD_TARGETS.values())
     listed = subprocess.run(
         [sys.executable, "-m", "conformance.selftest.bad_targets"],
         cwd=ROOT,
@@ -124,9 +124,19 @@ def test_liars_have_names_of_their_own_and_something_to_be_caught_by():
         check=False,
     )
     assert listed.returncode == 2
-    assert listed.stderr.count("\n") == 1 + len(LIARS)
+    assert listed.stderr.count("\n") == 1 + len(BAD_TARGETS)
+
+
+def test_a_seeded_fault_is_served_as_a_target(catalog, traces):
+    name = "violates/boolean.read-nonzero-true"
+    launch = LaunchSpec(name, (sys.executable, "-m", "conformance.selftest.bad_targets", name), traces.env, str(ROOT))
+    cases = select(catalog.cases.values(), ["type:BOOLEAN"])
+    failed = {
+        result.requirement for result in run_of(TargetSpec(name, launch), cases, catalog).results if result.failed
+    }
+    assert failed == {"boolean.read-nonzero-true"}
 
 
 def test_requirements_that_liars_are_caught_by_exist(catalog):
-    named = {catch.requirement for liar in LIARS.values() for catch in liar.caught} - {""}
+    named = {catch.requirement for liar in BAD_TARGETS.values() for catch in liar.caught} - {""}
     assert named <= set(catalog.requirements)

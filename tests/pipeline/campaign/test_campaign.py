@@ -25,13 +25,12 @@ from conformance.cli import main
 from conformance.errors import FileError
 from conformance.pipeline.campaign import slices, spark_job
 from conformance.pipeline.campaign import tables as making
-from conformance.pipeline.campaign.clusters import clusters, tallies
 from conformance.pipeline.campaign.rows import ResultRebuilder
 from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.spark_job import _reason
 from conformance.pipeline.campaign.store import CampaignFolder
-from conformance.pipeline.campaign.summary import merged, shrunk
+from conformance.pipeline.campaign.summary import clusters, merged, shrunk, tallies
 from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.pipeline.options import SparkOptions
 from conformance.runner.examiner import TargetRunner
@@ -466,7 +465,7 @@ def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_en
 
 
 def test_a_failure_of_half_a_surrogate_pair_is_kept(tmp_path, catalog):
-    liar = f"command:{sys.executable} -m conformance.selftest.bad_targets halves-of-characters"
+    liar = f"command:{sys.executable} -m conformance.selftest.bad_targets violates/header.key-surrogate-unwritable"
     campaign = Campaign((liar,), ("SURROGATE_STRING",), 20)
     store = judged(tmp_path, campaign, catalog)
     store.finish()
