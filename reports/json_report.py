@@ -224,16 +224,18 @@ def _shrunk(shrunk: ShrunkFailure) -> shape.Shrunk:
     return shape.Shrunk(**row, of=shrunk.origin, count=shrunk.count)
 
 
-def _disagreement(one: TargetDifference) -> shape.Disagreement:
-    return shape.Disagreement(
+def _disagreement(one: TargetDifference) -> shape.TargetDifference:
+    return shape.TargetDifference(
         requirements=list(one.requirements),
         level=cast("shape.Level", one.level),
         open=one.is_open,
         upstream="differs" if one.is_disputed else None,
         causes=list(one.causes),
-        stands=[
-            shape.Stand(targets=list(stand.targets), act=stand.behavior, right=stand.is_right, said=stand.example_text)
-            for stand in one.stands
+        groups=[
+            shape.BehaviorGroup(
+                targets=list(group.targets), behavior=group.behavior, conforms=group.is_right, text=group.example_text
+            )
+            for group in one.groups
         ],
         vectors=one.vectors,
         generated=one.generated,

@@ -20,18 +20,18 @@ Shown: TypeAlias = dict[str, Any]
 """Values in notation (docs/adapters.md#how-values-are-written), by name; Digest in the place of what is long."""
 
 
-class _Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class _JsonObject(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pass
 
 
-class Digest(_Part):
+class Digest(_JsonObject):
     """What stands for bytes that are too many to be shown."""
 
     length: Count
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class Suite(_Part):
+class Suite(_JsonObject):
     """What made the report."""
 
     name: Literal["kafka-conformance"]
@@ -39,7 +39,7 @@ class Suite(_Part):
     seed: Annotated[int, Meta(ge=0, description="Of the generated cases.")]
 
 
-class Target(_Part):
+class Target(_JsonObject):
     """A target, and how far it came."""
 
     target: str
@@ -49,7 +49,7 @@ class Target(_Part):
     skipped: Annotated[dict[str, Count], Meta(description="How many cases were skipped, by the reason.")]
 
 
-class Cause(_Part):
+class Cause(_JsonObject):
     """Failures of one target that are one."""
 
     target: str
@@ -63,7 +63,7 @@ class Cause(_Part):
     cases: list[str]
 
 
-class Result(_Part, kw_only=True):
+class Result(_JsonObject, kw_only=True):
     """What a target made of a case; of generated cases, covering sets, live clients and brokers only what it claims."""
 
     target: str
@@ -100,16 +100,16 @@ class Shrunk(Result, kw_only=True):
     count: Annotated[Count, Meta(description="How many generated cases it stands for.")]
 
 
-class Stand(_Part):
+class BehaviorGroup(_JsonObject):
     """Targets that made the same of a case, and what that is."""
 
     targets: list[str]
-    act: Annotated[Behavior, Meta(description="What they did.")]
-    right: Annotated[bool, Meta(description="Whether they broke no requirement by that.")]
-    said: Annotated[str, Meta(description="What it came to in the example, in a line.")]
+    behavior: Annotated[Behavior, Meta(description="What they did.")]
+    conforms: Annotated[bool, Meta(description="Whether they broke no requirement by that.")]
+    text: Annotated[str, Meta(description="What it came to in the example, in a line.")]
 
 
-class Disagreement(_Part):
+class TargetDifference(_JsonObject):
     """Cases in which the same targets differ in the same way."""
 
     requirements: Annotated[list[str], Meta(description="Those of the cases, the one with the most of them first.")]
@@ -119,7 +119,7 @@ class Disagreement(_Part):
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
     causes: Annotated[list[str], Meta(description="What those fail by that fail.")]
-    stands: Annotated[list[Stand], Meta(description="Who did what in the example.")]
+    groups: Annotated[list[BehaviorGroup], Meta(description="Who did what in the example.")]
     vectors: Annotated[Count, Meta(description="How many of its cases are vectors.")]
     generated: Annotated[Count, Meta(description="How many of its cases are generated.")]
     example: Annotated[str, Meta(description="The id of the smallest case.")]
@@ -130,7 +130,7 @@ class Disagreement(_Part):
     )
 
 
-class File(_Part):
+class JsonReport(_JsonObject):
     """A report of the conformance suite for the Apache Kafka wire format."""
 
     suite: Suite
@@ -142,10 +142,10 @@ class File(_Part):
     causes: list[Cause]
     results: list[Result]
     shrunk: list[Shrunk]
-    disagreements: Annotated[list[Disagreement], Meta(description="Where several targets differ.")]
+    disagreements: Annotated[list[TargetDifference], Meta(description="Where several targets differ.")]
 
 
 def schema_text() -> str:
     """The JSON Schema of the report."""
-    schema = {"$schema": DIALECT, "title": "kafka-conformance report", **msgspec.json.schema(File)}
+    schema = {"$schema": DIALECT, "title": "kafka-conformance report", **msgspec.json.schema(JsonReport)}
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"

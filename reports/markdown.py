@@ -88,10 +88,10 @@ def _differences(rows: Sequence[TargetDifference]) -> Iterator[str]:
     yield "\n### Where the targets differ\n\n"
     yield "| level | cases | cause, or requirement | who does what | smallest example |\n|---|---|---|---|---|\n"
     for row in rows[:_LISTED]:
-        stands = (
-            f"{', '.join(stand.targets)} {'✓' if stand.is_right else '✗'} {stand.behavior}" for stand in row.stands
+        groups = (
+            f"{', '.join(group.targets)} {'✓' if group.is_right else '✗'} {group.behavior}" for group in row.groups
         )
-        cells = (row.kind, str(row.count), ", ".join(row.causes) or row.requirements[0], "; ".join(stands), row.example)
+        cells = (row.kind, str(row.count), ", ".join(row.causes) or row.requirements[0], "; ".join(groups), row.example)
         yield f"| {' | '.join(map(plain, cells))} |\n"
     if len(rows) > _LISTED:
         yield f"\n{len(rows) - _LISTED} more rows: `--html FILE` shows them all.\n"

@@ -66,7 +66,7 @@ class TargetDifference(Struct, frozen=True):
     """What those fail by that fail."""
     cells: tuple[tuple[Behavior | None, bool], ...]
     """What each target does, and whether that is right; None for one that was not judged on the cases."""
-    stands: tuple[BehaviorGroup, ...]
+    groups: tuple[BehaviorGroup, ...]
     """Who did what in the example."""
     vectors: int
     generated: int
@@ -319,15 +319,15 @@ class TargetDifferencesView(Struct, frozen=True):
 def _in_full_lines(row: TargetDifference, *, cut: bool) -> Iterator[RenderableType]:
     """A row with who made what of its smallest example, and the command that shows it."""
     yield _head(row, "")
-    for stand in row.stands[: _STANDS if cut else None]:
-        sign, style = ("✓", "green") if stand.is_right else ("✗", "red")
-        said = printable(stand.text)
+    for group in row.groups[: _STANDS if cut else None]:
+        sign, style = ("✓", "green") if group.is_right else ("✗", "red")
+        said = printable(group.text)
         said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-        text = Text.assemble((sign, style), f" {printable(', '.join(stand.targets))}: {said}")
+        text = Text.assemble((sign, style), f" {printable(', '.join(group.targets))}: {said}")
         text.no_wrap, text.overflow = cut, "ellipsis" if cut else "fold"
         yield Padding(text, (0, 0, 0, 2), expand=False)
-    if cut and len(row.stands) > _STANDS:
-        yield _line(f"  and {len(row.stands) - _STANDS} more readings", "dim")
+    if cut and len(row.groups) > _STANDS:
+        yield _line(f"  and {len(row.groups) - _STANDS} more readings", "dim")
     # The whole command, whatever the width: people copy it.
     for line in filter(None, (row.reproduce, "" if cut else row.shrunk)):
         yield Text("  " + printable(line), style="green", no_wrap=True, overflow="ignore")

@@ -325,7 +325,7 @@ def a_seeded_fault(copy):
         "conformance/selftest/known_faults/primitives.py",
         "    _one(",
         """    _one(
-        "field/varint-off-by-two",
+        "known/varint-off-by-two",
         description="a reader adds two to every varint",
         source="varint.zigzag-table",
         mutate=change_value("VARINT", lambda value: value + 2),

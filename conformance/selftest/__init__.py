@@ -52,7 +52,7 @@ def _violations() -> Iterator[SeededFault]:
         for name, lie in table.items():
             if name not in SAME_FAULT:
                 own_area = _AREAS.get((area, name.partition(".")[0]), area)
-                yield SeededFault(f"violates/{name}", own_area, "", name, lie, (name,))
+                yield SeededFault(f"requirement/{name}", own_area, "", name, lie, (name,))
 
 
 _TABLES = (

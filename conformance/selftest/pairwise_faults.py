@@ -134,7 +134,7 @@ def _pairs_of_batches() -> Iterator[SeededFault]:
         for key, mistake in RECORD_MUTATIONS.items():
             says = f"a reader {mistake.description}, in {what} alone"
             yield SeededFault(
-                f"meets/{key}-in-{name}",
+                f"pair/{key}-in-{name}",
                 "meetings in batches",
                 says,
                 mistake.requirement,
@@ -165,7 +165,7 @@ def _pairs_of_writers() -> Iterator[SeededFault]:
     for name, (what, test) in WRITTEN.items():
         for key, mistake in RECORD_MUTATIONS.items():
             yield SeededFault(
-                f"meets/{key}-written-in-{name}",
+                f"pair/{key}-written-in-{name}",
                 "meetings in writers",
                 f"a writer {mistake.description.replace('shows', 'writes')}, in {what} alone",
                 mistake.requirement,
@@ -222,7 +222,7 @@ def _pairs_of_sets() -> Iterator[SeededFault]:
     for name, (what, test) in SETS.items():
         for key, mistake in CONTENT_MUTATIONS.items():
             yield SeededFault(
-                f"meets/{key}-in-{name}",
+                f"pair/{key}-in-{name}",
                 "meetings in message sets",
                 f"a reader {mistake.description}, in {what} alone",
                 {"null-key": "legacy.key-nullable", "null-value": "legacy.value-nullable"}.get(
@@ -297,7 +297,7 @@ def _pairs_of_places() -> Iterator[SeededFault]:
     for name, (what, place) in FETCH_PROPERTIES.items():
         for key, mistake in _FETCHED.items():
             yield SeededFault(
-                f"meets/{key}-at-{name}",
+                f"pair/{key}-at-{name}",
                 "meetings in fetches",
                 f"a consumer {mistake.description}, in {what} alone",
                 mistake.requirement,
@@ -342,7 +342,7 @@ def _shown_all_the_same(test: Callable[[Values], bool]) -> Mutator:
 def _pairs_of_aborts() -> Iterator[SeededFault]:
     for name, (what, test) in ABORTED.items():
         yield SeededFault(
-            f"meets/aborted-shown-{name}",
+            f"pair/aborted-shown-{name}",
             "meetings in transactions",
             f"a reader shows an aborted batch {what}",
             "consumer.filters-aborted",
@@ -414,7 +414,7 @@ def _pairs_of_markers() -> Iterator[SeededFault]:
     for name, (what, test) in MARKERS.items():
         for under, isolation in _UNDER.items():
             yield SeededFault(
-                f"meets/fails-at-marker-{name}-{under}",
+                f"pair/fails-at-marker-{name}-{under}",
                 "meetings at markers",
                 f"a consumer under {isolation} fails at a marker {what}",
                 "control.value-opaque" if "value" in name else "consumer.handles-control-batches",
@@ -422,7 +422,7 @@ def _pairs_of_markers() -> Iterator[SeededFault]:
             )
             if name != "emptied":
                 yield SeededFault(
-                    f"meets/shows-marker-{name}-{under}",
+                    f"pair/shows-marker-{name}-{under}",
                     "meetings at markers",
                     f"a consumer under {isolation} hands out a marker {what}",
                     "control.not-passed-to-application",

@@ -21,9 +21,9 @@ from conformance.strategies.seeded.cases import TYPES, generated_cases, message_
 from conformance.targets.reference import answer as honest
 
 WRONG_WRITERS = {
-    "wrong checksum": DEFECTS["violates/crc.producer-computes"].mutate,
+    "wrong checksum": DEFECTS["requirement/crc.producer-computes"].mutate,
     "a byte after each batch": change_bytes("RECORD_BATCH", lambda data: data + b"\0"),
-    "padded varints": DEFECTS["violates/varint.encoder-minimal"].mutate,
+    "padded varints": DEFECTS["requirement/varint.encoder-minimal"].mutate,
     "accepts everything": mutators.accept,
     "rejects everything": mutators.refuse,
 }

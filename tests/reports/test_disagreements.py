@@ -84,7 +84,7 @@ tables = st.lists(
 def stated(rows):
     """What rows say, whatever their order and that of the targets."""
     return {
-        (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.behavior) for each in one.stands))
+        (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.behavior) for each in one.groups))
         for one in rows
     }
 
@@ -122,7 +122,7 @@ def test_a_case_that_one_passes_and_another_fails_is_in_one_row_and_no_row_lacks
         if found & {*FAILURES} and found & {VerdictKind.PASS, VerdictKind.EITHER}:
             assert name in places
     for row in rows:
-        assert len(row.stands) > 1
+        assert len(row.groups) > 1
         assert row.count == len(row.cases) == row.vectors
 
 
@@ -140,7 +140,7 @@ def test_two_readings_of_an_open_place_are_a_row(table):
         judged = [row[at] for row in table.values() if row[at] is not None]
         if one.expect is OPEN and len(said) > 1 and all(told in (*OUTCOMES[:2], OUTCOMES[4]) for told in judged):
             row = open_rows[one.id]
-            assert all(stand.is_right for stand in row.stands)
+            assert all(stand.is_right for stand in row.groups)
 
 
 RIGHT, OTHER, REFUSED, CRASH = OUTCOMES[0], OUTCOMES[1], OUTCOMES[4], OUTCOMES[6]
@@ -156,7 +156,7 @@ def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_
     # The smallest on which all were judged, not the smallest.
     assert row.example == "varint/3"
     assert row.reproduce == "conformance run a b c --select varint/3"
-    assert [(stand.targets, stand.text) for stand in row.stands] == [
+    assert [(stand.targets, stand.text) for stand in row.groups] == [
         (("b", "c"), "accepts: 0"),
         (("a",), "crashes: KeyError: 1"),
     ]
@@ -180,7 +180,7 @@ def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_
     rows = disagreements(runs(table, cases))
     assert [row.is_open for row in rows] == [False, False, True]
     assert {row.example for row in rows[:2]} == {"varint/crash", "varint/value"}
-    assert [stand.text for stand in rows[2].stands] == ["refuses: malformed: too long", "accepts: 0"]
+    assert [stand.text for stand in rows[2].groups] == ["refuses: malformed: too long", "accepts: 0"]
 
 
 def test_what_only_apache_kafka_breaks_is_called_disputed():
@@ -272,11 +272,11 @@ def test_the_json_file_holds_every_row_and_holds_to_the_schema(hostile):
     assert [row["example"] for row in shown["disagreements"]] == ["varint/n-0", "varint/n-2", "varint/n-1"]
     row = shown["disagreements"][2]
     assert row["open"]
-    assert [(stand["targets"], stand["act"], stand["right"]) for stand in row["stands"]] == [
+    assert [(group["targets"], group["behavior"], group["conforms"]) for group in row["groups"]] == [
         ([EVIL], "refuses", True),
         (["b"], "accepts", True),
     ]
-    shown["disagreements"][0]["stands"][0]["act"] = "dances"
+    shown["disagreements"][0]["groups"][0]["behavior"] = "dances"
     assert not VALIDATOR.is_valid(shown)
 
 

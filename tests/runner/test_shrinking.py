@@ -51,19 +51,19 @@ from conformance.strategies.seeded.shrinking import QUESTIONS, ShrinkBudget, shr
 from conformance.targets import protocol, reference
 
 PLANTED = {
-    "violates/varint.fifth-byte-terminates": ("VARINT", 6),
-    "violates/string.truncated-rejected": ("STRING", 2),
-    "violates/boolean.read-nonzero-true": ("BOOLEAN", 1),
-    "violates/uint16.layout": ("UINT16", 2),
-    "violates/nullable-string.null-minus-one": ("NULLABLE_STRING", 2),
-    "violates/int64.layout": ("INT64", 8),
-    "violates/compression.crc-over-compressed": ("RECORD_BATCH", 61),
-    "violates/timestamp.log-append-overwritten": ("RECORD_BATCH", 61),
-    "violates/batch.record-count": ("RECORD_BATCH", 68),
-    "violates/timestamp.create-time-preserved": ("RECORD_BATCH", 68),
-    "violates/offset.record-formula": ("RECORD_BATCH", 68),
-    "violates/header.duplicate-keys-kept": ("RECORD_BATCH", 72),
-    "violates/codec.gzip": ("RECORD_BATCH", 77),
+    "requirement/varint.fifth-byte-terminates": ("VARINT", 6),
+    "requirement/string.truncated-rejected": ("STRING", 2),
+    "requirement/boolean.read-nonzero-true": ("BOOLEAN", 1),
+    "requirement/uint16.layout": ("UINT16", 2),
+    "requirement/nullable-string.null-minus-one": ("NULLABLE_STRING", 2),
+    "requirement/int64.layout": ("INT64", 8),
+    "requirement/compression.crc-over-compressed": ("RECORD_BATCH", 61),
+    "requirement/timestamp.log-append-overwritten": ("RECORD_BATCH", 61),
+    "requirement/batch.record-count": ("RECORD_BATCH", 68),
+    "requirement/timestamp.create-time-preserved": ("RECORD_BATCH", 68),
+    "requirement/offset.record-formula": ("RECORD_BATCH", 68),
+    "requirement/header.duplicate-keys-kept": ("RECORD_BATCH", 72),
+    "requirement/codec.gzip": ("RECORD_BATCH", 77),
 }
 """Liar: the type it is wrong about, and the smallest bytes that show it: an empty batch has 61, a record 7."""
 
@@ -113,7 +113,7 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
 
 def failing(catalog):
     """Failures of several kinds, and somebody to ask about them again."""
-    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["violates/varint.fifth-byte-terminates"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
@@ -134,7 +134,7 @@ def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_
 
 
 def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_asked(catalog):
-    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["violates/varint.fifth-byte-terminates"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
     first, second, *_ = shrinking.failures_by_key(results)
@@ -173,7 +173,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
                 self.starts += 2
                 yield outcome
 
-    spec = SimpleNamespace(name="t", open=lambda: Restarted(DEFECTS["violates/batch.record-count"]))
+    spec = SimpleNamespace(name="t", open=lambda: Restarted(DEFECTS["requirement/batch.record-count"]))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_key(results).values()))
@@ -206,12 +206,12 @@ def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
 
 
 PLANTED_IN_LOGS = {
-    "violates/consumer.handles-control-batches": ("READ", 69 + 9),
-    "violates/consumer.filters-aborted": ("READ", 68),
-    "violates/offset.next-formula": ("READ", 0),
-    "violates/convert.up-to-v2": ("CONVERT", 68),
-    "violates/sequence.duplicate-deduplicated": ("SEQUENCE", 2),
-    "violates/producer-epoch.fences": ("SEQUENCE", 2),
+    "requirement/consumer.handles-control-batches": ("READ", 69 + 9),
+    "requirement/consumer.filters-aborted": ("READ", 68),
+    "requirement/offset.next-formula": ("READ", 0),
+    "requirement/convert.up-to-v2": ("CONVERT", 68),
+    "requirement/sequence.duplicate-deduplicated": ("SEQUENCE", 2),
+    "requirement/producer-epoch.fences": ("SEQUENCE", 2),
 }
 """Liar: what it is asked, and the smallest bytes, or the fewest batches of a sequence, that show its fault."""
 
@@ -324,7 +324,7 @@ def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog
 
 
 def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
-    target = f"command:{sys.executable} -m conformance.selftest.bad_targets violates/boolean.read-nonzero-true"
+    target = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/boolean.read-nonzero-true"
     first = ["run", target, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
     for _ in range(2):
         assert conformance(*first, cwd=tmp_path).returncode == 1

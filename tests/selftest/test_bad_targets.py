@@ -128,7 +128,7 @@ def test_liars_have_names_of_their_own_and_something_to_be_caught_by():
 
 
 def test_a_seeded_fault_is_served_as_a_target(catalog, traces):
-    name = "violates/boolean.read-nonzero-true"
+    name = "requirement/boolean.read-nonzero-true"
     launch = LaunchSpec(name, (sys.executable, "-m", "conformance.selftest.bad_targets", name), traces.env, str(ROOT))
     cases = select(catalog.cases.values(), ["type:BOOLEAN"])
     failed = {

@@ -34,7 +34,7 @@ def harmless(monkeypatch):
 
     def add(area, why=""):
         one = replace(
-            DEFECTS["violates/sequence.record-formula"],
+            DEFECTS["requirement/sequence.record-formula"],
             id="harmless",
             area=area,
             mutate=mutators.nothing,
@@ -49,7 +49,7 @@ def test_defects_of_an_area_are_caught_in_processes_and_each_is_named_with_its_c
     path = tmp_path / "defects.json"
     status, output = selftest("--area", "sequences", "-v", "--jobs", "2", "--json", str(path))
     assert status == 0
-    assert "violates/producer-epoch.fences  caught by sequence/older-epoch" in output
+    assert "requirement/producer-epoch.fences  caught by sequence/older-epoch" in output
     report = json.loads(path.read_text())
     caught = [one for one in report["defects"] if one["caughtBy"]]
     assert report["summary"]["sequences"] == {"caught": len(caught), "defects": len(report["defects"])}
@@ -63,7 +63,7 @@ def test_a_failure_counts_at_the_level_of_the_requirement_that_a_run_charges_it_
     monkeypatch.setattr(running, "judge", lambda *_: Verdict(VerdictKind.FAIL, requirement=charged_to))
     assert read_catalog().requirements["varint.non-minimal"].level == "may"
     asked = running._answered("sequence/older-epoch")
-    assert running._shows(DEFECTS["violates/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught
+    assert running._shows(DEFECTS["requirement/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught
 
 
 def test_a_defect_that_no_case_catches_survives_and_fails_the_command(harmless):
@@ -81,7 +81,7 @@ def test_a_survivor_among_many_is_forgiven_when_it_is_explained(harmless, why, s
 
 
 def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch):
-    name = "violates/producer-epoch.fences"
+    name = "requirement/producer-epoch.fences"
     monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], survives_because="nobody fences"))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 1
@@ -89,7 +89,7 @@ def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch
 
 
 def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
-    name = "violates/producer-epoch.fences"
+    name = "requirement/producer-epoch.fences"
     monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], mutate=lambda *_: 1 / 0))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 70
@@ -108,7 +108,7 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
     ],
 )
 def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
-    one = replace(DEFECTS["violates/sequence.record-formula"], id="harmless", area="harmless", mutate=bend)
+    one = replace(DEFECTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=bend)
     monkeypatch.setitem(DEFECTS, one.id, one)
     assert next(trials([one.id], 1)).caught_by == ""
 

@@ -163,28 +163,28 @@ _codec = partial(SeededFault, area="codecs")
 
 BATCHES = (
     _one(
-        "field/header-null-moves-back",
+        "known/header-null-moves-back",
         description="a reader moves the cursor back for a header value of length -1, and misreads the next record",
         source="https://github.com/dpkp/kafka-python/pull/2004",
         mutate=_prefix(lambda length: -1 if length is None else length, _HEADER_VALUE),
         try_first=(_HEADER_VALUE,),
     ),
     _one(
-        "field/header-null-without-zig-zag",
+        "known/header-null-without-zig-zag",
         description="a reader without zig-zag takes the length 01 of a header's value as one byte",
         source="https://github.com/platformatic/kafka/pull/54",
         mutate=_prefix(lambda length: 1 if length is None else length, _HEADER_VALUE),
         try_first=(_HEADER_VALUE,),
     ),
     _one(
-        "field/value-null-moves-back",
+        "known/value-null-moves-back",
         description="a reader lets the length -1 of a value move the cursor back",
         source="https://github.com/dpkp/kafka-python/pull/2004",
         mutate=_prefix(lambda length: -1 if length is None else length, "record.value-absent-when-negative"),
         try_first=("record.value-absent-when-negative",),
     ),
     _one(
-        "field/timestamp-delta-32-bits",
+        "known/timestamp-delta-32-bits",
         description="a reader takes the VARLONG of a timestamp delta as a 32-bit VARINT",
         source="https://github.com/twmb/franz-go/issues/324",
         mutate=both(
@@ -194,7 +194,7 @@ BATCHES = (
         try_first=("record.timestamp-delta",),
     ),
     _one(
-        "field/timestamp-delta-32-bits-in-a-fetch",
+        "known/timestamp-delta-32-bits-in-a-fetch",
         description="a consumer hands out timestamps of deltas cut to 32 bits",
         source="https://github.com/kafka-protocol-rs/kafka-protocol-rs/issues/158",
         mutate=_at_read(
@@ -206,13 +206,13 @@ BATCHES = (
         ),
     ),
     _one(
-        "field/append-time-ignored-in-a-fetch",
+        "known/append-time-ignored-in-a-fetch",
         description="a consumer adds the old deltas to baseTimestamp instead of giving maxTimestamp",
         source="https://github.com/tulios/kafkajs/issues/768",
         mutate=_at_read(lambda whole, one: {"timestamp": whole["baseTimestamp"] + one["timestampDelta"]}),
     ),
     _one(
-        "field/append-time-with-negative-deltas",
+        "known/append-time-with-negative-deltas",
         description="a consumer adds negative deltas to maxTimestamp under LogAppendTime",
         source="https://github.com/zendesk/ruby-kafka/pull/706",
         mutate=_at_read(
@@ -222,40 +222,40 @@ BATCHES = (
         ),
     ),
     _one(
-        "field/max-timestamp-of-the-last",
+        "known/max-timestamp-of-the-last",
         description="a writer writes the timestamp of the last record instead of the largest",
         source="https://github.com/IBM/sarama/pull/3108",
         mutate=_written(_time_of_the_last),
         try_first=("batch.max-timestamp",),
     ),
     _one(
-        "field/offsets-from-one",
+        "known/offsets-from-one",
         description="a producer counts offset deltas from 1",
         source="https://github.com/IBM/sarama/pull/1026",
         mutate=encode_other_value("RECORD_BATCH", _each_counted_from_one),
         try_first=("offset.producer-relative",),
     ),
     _one(
-        "field/at-most-131070-records",
+        "known/at-most-131070-records",
         description="a reader takes no more than 131070 records in a batch",
         source="https://github.com/IBM/sarama/pull/3120",
         mutate=_fails_where(lambda one: one["recordCount"] > 2 * 0xFFFF, "decode", "read"),
         try_first=("batch.record-count",),
     ),
     _one(
-        "meets/last-offset-delta-is-the-count",
+        "pair/last-offset-delta-is-the-count",
         description="a writer puts the number of records into lastOffsetDelta",
         source="batch.last-offset-delta",
         mutate=_written(_number_of_records),
     ),
     _one(
-        "meets/crc-over-the-magic",
+        "pair/crc-over-the-magic",
         description="a writer computes the checksum over the magic too",
         source="batch.crc-covers-21-to-end",
         mutate=_sealed_otherwise(_crc_of_all),
     ),
     _one(
-        "meets/crc-of-the-older-formats",
+        "pair/crc-of-the-older-formats",
         description="a writer computes the checksum with the polynomial of the older formats",
         source="batch.crc-algorithm",
         mutate=_sealed_otherwise(_plain_crc32),
@@ -264,33 +264,33 @@ BATCHES = (
 
 CODECS = (
     _codec(
-        "field/xerial-first-block",
+        "known/xerial-first-block",
         description="a reader takes the first of several xerial blocks, and no other",
         source="https://github.com/TrackingSoft/Kafka/issues/38",
         mutate=wrong("codec.compression_formats._xerial_block", _first_block_only, "decode", "read"),
         try_first=("reader.snappy-xerial", "codec.snappy"),
     ),
     _codec(
-        "meets/gzip-first-member",
+        "pair/gzip-first-member",
         description="a reader takes the first of several gzip members, and no other",
         source="reader.gzip-members",
         mutate=wrong("codec.compression_formats._gzip_member", _one_member, "decode", "read"),
     ),
     _codec(
-        "meets/zstd-first-frame",
+        "pair/zstd-first-frame",
         description="a reader takes the first of several zstd frames, and no other",
         source="reader.zstd-frames",
         mutate=wrong("codec.compression_formats._zstd_frame", _one_member, "decode", "read"),
     ),
     _codec(
-        "meets/no-more-records-than-bytes",
+        "pair/no-more-records-than-bytes",
         description="a reader takes no more records in a batch than its compressed payload has bytes",
         source="batch.record-count",
         mutate=_fails_where(lambda one: one["recordCount"] > one["batchLength"] - _REST_OF_HEADER, "decode", "read"),
         try_first=("batch.record-count",),
     ),
     _codec(
-        "field/control-batch-without-records",
+        "known/control-batch-without-records",
         description="a reader refuses a control batch that compaction emptied",
         source="https://github.com/apache/kafka/pull/5727",
         mutate=_fails_where(lambda one: one["isControlBatch"] and not one["records"], "decode"),
@@ -298,7 +298,7 @@ CODECS = (
     ),
     *(
         _codec(
-            f"meets/emptied-{name}",
+            f"pair/emptied-{name}",
             description=f"a reader dies of a batch without records whose attributes name {name}",
             source="compression.empty-batch",
             mutate=_fails_where(

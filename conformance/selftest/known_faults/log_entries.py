@@ -40,37 +40,37 @@ _SARAMA = "https://github.com/IBM/sarama"
 
 MAGICS = (
     _one(
-        "field/magic-of-the-first",
+        "known/magic-of-the-first",
         description="a reader takes the magic of the first entry for all",
         source="https://github.com/zendesk/ruby-kafka/issues/696",
         mutate=stop_at_entry(lambda log, at: _magic(log[at]) != _magic(log[0])),
     ),
     _one(
-        "field/magic-only-rises",
+        "known/magic-only-rises",
         description="a reader expects the magic only to rise",
         source=f"{_KAFKA_GO}/pull/753",
         mutate=stop_at_entry(_falls),
     ),
     _one(
-        "field/magic-changes-once",
+        "known/magic-changes-once",
         description="a reader expects one change of magic, and a cluster being upgraded writes several",
         source=f"{_KAFKAJS}/pull/246",
         mutate=stop_at_entry(_changes_twice),
     ),
     _one(
-        "field/wrapper-then-batch",
+        "known/wrapper-then-batch",
         description="a reader takes the wrapper as the whole log, or its magic for the batch behind it",
         source=f"{_KAFKA_GO}/pull/753",
         mutate=stop_at_entry(_other_after_wrapper),
     ),
     _one(
-        "field/magic-0-unknown",
+        "known/magic-0-unknown",
         description="a reader does not know magic 0, as in logs from before 0.10",
         source=f"{_KAFKAJS}/pull/143",
         mutate=stop_at_entry(lambda log, at: _magic(log[at]) == 0),
     ),
     _one(
-        "field/magic-1-unknown",
+        "known/magic-1-unknown",
         description="a reader does not know magic 1, as in logs from before 0.11",
         source=f"{_SARAMA}/issues/988",
         mutate=stop_at_entry(lambda log, at: _magic(log[at]) == 1),
@@ -92,49 +92,49 @@ def _follows_a_marker(data: bytes, _: int) -> bool:
 
 TAILS = (
     _one(
-        "field/cut-first-byte",
+        "known/cut-first-byte",
         description="a reader takes the first byte of a cut entry as an error",
         source="https://github.com/Parsely/pykafka/issues/155",
         mutate=fail_at_cut_tail(lambda _, left: left == 1),
     ),
     _one(
-        "field/cut-before-its-size",
+        "known/cut-before-its-size",
         description="a reader reads the size of a cut entry past the end of the bytes",
         source="https://github.com/jdamick/kafka/pull/9",
         mutate=fail_at_cut_tail(lambda _, left: left < 12, _DIES),
     ),
     _one(
-        "field/cut-before-its-magic",
+        "known/cut-before-its-magic",
         description="a reader looks for the magic of a cut entry past the end of the bytes",
         source=f"{_SARAMA}/pull/1030",
         mutate=fail_at_cut_tail(lambda _, left: 12 <= left < 17, _DIES),
     ),
     _one(
-        "field/cut-after-its-size",
+        "known/cut-after-its-size",
         description="a reader takes an entry cut after its size as an error",
         source=f"{_SARAMA}/pull/1030",
         mutate=fail_at_cut_tail(lambda _, left: left == 12),
     ),
     _one(
-        "field/cut-message",
+        "known/cut-message",
         description="a reader takes a cut message as an error",
         source="https://github.com/zendesk/ruby-kafka/issues/133",
         mutate=fail_at_cut_tail(lambda data, left: _magic_at(data, left) in (0, 1)),
     ),
     _one(
-        "field/cut-batch",
+        "known/cut-batch",
         description="a reader takes the cut last batch, with which a fetch may end, as an error",
         source=f"{_SARAMA}/pull/998",
         mutate=fail_at_cut_tail(lambda data, left: _magic_at(data, left) == 2),
     ),
     _one(
-        "field/cut-batch-with-its-header",
+        "known/cut-batch-with-its-header",
         description="a reader takes a batch cut behind its header as an error",
         source="https://github.com/optiopay/kafka/pull/110",
         mutate=fail_at_cut_tail(lambda data, left: left >= 61 and _magic_at(data, left) == 2),
     ),
     _one(
-        "field/cut-batch-decompressed",
+        "known/cut-batch-decompressed",
         description="a reader decompresses the part of a cut batch that is there",
         source=f"{_KAFKAJS}/pull/182",
         mutate=fail_at_cut_tail(
@@ -142,7 +142,7 @@ TAILS = (
         ),
     ),
     _one(
-        "field/cut-wrapper-opened",
+        "known/cut-wrapper-opened",
         description="a reader unpacks a compressed message that is cut off",
         source="https://github.com/kafka-rust/kafka-rust/issues/154",
         mutate=fail_at_cut_tail(
@@ -150,19 +150,19 @@ TAILS = (
         ),
     ),
     _one(
-        "field/nothing-but-a-cut-message",
+        "known/nothing-but-a-cut-message",
         description="a reader takes a set with only a cut message as an error",
         source="https://github.com/okapies/finagle-kafka/issues/3",
         mutate=fail_at_cut_tail(lambda data, left: left == len(data)),
     ),
     _one(
-        "field/cut-batch-after-messages",
+        "known/cut-batch-after-messages",
         description="a reader takes a cut batch after old messages as an error",
         source=f"{_SARAMA}/issues/962",
         mutate=fail_at_cut_tail(lambda data, left: left < len(data) and data[16] < 2 and _magic_at(data, left) == 2),
     ),
     _one(
-        "meets/cut-after-a-marker",
+        "pair/cut-after-a-marker",
         description="a reader fails at a cut entry behind a control batch",
         source="batch.length-wrong-rejected",
         mutate=fail_at_cut_tail(_follows_a_marker),

@@ -65,79 +65,79 @@ _one = partial(SeededFault, area="primitives")
 
 PRIMITIVES = (
     _one(
-        "field/array-null-is-4294967295",
+        "known/array-null-is-4294967295",
         description="a reader takes the count -1 of an array as 4294967295 elements, and has not enough bytes",
         source=f"{_THREADS}/IBM/opentalaria/issues/52",
         mutate=reject_valid("ARRAY NULLABLE_ARRAY", lambda _, answer: answer["value"] is None),
     ),
     _one(
-        "field/array-null-written-as-empty",
+        "known/array-null-written-as-empty",
         description="a writer makes an empty array of null",
         source=f"{_THREADS}/IBM/sarama/issues/3144",
         mutate=encode_other_value("ARRAY NULLABLE_ARRAY", lambda value: [] if value is None else value),
     ),
     _one(
-        "field/compact-array-null-written-as-empty",
+        "known/compact-array-null-written-as-empty",
         description="a writer makes an empty compact array of null",
         source=f"{_THREADS}/IBM/sarama/issues/3144",
         mutate=encode_other_value("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", lambda value: [] if value is None else value),
     ),
     _one(
-        "field/empty-bytes-written-as-null",
+        "known/empty-bytes-written-as-null",
         description="a writer makes null of empty bytes",
         source=f"{_THREADS}/kafka4beam/kafka_protocol/issues/78",
         mutate=encoding("BYTES NULLABLE_BYTES", lambda value: b"\xff" * 4 if not value else None),
     ),
     _one(
-        "field/bytes-of-two-byte-length",
+        "known/bytes-of-two-byte-length",
         description="a reader takes two bytes for the length of BYTES",
         source=f"{_THREADS}/linkedin/kafka-tools/issues/71",
         mutate=decode_other_bytes("BYTES", lambda data: b"\0\0" + data),
     ),
     _one(
-        "field/bytes-through-text",
+        "known/bytes-through-text",
         description="a reader passes bytes through a text encoding",
         source=f"{_THREADS}/linkedin/kafka-tools/issues/71",
         mutate=change_value("BYTES NULLABLE_BYTES COMPACT_BYTES COMPACT_NULLABLE_BYTES", _as_text),
     ),
     _one(
-        "field/bytes-null-written",
+        "known/bytes-null-written",
         description="a writer writes null bytes as a length of -1, where the type has no null",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
         mutate=_null_written_as("BYTES", "ffffffff"),
     ),
     _one(
-        "field/bytes-null-written-as-empty",
+        "known/bytes-null-written-as-empty",
         description="a writer writes null bytes as empty ones, in silence",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
         mutate=_null_written_as("BYTES", "00000000"),
     ),
     _one(
-        "field/string-null-written",
+        "known/string-null-written",
         description="a writer writes a null string as a length of -1, where the type has no null",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
         mutate=_null_written_as("STRING", "ffff"),
     ),
     _one(
-        "field/string-null-written-as-empty",
+        "known/string-null-written-as-empty",
         description="a writer writes a null string as an empty one, in silence",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2203",
         mutate=_null_written_as("STRING", "0000"),
     ),
     _one(
-        "field/compact-string-empty-is-null",
+        "known/compact-string-empty-is-null",
         description="a writer forgets the one more of a compact length where the string is empty, and writes null",
         source=f"{_THREADS}/influxdata/rskafka/issues/10",
         mutate=encoding(_COMPACT, lambda value: b"\0" if not value else None),
     ),
     _one(
-        "field/compact-string-in-characters",
+        "known/compact-string-in-characters",
         description="a writer counts the characters of a compact string, not its bytes",
         source=f"{_THREADS}/Jroland/kafka-net/issues/90",
         mutate=_characters(_COMPACT),
     ),
     _one(
-        "field/compact-records-int32-length",
+        "known/compact-records-int32-length",
         description="a writer puts an INT32 before compact records",
         source=f"{_THREADS}/apache/kafka/pull/9163",
         mutate=encoding(
@@ -146,28 +146,28 @@ PRIMITIVES = (
         ),
     ),
     _one(
-        "field/array-allocated-by-byte",
+        "known/array-allocated-by-byte",
         description="a reader sets memory aside for every byte that an array of INT8 claims",
         source=f"{_THREADS}/segmentio/kafka-go/issues/1439",
         mutate=_sets_aside("ARRAY", 1),
         try_first=("memory.array-count-bounded",),
     ),
     _one(
-        "field/array-allocated-by-reference",
+        "known/array-allocated-by-reference",
         description="a reader sets memory aside for a reference to every element that an array claims",
         source=f"{_THREADS}/apache/kafka/pull/12399",
         mutate=_sets_aside("ARRAY NULLABLE_ARRAY", 8),
         try_first=("memory.array-count-bounded",),
     ),
     _one(
-        "field/compact-array-allocated",
+        "known/compact-array-allocated",
         description="a reader sets gigabytes aside for the claimed elements of a compact array",
         source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/pull/152",
         mutate=_sets_aside("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", 24),
         try_first=("memory.array-count-bounded",),
     ),
     _one(
-        "meets/empty-string-after-a-long-one",
+        "pair/empty-string-after-a-long-one",
         description="a reader of an array shows null for an empty string behind one of 128 bytes or more",
         source="array.layout",
         mutate=change_value(
@@ -180,7 +180,7 @@ PRIMITIVES = (
         ),
     ),
     _one(
-        "meets/nullable-empty-in-both-forms",
+        "pair/nullable-empty-in-both-forms",
         description="a codec makes null of an empty string in the compact nullable form alone",
         source="compact-nullable-string.null-zero",
         mutate=both(
@@ -189,7 +189,7 @@ PRIMITIVES = (
         ),
     ),
     _one(
-        "meets/null-array-of-strings",
+        "pair/null-array-of-strings",
         description="a reader makes null of an empty array of strings, and of no other array",
         source="array.empty-not-null",
         mutate=both(
@@ -198,7 +198,7 @@ PRIMITIVES = (
         ),
     ),
     _one(
-        "meets/size-of-128-elements",
+        "pair/size-of-128-elements",
         description="a size counts one byte for the count of a compact array of 127 elements or more",
         source="compact-array.layout",
         mutate=change_size("COMPACT_ARRAY COMPACT_NULLABLE_ARRAY", lambda size: size - (size > 128)),
@@ -266,46 +266,46 @@ def _low_half(value: str) -> str:
 
 VARINTS = (
     _one(
-        "field/varint-logical-shift",
+        "known/varint-logical-shift",
         description="a writer zig-zags an INT32 with a logical shift, and writes ffffffff0f for -1",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
         mutate=_logical_shift(32),
         try_first=("varint.zigzag-formula",),
     ),
     _one(
-        "field/varlong-logical-shift",
+        "known/varlong-logical-shift",
         description="a writer zig-zags an INT64 with a logical shift by 63, and writes ten bytes",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
         mutate=_logical_shift(64),
         try_first=("varlong.zigzag-formula",),
     ),
     _one(
-        "field/varlong-first-group-again",
+        "known/varlong-first-group-again",
         description="a reader uses the first group of a VARLONG for every later one",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
         mutate=decoding("VARLONG", _signed_by(str, first_only=True)),
     ),
     _one(
-        "field/varint-flag-in-bit-6",
+        "known/varint-flag-in-bit-6",
         description="a reader takes the highest data bit of a group as the flag that more follow",
         source=f"{_THREADS}/aio-libs/aiokafka/issues/1178",
         mutate=decoding("VARINT", _signed_by(int, flag=0x40)),
     ),
     _one(
-        "field/varint-cut",
+        "known/varint-cut",
         description="a reader hands out the groups that are there of a varint that is cut off",
         source=f"{_THREADS}/tulios/kafkajs/issues/1793",
         mutate=_what_is_there,
         try_first=("varint.truncated-rejected",),
     ),
     _one(
-        "field/varlong-32-bits",
+        "known/varlong-32-bits",
         description="a reader keeps 32 bits of a VARLONG, which a delta of thirty days does not fit into",
         source=f"{_THREADS}/twmb/franz-go/issues/324",
         mutate=change_value("VARLONG", _low_half),
     ),
     _one(
-        "field/varlong-written-in-32-bits",
+        "known/varlong-written-in-32-bits",
         description="a writer keeps 32 bits of a VARLONG",
         source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/issues/158",
         mutate=encode_other_value("VARLONG", _low_half),
@@ -363,46 +363,46 @@ def _forgets_a_byte_of_sizes(request: Request, answer: Answer) -> Answer:
 
 TAGGED_FIELDS = (
     _one(
-        "field/tagged-size-plus-one",
+        "known/tagged-size-plus-one",
         description="a reader takes the size of a tagged field as length plus one",
         source=f"{_THREADS}/confluentinc/librdkafka/issues/4278",
         mutate=wrong("codec.primitives._read_tag", _size_plus_one, "decode"),
         try_first=("tagged.field-layout",),
     ),
     _one(
-        "field/tagged-size-of-size",
+        "known/tagged-size-of-size",
         description="a size leaves out the second byte of a tagged field's own size",
         source=f"{_THREADS}/apache/kafka/pull/11308",
         mutate=_forgets_a_byte_of_sizes,
     ),
     _one(
-        "field/tagged-size-signed",
+        "known/tagged-size-signed",
         description="a reader with signed numbers allocates a negative number of bytes for a tagged field",
         source=f"{_THREADS}/apache/kafka/pull/13100",
         mutate=_signed_size,
         try_first=("robustness.tagged-field-size",),
     ),
     _one(
-        "field/tagged-refused",
+        "known/tagged-refused",
         description="a reader refuses every tagged field that it does not know",
         source=f"{_THREADS}/IBM/sarama/issues/2107",
         mutate=reject_valid("TAGGED_FIELDS", lambda _, answer: bool(answer["value"])),
     ),
     _one(
-        "field/tagged-far-refused",
+        "known/tagged-far-refused",
         description="a reader refuses tags above 1000",
         source=f"{_THREADS}/IBM/sarama/issues/2107",
         mutate=reject_valid("TAGGED_FIELDS", lambda _, answer: any(one["tag"] > 1000 for one in answer["value"])),
     ),
     _one(
-        "field/tagged-in-given-order",
+        "known/tagged-in-given-order",
         description="a writer does not look at the tags, and writes the fields in the order given",
         source=f"{_THREADS}/dpkp/kafka-python/issues/2725",
         mutate=encoding("TAGGED_FIELDS", _in_given_order),
         try_first=("tagged.strictly-ascending", "tagged.duplicate-rejected"),
     ),
     _one(
-        "meets/empty-data-after-full-data",
+        "pair/empty-data-after-full-data",
         description="a reader shows the data of the field before for a tagged field without data",
         source="tagged.field-layout",
         mutate=change_value(
@@ -413,7 +413,7 @@ TAGGED_FIELDS = (
         ),
     ),
     _one(
-        "meets/tagged-data-of-128-bytes-cut",
+        "pair/tagged-data-of-128-bytes-cut",
         description="a reader takes one byte for the size of a tagged field, and loses data of 128 bytes or more",
         source="tagged.field-layout",
         mutate=change_value("TAGGED_FIELDS", entry("", "data", lambda digits: digits[: 2 * (len(digits) // 2 % 128)])),

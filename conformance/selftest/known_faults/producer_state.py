@@ -98,31 +98,31 @@ _conversion = partial(SeededFault, area="conversion")
 
 SEQUENCES = (
     _sequence(
-        "field/counts-batches",
+        "known/counts-batches",
         description="a broker counts the batches instead of the records",
         source="https://github.com/tulios/kafkajs/issues/598",
         mutate=_fate("semantics.producer_state._span", lambda _: lambda first, _: (first, first)),
     ),
     _sequence(
-        "field/no-wrap",
+        "known/no-wrap",
         description="a broker expects 2147483648 after 2147483647",
         source="https://github.com/redpanda-data/redpanda/issues/4854",
         mutate=_fate(_NEXT, lambda _: lambda sequence, records: sequence + records),
     ),
     _sequence(
-        "field/wraps-below-zero",
+        "known/wraps-below-zero",
         description="a broker expects -2147483648 after 2147483647",
         source="https://github.com/redpanda-data/redpanda/issues/4854",
         mutate=_fate(_NEXT, lambda _: lambda sequence, records: c_int32(sequence + records).value),
     ),
     _sequence(
-        "field/wraps-early",
+        "known/wraps-early",
         description="a broker wraps before 2147483647",
         source="https://github.com/tulios/kafkajs/issues/1790",
         mutate=_fate(_NEXT, lambda _: lambda sequence, records: (sequence + records) % ((1 << 31) - 1)),
     ),
     _sequence(
-        "meets/wraps-to-one",
+        "pair/wraps-to-one",
         description="a broker expects 1 after 2147483647",
         source="sequence.wraps-at-int32-max",
         mutate=_fate(
@@ -131,25 +131,25 @@ SEQUENCES = (
         ),
     ),
     _sequence(
-        "meets/repeat-by-its-first",
+        "pair/repeat-by-its-first",
         description="a broker takes a batch for a repeat whose first sequence it knows, whatever its length",
         source="sequence.duplicate-deduplicated",
         mutate=_fate(_IN_EPOCH, _by_sequence_alone),
     ),
     _sequence(
-        "meets/repeat-of-the-last-alone",
+        "pair/repeat-of-the-last-alone",
         description="a broker knows the last batch of a producer again, and no other",
         source="sequence.duplicate-deduplicated",
         mutate=_fate(_IN_EPOCH, _knows_the_last),
     ),
     _sequence(
-        "meets/sequence-over-epochs",
+        "pair/sequence-over-epochs",
         description="a broker lets the sequence go on over a new epoch",
         source="producer-epoch.fences",
         mutate=_fate(_FATES, _any_epoch),
     ),
     _sequence(
-        "meets/old-epoch-out-of-order",
+        "pair/old-epoch-out-of-order",
         description="a broker calls a batch of an older epoch out of order",
         source="producer-epoch.fences",
         mutate=_fate(_FATES, _old_epoch_is_out_of_order),
@@ -158,25 +158,25 @@ SEQUENCES = (
 
 CONVERSIONS = (
     _conversion(
-        "field/nothing-left",
+        "known/nothing-left",
         description="a converter fails when only a marker is left",
         source="https://github.com/apache/kafka/pull/5173",
         mutate=_empty_wrapper,
     ),
     _conversion(
-        "meets/converted-offsets-without-gaps",
+        "pair/converted-offsets-without-gaps",
         description="a converter counts the offsets of a batch with gaps from its first record",
         source="offset.gaps-allowed",
         mutate=_converted(_renumbered, "_rewritten"),
     ),
     _conversion(
-        "meets/converted-to-create-time",
+        "pair/converted-to-create-time",
         description="a converter makes CreateTime of LogAppendTime on the way down",
         source="convert.down-for-old-consumers",
         mutate=_converted(_each_kept("timestampType", 0), "_rewritten"),
     ),
     _conversion(
-        "meets/converted-key-lost",
+        "pair/converted-key-lost",
         description="a converter loses the keys",
         source="convert.down-for-old-consumers",
         mutate=_converted(_each_kept("key", None), "_rewritten"),

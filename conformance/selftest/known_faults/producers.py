@@ -170,7 +170,7 @@ PRODUCERS = (
         sent(batches(lambda _, data: encode_set(codec.decode("MESSAGE_SET", data).value[:-1], 1, 0)), "in-messages"),
     ),
     SeededFault(
-        "field/writes-inner-offsets-from-one",
+        "known/writes-inner-offsets-from-one",
         area="message sets",
         description="a writer counts the messages in a wrapper from 1",
         source="legacy.compressed-inner-offsets-from-zero",

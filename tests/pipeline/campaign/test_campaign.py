@@ -465,7 +465,7 @@ def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_en
 
 
 def test_a_failure_of_half_a_surrogate_pair_is_kept(tmp_path, catalog):
-    liar = f"command:{sys.executable} -m conformance.selftest.bad_targets violates/header.key-surrogate-unwritable"
+    liar = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/header.key-surrogate-unwritable"
     campaign = Campaign((liar,), ("SURROGATE_STRING",), 20)
     store = judged(tmp_path, campaign, catalog)
     store.finish()
