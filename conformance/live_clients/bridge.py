@@ -61,13 +61,13 @@ class ClientBridge:
 
     def __init__(self, driver: DriverManifest) -> None:
         """Nothing runs before `start`."""
-        self._driver, self._offers, self._seats = driver, driver.offers, ClientPool(driver)
-        self._server = MockBrokerServer(self._seats.invalidate_cases, VERSION_PROFILES[driver.offers])
+        self._driver, self._versions, self._seats = driver, driver.versions, ClientPool(driver)
+        self._server = MockBrokerServer(self._seats.invalidate_cases, VERSION_PROFILES[driver.versions])
         self._producers = MockBrokerServer(
-            self._seats.invalidate_cases, with_producer_apis(VERSION_PROFILES[driver.offers]), self._server.witness
+            self._seats.invalidate_cases, with_producer_apis(VERSION_PROFILES[driver.versions]), self._server.witness
         )
         self._beside = MockCluster(self._seats.invalidate_cases)
-        is_idempotent = "idempotence" in driver.produces
+        is_idempotent = "idempotence" in driver.producer_features
         self._scenario_runs = ClientScenarioRuns(self._seats, self._server.witness, self, idempotent=is_idempotent)
         self._baseline_lock = asyncio.Lock()
         self._works_with_all: bool | None = None
@@ -93,11 +93,11 @@ class ClientBridge:
     async def describe(self) -> Answer:
         """What the driver's file says, and the version that the client itself tells."""
         client, driver = await self._seats.shared_slot.ready(), self._driver
-        encodes = ["RECORD_BATCH"] * ("timestamps" in driver.produces)
+        encodes = ["RECORD_BATCH"] * ("timestamps" in driver.producer_features)
         writer = {"encode RECORD_BATCH": f"public: {driver.writer}"} if driver.writer else {}
         claims: Answer = {
             "supports": {"read": True, "send": True, "encode": encodes},
-            "via": {"read": f"public: {driver.door}", **writer},
+            "via": {"read": f"public: {driver.entry_point}", **writer},
         }
         if self._unjudged:
             claims = {"supports": {"send": True}, "unjudged": self._unjudged}
@@ -108,7 +108,7 @@ class ClientBridge:
             "version": client.version,
             "language": driver.language,
             **claims,
-            "offers": self._offers,
+            "versions": self._versions,
             "codecs": list(driver.codecs),
             "magics": list(driver.magics),
         }
@@ -146,7 +146,7 @@ class ClientBridge:
         It matters where a client goes another way in newer versions of Fetch: messages of magic 0 and 1 have lengths of
         their own, and the list of aborted transactions has another form there.
         """
-        return self._offers not in ("full", "old") and await self._consumes_all()
+        return self._versions not in ("full", "old") and await self._consumes_all()
 
     async def _consumes_all(self) -> bool:
         """Whether the client consumes where everything is offered."""
@@ -172,9 +172,9 @@ class ClientBridge:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
         if parts["check"] == "isolation-level" and len(self._driver.isolations) < len(ISOLATIONS):
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
-        if lacking := missing_claim(parts, self._driver.produces, groups=self._driver.groups):
+        if lacking := missing_claim(parts, self._driver.producer_features, groups=self._driver.groups):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and SCENARIOS[parts["scenario"]].versions:
+        if self._versions == "old" and SCENARIOS[parts["scenario"]].versions:
             return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._scenario_runs.answer(parts)
         failed = SCENARIOS[parts["scenario"]].produces and ("crash" in answer or "timeout" in answer)
@@ -187,11 +187,11 @@ class ClientBridge:
         those that it was told of is its own fault all the same. Raises BaselineFailed where there is no such request.
         """
         reason, witness = "", self._server.witness
-        for offers in profiles_from(self._driver.offers):
+        for offers in profiles_from(self._driver.versions):
             if offers == "old" and self._broker.max_fetch_magic > 1:
                 break  # it reads batches
             known = len(witness.wrong_version_requests)
-            self._offers, self._broker.offered = offers, VERSION_PROFILES[offers]
+            self._versions, self._broker.offered = offers, VERSION_PROFILES[offers]
             self._producer_broker.offered = with_producer_apis(VERSION_PROFILES[offers])
             failed = await self._run_baseline()
             if failed is None:
@@ -203,7 +203,7 @@ class ClientBridge:
             came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
             if not reason or (offers == "old" and self._broker.max_fetch_magic >= 0):
                 reason = f"the client is not judged: {came}"
-            if offers == "old" != self._driver.offers:
+            if offers == "old" != self._driver.versions:
                 del witness.wrong_version_requests[
                     known:
                 ]  # it may not be made for such a broker, and was not meant to meet one
@@ -219,7 +219,7 @@ class ClientBridge:
     async def _run_baseline(self) -> Answer | None:
         """What came of the first plain batch; None where one of them comes through."""
         failed: Answer = {}
-        for parts in baseline(self._driver.isolations[0], of_messages=self._offers == "old"):
+        for parts in baseline(self._driver.isolations[0], of_messages=self._versions == "old"):
             self._broker.api_versions_sent = (
                 False  # each consumer asks for itself: it does not know what another was told
             )
@@ -239,7 +239,7 @@ class ClientBridge:
             batch = OPERATIONS["encode"].parse(request, RECORD_BATCH)["value"]
         except NotationError as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
-        if reason := unsupported_batch(batch, self._driver.produces):
+        if reason := unsupported_batch(batch, self._driver.producer_features):
             return {"unsupported": reason}
         answer = await self._written([batch])
         failed = answer.get("ok") is not True and "unsupported" not in answer
@@ -260,7 +260,7 @@ class ClientBridge:
             return answer
         async with self._baseline_lock:
             if self._never_writes is None:
-                ways = (False, True) if "idempotence" in self._driver.produces else (False,)
+                ways = (False, True) if "idempotence" in self._driver.producer_features else (False,)
                 plain = [
                     await self._written(plain_batches("produce", idempotent=idempotent)[:1]) for idempotent in ways
                 ]
@@ -274,7 +274,7 @@ class ClientBridge:
         """Let the client in a seat write these batches, as a broker takes them in a scenario."""
         kind = SCENARIOS[scenario]
         broker = await self._beside.start_cluster(
-            kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._offers]), witness, seat.invalidate_cases
+            kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._versions]), witness, seat.invalidate_cases
         )
         task = kind.produces or BATCHES
         told = producer_command(
@@ -324,7 +324,7 @@ class ClientBridge:
     async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
         """Let the client in a seat consume a topic in a scenario; again where its broker is odd and it fails."""
         kind, expected = SCENARIOS[scenario], fetch_expectation(parts).expect
-        offered = VERSION_PROFILES[kind.versions or self._offers]
+        offered = VERSION_PROFILES[kind.versions or self._versions]
         if kind.in_group:  # who claims none has only the form of what it sends judged
             offered, kind = (with_producer_apis(offered), kind) if self._driver.groups else (offered, NO_FAULTS)
         broker = await self._beside.start_cluster(kind, offered, witness, seat.invalidate_cases)

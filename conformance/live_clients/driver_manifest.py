@@ -18,17 +18,17 @@ class DriverManifest(Struct, frozen=True):
     name: str
     language: str
     command: tuple[str, ...]
-    door: str
+    entry_point: str
     """The call that hands out records to an application."""
     codecs: tuple[str, ...]
     magics: tuple[int, ...]
     isolations: tuple[str, ...]
     concurrency: int = 1
     """How many topics its program consumes at once, each with a consumer of its own."""
-    offers: str = "bare"
-    """What the broker offers to it, by its name."""
+    versions: str = "bare"
+    """The name of the version profile of the mock broker."""
     env: dict[str, str] = field(default_factory=dict)
-    produces: tuple[str, ...] = ()
+    producer_features: tuple[str, ...] = ()
     """What its producer can be told: codecs, and `idempotence`, `transactions`, `timestamps`; empty for none."""
     groups: bool = False
     """Whether it can be told to consume as a member of a group, and to commit."""
@@ -38,7 +38,7 @@ class DriverManifest(Struct, frozen=True):
     def of_messages(self, newest: int) -> Self:
         """The same for a client that reads no batches, and no messages above the newest magic; it writes nothing."""
         magics = tuple(magic for magic in self.magics if magic <= newest)
-        return replace(self, isolations=ISOLATIONS[:1], magics=magics, produces=(), writer="")
+        return replace(self, isolations=ISOLATIONS[:1], magics=magics, producer_features=(), writer="")
 
 
 def read_driver(path: Path, python: str) -> DriverManifest:
@@ -51,14 +51,14 @@ def read_driver(path: Path, python: str) -> DriverManifest:
         adapter.name,
         adapter.language,
         command,
-        live["door"],
+        live["entry-point"],
         tuple(live["codecs"]),
         tuple(live["magics"]),
         tuple(live["isolations"]),
         live["concurrency"],
-        live.get("offers", "bare"),
+        live.get("versions", "bare"),
         adapter.env,
-        tuple(live.get("produces", ())),
+        tuple(live.get("producer-features", ())),
         live.get("groups", False),
         live.get("writer", ""),
     )

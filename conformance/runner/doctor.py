@@ -230,7 +230,7 @@ def _description(described: TargetDescription) -> Iterator[DoctorCheck]:
 
 _DESCRIBED = (
     *("protocol", "name", "version", "language", "supports", "codecs", "magics", "messages", "via", "surrogates"),
-    *("unjudged", "offers"),  # of live clients
+    *("unjudged", "versions"),  # of live clients
 )
 """The fields of the answer to `describe`."""
 

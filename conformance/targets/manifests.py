@@ -146,10 +146,10 @@ _SHAPE: dict[str, type] = {
 
 
 _Shape = dict[str, type]
-_LIVE: _Shape = {"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
+_LIVE: _Shape = {"entry-point": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
 _BROKER: _Shape = {"version": str, "startup": int}
 _BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
-    DRIVER: ("driver", _LIVE, {"offers": str, "produces": list, "writer": str, "groups": bool}),
+    DRIVER: ("driver", _LIVE, {"versions": str, "producer-features": list, "writer": str, "groups": bool}),
     BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
 }
 """What a file of this name describes, what it says besides in any case, and what it may say."""
@@ -170,8 +170,8 @@ def adapter_in(path: Path) -> AdapterManifest:
             raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
     if not all(key in row for key in needed):
         raise FileError(path, f"a {what} has {', '.join(needed)}")
-    if row.get("offers", "bare") not in VERSION_PROFILES:
-        raise FileError(path, f"offers is one of {', '.join(VERSION_PROFILES)}, not {row['offers']!r}")
+    if row.get("versions", "bare") not in VERSION_PROFILES:
+        raise FileError(path, f"versions is one of {', '.join(VERSION_PROFILES)}, not {row['versions']!r}")
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
         raise FileError(path, "name is the folder's, and there is either module or command")
     base = path.parent.parent / row["base"] if "base" in row else None

@@ -99,7 +99,7 @@ def run(tmp_path, traces):
 
     def start(change="", offers="bare", cases=CASES):
         program = f"{change}\nfor line in told(): consume(line)\n"
-        return judged(tiny(tmp_path, program, offers=offers), tmp_path, traces.env, *cases, op="send", limits=BRIEF)
+        return judged(tiny(tmp_path, program, versions=offers), tmp_path, traces.env, *cases, op="send", limits=BRIEF)
 
     yield start
     assert traces.left() == []

@@ -18,7 +18,7 @@ def run(tmp_path, traces):
 
     def start(change, case, offers="bare"):
         program = f"import time\n{change}\nfor line in told(): consume(line)\n"
-        target = tiny(tmp_path, program, offers=offers)
+        target = tiny(tmp_path, program, versions=offers)
         (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send", limits=BRIEF).values()
         return row
 
@@ -216,12 +216,12 @@ def test_a_transaction_goes_on_at_the_other_node(nodes):
 
 def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(nodes):
     first, other = nodes("coordinator-gone")
-    first.away = other.away = SCENARIOS["coordinator-gone"].refuse_connections_s
+    first.downtime_s = other.downtime_s = SCENARIOS["coordinator-gone"].refuse_connections_s
     assert first.bootstrap == f"127.0.0.1:{other.port}"
     assert described(other)["Topics"][0]["Partitions"][0]["LeaderId"] == 2
     with pytest.raises(CloseConnection):
         beaten(first)
-    first.is_gone = True  # as its server finds
+    first.is_stopped = True  # as its server finds
     told = described(other)
     assert ([row["NodeId"] for row in told["Brokers"]], told["ControllerId"]) == ([2], 2)
     assert (found(other), beaten(other)) == (2, 0)

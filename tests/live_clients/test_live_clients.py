@@ -22,7 +22,7 @@ DRIVER = """
 name: {name}
 language: python
 module: {module}
-door: tiny.consume
+entry-point: tiny.consume
 codecs: [none, gzip, snappy, lz4, zstd]
 magics: [0, 1, 2]
 isolations: [read_uncommitted, read_committed]
@@ -45,7 +45,7 @@ def run(tmp_path, traces):
         folder.mkdir(exist_ok=True)
         (folder / "driver.py").write_text(START + body)
         text = DRIVER.format(name="tiny", module="driver.py", concurrency=concurrency)
-        (folder / "driver.yaml").write_text(f"{text}offers: {offers}\n")
+        (folder / "driver.yaml").write_text(f"{text}versions: {offers}\n")
         return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, op=op, **how)
 
     yield start
@@ -543,7 +543,7 @@ def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
     [
         ("concurrency: many", "'concurrency' is unknown or of the wrong shape"),
         ("speed: 3", "'speed' is unknown"),
-        ("concurrency: 1\noffers: all", "offers is one of bare, low, full, old, not 'all'"),
+        ("concurrency: 1\nversions: all", "versions is one of bare, low, full, old, not 'all'"),
     ],
 )
 def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, said):
@@ -790,7 +790,7 @@ def test_a_client_that_needs_more_than_its_driver_names_is_judged_where_it_is_of
     assert verdicts[THREE] == verdicts["batch/single-record:read"] == "pass"
     assert verdicts["request/version-offered"] == ("fail" if charged else "pass")
     (target,) = json.loads((tmp_path / "r.json").read_text())["targets"]
-    assert target["describe"]["offers"] == offers
+    assert target["describe"]["versions"] == offers
 
 
 def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it_sends(driver, tmp_path, traces):

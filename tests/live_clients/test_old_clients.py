@@ -11,14 +11,14 @@ DRIVER = """
 name: tiny
 language: python
 module: driver.py
-door: tiny.consume
+entry-point: tiny.consume
 codecs: [none, gzip]
 magics: [0, 1, 2]
 isolations: [read_uncommitted, read_committed]
 writer: tiny.send
-produces: [none, timestamps, idempotence]
+producer-features: [none, timestamps, idempotence]
 concurrency: 1
-offers: {offers}
+versions: {offers}
 """
 START = f"""
 import sys
@@ -80,7 +80,7 @@ def test_a_client_that_reads_no_batches_is_judged_on_the_messages_that_its_fetch
         *elsewhere,
     )
     found, about = run(version, HONEST, *asked, offers=offers, status=0)
-    assert (about["offers"], about["magics"]) == ("old", magics)
+    assert (about["versions"], about["magics"]) == ("old", magics)
     assert about["supports"] == {"read": True, "send": True, "encode": []}
     assert {found[case]["verdict"] for case in (OLDEST, "read/fetch-inside-v0-wrapper", *sent[:2])} == {"pass"}
     assert found[CUT]["verdict"] in ("pass", "either")
@@ -128,7 +128,7 @@ def test_a_version_beside_those_that_an_old_client_was_told_of_is_its_fault(run)
     body = HONEST.replace("consume(line)", "Old(line['bootstrap']).ask('ApiVersions', 0, {}); consume(line)")
     body = body.replace("told()", "map(json.loads, sys.stdin)")
     found, about = run(2, f"say(version='1')\n{body}", OLDEST, "request/version-offered", status=1)
-    assert (about["offers"], found[OLDEST]["verdict"]) == ("old", "pass")
+    assert (about["versions"], found[OLDEST]["verdict"]) == ("old", "pass")
     assert found["request/version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
 
 

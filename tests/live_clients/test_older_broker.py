@@ -136,7 +136,7 @@ for line in told(): write(line) if "produce" in line else consume(line)
     ],
 )
 def test_a_producer_is_judged_on_messages_that_says_it_writes_them(tmp_path, traces, changed, claims, verdicts):
-    target = tiny(tmp_path, WRITES.replace("CHANGED", changed), produces=[*claims.split(), "timestamps"])
+    target = tiny(tmp_path, WRITES.replace("CHANGED", changed), producer_features=[*claims.split(), "timestamps"])
     cases = [f"request/produce-messages-{codec}" for codec in ("none", "gzip")]
     found = judged(target, tmp_path, traces.env, *cases, op="send")
     assert [found[case]["verdict"] for case in cases] == verdicts, found

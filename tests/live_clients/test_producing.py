@@ -134,7 +134,7 @@ def test_what_is_written_once_more_is_taken_or_refused_as_a_repetition(broker, f
 
 @pytest.mark.parametrize("features", [{}, {"transaction.version": 2}])
 def test_a_broker_tells_of_its_features(broker, features):
-    broker.features = features
+    broker.finalized_features = features
     value = asked(broker, "ApiVersions", 4, {})
     assert {row["Name"]: row["MaxVersionLevel"] for row in value["FinalizedFeatures"]} == features
     assert {row["Name"]: row["MaxVersion"] for row in value["SupportedFeatures"]} == features
@@ -309,11 +309,11 @@ DRIVER = """
 name: {name}
 language: python
 module: driver.py
-door: tiny.consume
+entry-point: tiny.consume
 codecs: [none, gzip, snappy, lz4, zstd]
 magics: [2]
 isolations: [read_uncommitted, read_committed]
-produces: [{produces}]
+producer-features: [{produces}]
 concurrency: 2
 """
 HONEST = "lambda data, number: data"
@@ -537,7 +537,7 @@ def test_batches_written_together_are_taken_in_order_and_once(broker):
 
 
 def test_who_asks_for_an_id_again_while_it_writes_together_is_another_producer(broker):
-    broker.topics["tiny"].due, broker.topics["tiny"].refusals = {}, []
+    broker.topics["tiny"].accepted_sequences, broker.topics["tiny"].refusals = {}, []
     ids = [asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1})["ProducerId"] for _ in range(2)]
     assert ids == [4711, 4712]
     codes = [produced(broker, 9, sequenced(batch(0), *of)) for of in ((0, 4711), (0, 4712), (1, 4712), (0, 4711, 4))]

@@ -77,7 +77,7 @@ def offered(tmp_path):
         command = {"command": [part.replace("{dir}", str(adapter.home)) for part in adapter.command]}
         file = tmp_path / offer / name / "driver.yaml"
         file.parent.mkdir(parents=True)
-        file.write_text(json.dumps({**given, **(program or command), "offers": offer}))
+        file.write_text(json.dumps({**given, **(program or command), "versions": offer}))
         return f"live:{file}"
 
     return write

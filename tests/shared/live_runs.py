@@ -10,7 +10,7 @@ from conformance.targets.resolve import adapters, drivers
 
 SHARED = Path(__file__).parent
 TINY = {
-    **{"name": "tiny", "language": "python", "module": "driver.py", "door": "tiny.consume", "concurrency": 1},
+    **{"name": "tiny", "language": "python", "module": "driver.py", "entry-point": "tiny.consume", "concurrency": 1},
     **{"codecs": ["none"], "magics": [0, 1, 2], "isolations": ["read_uncommitted", "read_committed"]},
 }
 """What a driver of tiny_client.py says of itself."""
@@ -24,6 +24,7 @@ def tiny(folder, program, **claims):
     folder.mkdir()
     begins = f"import sys\nsys.path.insert(0, {str(SHARED)!r})\nimport tiny_client\nfrom tiny_client import *\n"
     (folder / "driver.py").write_text(begins + program)
+    claims = {name.replace("_", "-"): claim for name, claim in claims.items()}
     (folder / "driver.yaml").write_text(yaml.safe_dump({**TINY, **claims}))
     return f"live:{folder / 'driver.yaml'}"
 

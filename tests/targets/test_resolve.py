@@ -81,7 +81,8 @@ def test_a_broker_of_ones_own_is_started_from_its_file(tmp_path):
 
 def test_each_of_two_processes_of_a_live_client_may_take_what_a_target_may(tmp_path):
     """A case that is asked again stands in a second process; what it took in the first one may still be there."""
-    live = {"door": "read", "codecs": "[none]", "magics": "[2]", "isolations": "[read_committed]", "concurrency": "1"}
+    claims = {"codecs": "[none]", "magics": "[2]", "isolations": "[read_committed]"}
+    live = {"entry-point": "read", **claims, "concurrency": "1"}
     lines = {"name": tmp_path.name, "language": "python", "module": "driver.py", **live}
     (tmp_path / "driver.yaml").write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
     (tmp_path / "driver.py").write_text("")
