@@ -27,7 +27,7 @@ def content(case: Case) -> list[Any]:
         *(case.id, case.op, case.type, case.requirement, case.level, case.request, expected_json(case)),
         [getattr(expect, name, None) for name in ("error", "ignoring", "open")],
         repr((unchecked.records, unchecked.next_offset)) if unchecked is not None else None,
-        *(case.data.hex() if case.data is not None else None, list(case.about)),
+        *(case.data.hex() if case.data is not None else None, list(case.checked_fields)),
         *(sorted(case.disputed), sorted(case.codecs), sorted(case.magics)),
     ]
 

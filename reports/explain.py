@@ -172,7 +172,7 @@ def around(case: Case, path: str) -> tuple[list[DumpLine], int]:
     """The lines of the dump near the field at `path`, and the index of its line among them (-1: no such line)."""
     if case.data is None:
         return [], -1
-    return _near(case.wire, case.data, path, next(iter(case.about), ""))
+    return _near(case.wire, case.data, path, next(iter(case.checked_fields), ""))
 
 
 def _sent_around(result: Result, path: str) -> tuple[list[DumpLine], int]:

@@ -220,7 +220,7 @@ class Case:
     expect: Expectation
     data: bytes | None = None
     """The bytes that the case is about: input of a decode, expected output of an encode."""
-    about: tuple[str, ...] = ()
+    checked_fields: tuple[str, ...] = ()
     """Dotted paths the case is about; a target that shows none of one is not judged."""
     disputed: frozenset[str] = frozenset()
     """Verdicts that are disputed, because Apache Kafka itself does not meet the requirement."""

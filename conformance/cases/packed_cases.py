@@ -190,7 +190,7 @@ def serialize(case: Case) -> SerializedCase:
     """A case as bytes."""
     request, data = case.request, case.data
     is_sent = data is not None and request.get("hex") == data.hex()
-    rest: _Rest = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
+    rest: _Rest = (case.expect, case.checked_fields, case.note, case.source, case.found_in, case.mutation)
     asked = request_json({**request, "hex": None} if is_sent else request)
     others = pickle.dumps(rest, pickle.HIGHEST_PROTOCOL)
     parts = len(asked), len(asked) + len(data or b"")

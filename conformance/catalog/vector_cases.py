@@ -125,7 +125,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         if type(consumed) is not int or not 0 <= consumed <= len(data):
             raise vector.error(f"consumed: expected a number from 0 to {len(data)}, found {consumed!r:.40}")
         stated, value = self._values(data)
-        yield self.decode(ExpectValue(value, consumed), self._about(stated))
+        yield self.decode(ExpectValue(value, consumed), self._checked_fields(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
             # A field of a message that is left out has its default: the encoder gets no more than the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
@@ -241,19 +241,21 @@ class _VectorCaseBuilder(Struct, frozen=True):
         if not isinstance(wire, codec.MessageType):
             return {}
         whole = with_absent(wire.message, wire.message.name, read) or {}
-        about = self.vector.row.get("about", ())
+        about = self.vector.row.get("checked-fields", ())
         absent = {name: whole[name] for name in about if name in stated and name in whole and name not in read}
         path = next(wire.notation.mismatches(stated, absent), None)
         if path:
             raise self.vector.error(f"value: {path} is not at its default, and the version does not have it")
         return absent
 
-    def _about(self, stated: Value) -> tuple[str, ...]:
+    def _checked_fields(self, stated: Value) -> tuple[str, ...]:
         row = self.vector.row
-        if "about" in row:
-            if not isinstance(row["about"], list) or not all(isinstance(path, str) for path in row["about"]):
-                raise self.vector.error("about: expected a list of paths")
-            return tuple(row["about"])
+        if "checked-fields" in row:
+            if not isinstance(row["checked-fields"], list) or not all(
+                isinstance(path, str) for path in row["checked-fields"]
+            ):
+                raise self.vector.error("checked-fields: expected a list of paths")
+            return tuple(row["checked-fields"])
         if "consumed" in row:
             return ("consumed",)
         if not is_structured(self.vector.type):
@@ -273,7 +275,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             request=request_of(op, vector.wire, {**self._definition(), **parts}),
             expect=expect,
             data=vector.data,
-            about=about,
+            checked_fields=about,
             disputed=requirement.disputed(op),
             codecs=vector.codecs,
             magics=vector.magics,

@@ -85,7 +85,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
 # --- vectors ------------------------------------------------------------------------------------------
 
 _KEYS = {
-    *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "about"),
+    *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "checked-fields"),
     *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
     *(name for op in WHOLE_LOG for name in OPERATIONS[op].names),
     *("message", "version", "values", "fixed", "from"),

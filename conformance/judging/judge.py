@@ -57,7 +57,7 @@ def is_about(case: Case, path: str) -> bool:
     if case.type not in STRUCTURED:
         return True
     plain = _INDEX.sub("", path).removeprefix(".")
-    return any(plain == about or plain.startswith(about + ".") for about in case.about)
+    return any(plain == about or plain.startswith(about + ".") for about in case.checked_fields)
 
 
 def touches(path: str, unobserved: tuple[str, ...]) -> bool:
@@ -180,11 +180,11 @@ def _compare(case: Case, reading: ExpectValue, answer: Answer) -> Verdict:
     if (differs := _difference(case, reading, comparison, value, consumed)) is not None:
         return differs
     unobserved = (*comparison.unshown, *(["consumed"] if consumed is None else []))
-    about = [path for path in case.about if touches(path, unobserved)]
+    about = [path for path in case.checked_fields if touches(path, unobserved)]
     if about:
         return Verdict(VerdictKind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
     # A message without fields in its version is shown by an empty object.
-    if not case.about and not comparison.observed and not value == reading.value == {}:
+    if not case.checked_fields and not comparison.observed and not value == reading.value == {}:
         return Verdict(VerdictKind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
     return Verdict(VerdictKind.PASS, unobserved=unobserved) if unobserved else PASSED
 

@@ -139,7 +139,7 @@ def _expected(case: Case, path: str) -> dict[str, object]:
             return {"reject": said}
         case ExpectValue(value, consumed):
             about = [re.sub(r"\[\d+\]", "", path)] if path and path not in ("value", "consumed") else []
-            stated = {"value": case.wire.notation.render(value), "canonical": False, "about": about}
+            stated = {"value": case.wire.notation.render(value), "canonical": False, "checked-fields": about}
             assert case.data is not None
             return stated if consumed == len(case.data) else {**stated, "consumed": consumed}
         case ExpectAnyOf(readings):

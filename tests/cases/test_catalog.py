@@ -177,9 +177,9 @@ MALFORMED = {
         "consumed",
     ),
     "about that is no list": (
-        HEAD + '  - {id: t/x, requirement: varint.examples, value: 0, hex: "00", about: consumed}',
+        HEAD + '  - {id: t/x, requirement: varint.examples, value: 0, hex: "00", checked-fields: consumed}',
         3,
-        "about",
+        "checked-fields",
     ),
     "note that is no string": (
         HEAD + '  - {id: t/x, requirement: varint.examples, value: 0, hex: "00", note: [a]}',
@@ -315,7 +315,7 @@ def test_value_and_bytes_make_a_decode_an_encode_and_a_size_case(tmp_path, catal
 def test_what_is_not_canonical_or_not_all_of_the_bytes_is_only_decoded(tmp_path, catalog):
     assert list(one(tmp_path, catalog, 'value: 0, hex: "8000", canonical: false')) == ["t/one"]
     (case,) = one(tmp_path, catalog, 'value: 0, hex: "00ff", consumed: 1').values()
-    assert (case.expect, case.about) == (ExpectValue(0, 1), ("consumed",))
+    assert (case.expect, case.checked_fields) == (ExpectValue(0, 1), ("consumed",))
 
 
 def test_refused_bytes_and_refused_values_make_one_case(tmp_path, catalog):
@@ -379,11 +379,11 @@ def test_a_partial_batch_is_completed_from_its_bytes_and_is_about_what_it_states
     found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}"', "RECORD_BATCH")
     decode = found["t/one"]
     assert decode.expect == ExpectValue(codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value, 88)
-    assert decode.about == ("magic", "records.key", "records.offset", "records.headers")
-    found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}", about: [magic]', "RECORD_BATCH")
-    assert found["t/one"].about == ("magic",)
+    assert decode.checked_fields == ("magic", "records.key", "records.offset", "records.headers")
+    found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}", checked-fields: [magic]', "RECORD_BATCH")
+    assert found["t/one"].checked_fields == ("magic",)
     found = one(tmp_path, catalog, f'value: {{records: [{{}}, {{}}, {{}}]}}, hex: "{PLAIN}"', "RECORD_BATCH")
-    assert found["t/one"].about == ("records",)
+    assert found["t/one"].checked_fields == ("records",)
 
 
 def test_an_encoder_is_told_of_a_batch_what_the_contract_says(tmp_path, catalog):

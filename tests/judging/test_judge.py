@@ -43,7 +43,9 @@ def case(expect, *, type="VARINT", op=None, level="must", about=(), requirement=
         op = {ExpectBytes: "encode", ExpectEquivalentBytes: "encode", ExpectSize: "size"}.get(
             expect.__class__, "decode"
         )
-    return Case("x/y", op, codec.wire(type), requirement, level, {"op": op, "type": type}, expect, data, about=about)
+    return Case(
+        "x/y", op, codec.wire(type), requirement, level, {"op": op, "type": type}, expect, data, checked_fields=about
+    )
 
 
 def told(verdict):

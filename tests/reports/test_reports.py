@@ -348,7 +348,9 @@ def test_a_wrong_field_is_shown_at_its_bytes(catalog):
     value = codec.decode("RECORD_BATCH", PLAIN).value
     answer = codec.wire("RECORD_BATCH").notation.render(value)
     answer["records"][1]["offset"] = "7"
-    one = case(ExpectValue(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("records.offset",))
+    one = case(
+        ExpectValue(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, checked_fields=("records.offset",)
+    )
     shown = explain(result(one, Accepted({"value": answer, "consumed": 88})))
     assert (shown.expected, shown.actual) == ('records[1].offset = "1"', 'records[1].offset = "7"')
     assert shown.lines[shown.place].path == "records[1].offsetDelta"
@@ -367,7 +369,7 @@ def test_what_a_vector_catches_is_told_of_its_own_fault_alone(field, is_told, ca
 
 def test_a_wrong_flag_is_shown_at_the_attributes():
     value = codec.decode("RECORD_BATCH", PLAIN).value
-    one = case(ExpectValue(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("compression",))
+    one = case(ExpectValue(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, checked_fields=("compression",))
     shown = explain(result(one, Accepted({"value": {"compression": "gzip"}, "consumed": 88})))
     assert shown.lines[shown.place].path == "attributes"
 
