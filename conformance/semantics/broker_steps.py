@@ -116,7 +116,7 @@ class _Step(
     tells: ClassVar[type[_StepResult]] = StepDone
 
 
-class InitProducerId(_Step, frozen=True, tag="begin"):
+class InitProducerId(_Step, frozen=True, tag="init-producer-id"):
     """A producer asks for its identity; two of the same transactional id are instances of one."""
 
     producer: str
@@ -127,7 +127,7 @@ class InitProducerId(_Step, frozen=True, tag="begin"):
     tells: ClassVar[type[_StepResult]] = InitProducerIdResult
 
 
-class Produce(_Step, frozen=True, tag="write"):
+class Produce(_Step, frozen=True, tag="produce"):
     """A batch; without a producer, one that has no identity."""
 
     producer: str = ""
@@ -153,21 +153,21 @@ class Produce(_Step, frozen=True, tag="write"):
         return [f"{at}.{index}" for index in range(self.records)]
 
 
-class RetryProduce(_Step, frozen=True, tag="repeat"):
+class RetryProduce(_Step, frozen=True, tag="retry"):
     """The batch of an earlier step once more, as a producer sends it that had no answer."""
 
     step: _Index
     tells: ClassVar[type[_StepResult]] = ProduceResult
 
 
-class EndTransaction(_Step, frozen=True, tag="end"):
+class EndTransaction(_Step, frozen=True, tag="end-transaction"):
     """A producer commits or aborts its transaction."""
 
     producer: str
     commit: bool
 
 
-class ProduceRawBytes(_Step, frozen=True, tag="send"):
+class ProduceRawBytes(_Step, frozen=True, tag="produce-raw"):
     """Bytes in the place of record data, or null; whether a broker takes them is open."""
 
     hex: _Hex | None
@@ -192,7 +192,7 @@ class DeleteRecords(_Step, frozen=True, tag="delete"):
     tells: ClassVar[type[_StepResult]] = DeleteRecordsResult
 
 
-class ListOffsets(_Step, frozen=True, tag="find"):
+class ListOffsets(_Step, frozen=True, tag="list-offsets"):
     """A client asks for the offset at which the log begins, or ends, or for that of the first record from a time on."""
 
     offset: Literal["earliest", "latest"] | None = None
@@ -209,7 +209,7 @@ class Compact(_Step, frozen=True, tag="compact"):
     tells: ClassVar[type[_StepResult]] = CompactionResult
 
 
-class RollSegment(_Step, frozen=True, tag="roll"):
+class RollSegment(_Step, frozen=True, tag="roll-segment"):
     """The log goes on in a new segment: a record comes that is so much later that a broker begins one."""
 
 

@@ -155,7 +155,7 @@ def _log_probe(op: str, magic: int) -> Case | None:
 
             return log_probe(op, append_question({"hex": data}), data)
         case "scenario":
-            return log_probe(op, scenario_question({"steps": steps_of([{"do": "write"}, {"do": "fetch"}])}), data)
+            return log_probe(op, scenario_question({"steps": steps_of([{"do": "produce"}, {"do": "fetch"}])}), data)
         case "exchange":
             return log_probe(op, exchange_question(_ASKS), data)
     return None

@@ -45,7 +45,9 @@ def test_the_reference_passes_every_scenario(catalog):
 
 def test_an_identity_of_one_producer_is_given_to_no_other_not_even_to_one_that_is_known():
     other = {"producer": "c", "transactionalId": "u"}
-    steps, value = told({"do": "begin", **A}, {"do": "begin", **other}, {"do": "begin", **B})
+    steps, value = told(
+        {"do": "init-producer-id", **A}, {"do": "init-producer-id", **other}, {"do": "init-producer-id", **B}
+    )
     taken = {"producerId": value[1]["producerId"], "producerEpoch": 9}
     says = f"producer id {taken['producerId']} is given to two producers"
     changed(steps, value, 2, taken, says, "producer-id.assigned-by-broker")
@@ -54,34 +56,40 @@ def test_an_identity_of_one_producer_is_given_to_no_other_not_even_to_one_that_i
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ([{"do": "write", "producer": "a"}], "step 0: producer 'a' has not begun"),
-        ([{"do": "end", "producer": "a", "commit": True}], "step 0: producer 'a' has not begun"),
+        ([{"do": "produce", "producer": "a"}], "step 0: producer 'a' has not begun"),
+        ([{"do": "end-transaction", "producer": "a", "commit": True}], "step 0: producer 'a' has not begun"),
         ([{"do": "fetch", "at": "0.0"}], r"step 0: no record 0\.0 was written before"),
-        ([{"do": "write", "keys": ["a", "b"]}], "step 0: 2 keys for 1 records"),
-        ([{"do": "write", "records": 0}], r"Expected `int` >= 1 - at `\$\[0\]\.records`"),
-        ([{"do": "write", "recrds": 2}], r"unknown field `recrds` - at `\$\[0\]`"),
+        ([{"do": "produce", "keys": ["a", "b"]}], "step 0: 2 keys for 1 records"),
+        ([{"do": "produce", "records": 0}], r"Expected `int` >= 1 - at `\$\[0\]\.records`"),
+        ([{"do": "produce", "recrds": 2}], r"unknown field `recrds` - at `\$\[0\]`"),
         ([{"do": "dance"}], r"Invalid value 'dance' - at `\$\[0\]\.do`"),
-        ([{"do": "send", "hex": "0"}], r"regex .* - at `\$\[0\]\.hex`"),
-        ({"do": "write"}, "Expected `array`"),
-        ([{"do": "write", "records": 2, "times": [1]}], "step 0: 1 times for 2 records"),
-        ([{"do": "write", "times": [-1]}], r"Expected `int` >= 0 - at `\$\[0\]\.times\[0\]`"),
+        ([{"do": "produce-raw", "hex": "0"}], r"regex .* - at `\$\[0\]\.hex`"),
+        ({"do": "produce"}, "Expected `array`"),
+        ([{"do": "produce", "records": 2, "times": [1]}], "step 0: 1 times for 2 records"),
+        ([{"do": "produce", "times": [-1]}], r"Expected `int` >= 0 - at `\$\[0\]\.times\[0\]`"),
         (
-            [{"do": "begin", "producer": "a"}, {"do": "write", "producer": "a", "acks": 0}],
+            [{"do": "init-producer-id", "producer": "a"}, {"do": "produce", "producer": "a", "acks": 0}],
             "step 1: a producer with an identity wants an answer",
         ),
-        ([{"do": "find"}], "step 0: one of offset and time is asked for"),
-        ([{"do": "write"}, {"do": "find", "time": 0}], "step 1: a time is asked for, and no record was written at one"),
+        ([{"do": "list-offsets"}], "step 0: one of offset and time is asked for"),
         (
-            [{"do": "write", "times": [0]}, {"do": "roll"}, {"do": "find", "time": 0}],
+            [{"do": "produce"}, {"do": "list-offsets", "time": 0}],
+            "step 1: a time is asked for, and no record was written at one",
+        ),
+        (
+            [{"do": "produce", "times": [0]}, {"do": "roll-segment"}, {"do": "list-offsets", "time": 0}],
             "step 2: a time is asked for, and what begins a segment is later than all",
         ),
-        ([{"do": "find", "offset": "latest", "time": 0}], "step 0: one of offset and time is asked for"),
-        ([{"do": "write", "tombstones": True}], "step 0: a tombstone has a key"),
-        ([{"do": "write"}, {"do": "repeat", "step": 0}], "step 1: no producer wrote a batch in step 0"),
-        ([{"do": "repeat", "step": 4}], "step 0: no producer wrote a batch in step 4"),
+        ([{"do": "list-offsets", "offset": "latest", "time": 0}], "step 0: one of offset and time is asked for"),
+        ([{"do": "produce", "tombstones": True}], "step 0: a tombstone has a key"),
+        ([{"do": "produce"}, {"do": "retry", "step": 0}], "step 1: no producer wrote a batch in step 0"),
+        ([{"do": "retry", "step": 4}], "step 0: no producer wrote a batch in step 4"),
         ([{"do": "delete", "before": "0.0"}], r"step 0: no record 0\.0 was written before"),
         ([{"do": "fetch", "version": 4}], r"Expected `int` <= 3 - at `\$\[0\]\.version`"),
-        ([{"do": "begin", "producer": "a", "sequence": 1 << 31}], r"`int` <= 2147483647 - at `\$\[0\]\.sequence`"),
+        (
+            [{"do": "init-producer-id", "producer": "a", "sequence": 1 << 31}],
+            r"`int` <= 2147483647 - at `\$\[0\]\.sequence`",
+        ),
     ],
 )
 def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
@@ -104,20 +112,24 @@ def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
 )
 def test_an_answer_in_another_form_is_no_verdict_on_the_broker(value):
     with pytest.raises(NotationError):
-        verdict([{"do": "write"}, {"do": "fetch"}], value)
+        verdict([{"do": "produce"}, {"do": "fetch"}], value)
 
 
 def test_a_refused_batch_is_not_due_in_a_fetch():
     steps, value = told(
-        *({"do": "begin", **A}, {"do": "begin", **B}, {"do": "write", "producer": "b"}),
-        *({"do": "end", "producer": "b", "commit": True}, {"do": "write", "producer": "a"}, {"do": "fetch"}),
+        *({"do": "init-producer-id", **A}, {"do": "init-producer-id", **B}, {"do": "produce", "producer": "b"}),
+        *(
+            {"do": "end-transaction", "producer": "b", "commit": True},
+            {"do": "produce", "producer": "a"},
+            {"do": "fetch"},
+        ),
     )
     assert value[4]["refused"]
     assert verdict(steps, value).kind is VerdictKind.PASS
 
 
 def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
-    steps, value = told({"do": "write"}, {"do": "write"}, {"do": "fetch"})
+    steps, value = told({"do": "produce"}, {"do": "produce"}, {"do": "fetch"})
     fewer = [step for step in steps if step is not steps[1]]
     surplus = verdict(fewer, [value[0], value[2]])
     assert (surplus.kind, surplus.path) == (VerdictKind.FAIL, "[1]")
@@ -136,8 +148,8 @@ def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
 )
 def test_each_part_of_a_fetch_is_looked_at(change, says):
     steps, value = told(
-        *({"do": "begin", **A}, {"do": "write", "producer": "a", "records": 2}),
-        *({"do": "end", "producer": "a", "commit": False}, {"do": "write"}),
+        *({"do": "init-producer-id", **A}, {"do": "produce", "producer": "a", "records": 2}),
+        *({"do": "end-transaction", "producer": "a", "commit": False}, {"do": "produce"}),
         {"do": "fetch", "isolation": "read_committed"},
     )
     assert verdict(steps, value).kind is VerdictKind.PASS
@@ -149,20 +161,22 @@ def test_each_part_of_a_fetch_is_looked_at(change, says):
 
 
 def test_bytes_that_nobody_understands_leave_the_log_open():
-    steps, value = told({"do": "send", "hex": "00"}, {"do": "write"}, {"do": "fetch"})
+    steps, value = told({"do": "produce-raw", "hex": "00"}, {"do": "produce"}, {"do": "fetch"})
     assert verdict(steps, value).kind is VerdictKind.EITHER
     value[0], value[2]["hex"] = {"offset": "0"}, "00" * 70
     assert verdict(steps, value).kind is VerdictKind.EITHER
 
 
 def test_a_batch_that_is_taken_of_an_older_instance_is_charged_at_its_step():
-    steps, value = told({"do": "begin", **A}, {"do": "begin", **B}, {"do": "write", "producer": "a"})
+    steps, value = told(
+        {"do": "init-producer-id", **A}, {"do": "init-producer-id", **B}, {"do": "produce", "producer": "a"}
+    )
     assert value[2]["refused"]
     found = verdict(steps, [*value[:2], {"offset": "0"}])
     assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, "[2]", "producer-epoch.fences")
 
 
-DELETED = ({"do": "write", "records": 3}, {"do": "write", "records": 3}, {"do": "delete", "before": "1.1"})
+DELETED = ({"do": "produce", "records": 3}, {"do": "produce", "records": 3}, {"do": "delete", "before": "1.1"})
 
 
 @pytest.mark.parametrize(
@@ -179,13 +193,13 @@ DELETED = ({"do": "write", "records": 3}, {"do": "write", "records": 3}, {"do": 
 def test_where_a_log_begins_and_ends_is_looked_at(step, change, says):
     steps, value = told(
         *DELETED, {"do": "fetch"}, {"do": "fetch", "at": "1.1"},
-        {"do": "find", "offset": "earliest"}, {"do": "find", "offset": "latest"},
+        {"do": "list-offsets", "offset": "earliest"}, {"do": "list-offsets", "offset": "latest"},
     )  # fmt: skip
     changed(steps, value, step, change, says, "broker.tells-log-start")
 
 
 def test_what_a_producer_wants_no_answer_to_is_stored_and_not_answered():
-    steps, value = told({"do": "write", "acks": 0}, {"do": "write"}, {"do": "fetch"})
+    steps, value = told({"do": "produce", "acks": 0}, {"do": "produce"}, {"do": "fetch"})
     assert verdict(steps, value).kind is VerdictKind.PASS
     found = verdict(steps, [{**value[0], "answered": True}, *value[1:]])
     assert (found.path, found.requirement) == ("[0]", "broker.leaves-acks-0-unanswered")
@@ -194,8 +208,8 @@ def test_what_a_producer_wants_no_answer_to_is_stored_and_not_answered():
 
 
 TIMED = (
-    {"do": "write", "records": 3, "times": [100, 300, 200]}, {"do": "write", "times": [250]},
-    {"do": "find", "time": 150}, {"do": "find", "time": 301},
+    {"do": "produce", "records": 3, "times": [100, 300, 200]}, {"do": "produce", "times": [250]},
+    {"do": "list-offsets", "time": 150}, {"do": "list-offsets", "time": 301},
 )  # fmt: skip
 
 
@@ -216,7 +230,7 @@ def test_a_time_leads_to_the_first_record_from_it_on_whichever_follow(step, chan
 
 
 def test_a_time_leads_to_no_record_before_the_log_begins():
-    steps, value = told(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "find", "time": 0})
+    steps, value = told(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "list-offsets", "time": 0})
     assert value[3] == {"offset": "2", "time": str(BASE_TIME_MS + 200)}
     assert verdict(steps, value).kind is VerdictKind.PASS
     value[3] = {"offset": "1", "time": str(BASE_TIME_MS + 300)}
@@ -224,28 +238,30 @@ def test_a_time_leads_to_no_record_before_the_log_begins():
 
 
 def test_where_a_broker_stamps_records_or_marks_transactions_no_time_is_looked_for():
-    steps, value = told(*TIMED[:2], {"do": "fetch"}, {"do": "find", "time": 150})
+    steps, value = told(*TIMED[:2], {"do": "fetch"}, {"do": "list-offsets", "time": 150})
     batches = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
     stamped = b"".join(codec.encode("RECORD_BATCH", {**one, "timestampType": 1}) for one in batches)
     value[3]["offset"] = "0"
     assert verdict(steps, value).kind is VerdictKind.FAIL
     assert verdict(steps, [*value[:2], {**value[2], "hex": stamped.hex()}, value[3]]).kind is VerdictKind.EITHER
     marked, value = told(
-        {"do": "begin", **A}, {"do": "write", "producer": "a", "times": [100]},
-        {"do": "end", "producer": "a", "commit": True}, {"do": "write", "times": [300]}, {"do": "find", "time": 150},
+        {"do": "init-producer-id", **A}, {"do": "produce", "producer": "a", "times": [100]},
+        {"do": "end-transaction", "producer": "a", "commit": True}, {"do": "produce", "times": [300]},
+        {"do": "list-offsets", "time": 150},
     )  # fmt: skip
     assert verdict(marked, [*value[:4], {**value[4], "offset": "1"}]).kind is VerdictKind.EITHER
 
 
 def test_the_end_of_what_is_deleted_may_lie_behind_a_marker():
-    steps, value = told({"do": "write"}, {"do": "delete", "before": "end"})
+    steps, value = told({"do": "produce"}, {"do": "delete", "before": "end"})
     value[1]["lowWatermark"] = "2"
     assert verdict(steps, value).kind is VerdictKind.PASS
 
 
 def test_a_broker_may_ask_for_sequence_0_first_and_then_nothing_is_charged():
     steps, value = told(
-        {"do": "begin", "producer": "a", "sequence": 5}, {"do": "write", "producer": "a"}, {"do": "repeat", "step": 1},
+        {"do": "init-producer-id", "producer": "a", "sequence": 5}, {"do": "produce", "producer": "a"},
+        {"do": "retry", "step": 1},
     )  # fmt: skip
     assert verdict(steps, [value[0], {"refused": "45"}, {"refused": "45"}]).kind is VerdictKind.EITHER
     assert verdict(steps, [*value[:2], {"refused": "45"}]).requirement == "sequence.duplicate-deduplicated"
@@ -253,7 +269,7 @@ def test_a_broker_may_ask_for_sequence_0_first_and_then_nothing_is_charged():
 
 
 def test_a_record_that_an_old_consumer_is_shown_twice_is_named():
-    steps, value = told({"do": "write"}, {"do": "fetch", "version": 3})
+    steps, value = told({"do": "produce"}, {"do": "fetch", "version": 3})
     value[1]["hex"] *= 2
     found = verdict(steps, value)
     assert found.requirement == "convert.down-for-old-consumers"
@@ -261,7 +277,7 @@ def test_a_record_that_an_old_consumer_is_shown_twice_is_named():
 
 
 def test_tombstones_that_the_topic_does_not_keep_may_go():
-    write = {"do": "write", "keys": ["a"], "tombstones": True}
+    write = {"do": "produce", "keys": ["a"], "tombstones": True}
     for tombstones, due in ((False, VerdictKind.FAIL), (True, VerdictKind.PASS)):
         steps, value = told(write, {"do": "compact", "tombstones": tombstones}, {"do": "fetch"})
         value[2]["hex"] = ""
@@ -270,7 +286,7 @@ def test_tombstones_that_the_topic_does_not_keep_may_go():
 
 def test_a_record_that_compaction_moves_within_its_batch_is_named():
     """The batch keeps its first and last offset, so that nothing else tells."""
-    steps, value = told({"do": "write", "records": 3, "keys": ["a", "a", "b"]}, {"do": "compact"}, {"do": "fetch"})
+    steps, value = told({"do": "produce", "records": 3, "keys": ["a", "a", "b"]}, {"do": "compact"}, {"do": "fetch"})
     (batch,) = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
     moved, last = batch["records"]
     assert (moved["offset"], last["offset"]) == (1, 2)

@@ -133,7 +133,7 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
             target.close()
 
     case = catalog.cases["scenario/aborted-over-segments"]
-    rolls = sum(step["do"] == "roll" for step in case.request["steps"])
+    rolls = sum(step["do"] == "roll-segment" for step in case.request["steps"])
     assert segments(case) == segments(catalog.cases["scenario/aborted"]) + rolls
 
 
