@@ -168,10 +168,12 @@ def of_every_version(vector: Vector) -> Iterator[Vector]:
     row, wire = vector.row, vector.wire
     assert isinstance(wire, codec.MessageType)
     shared = {name: row[name] for name in row if name not in OF_A_MESSAGE}
-    for version in range(row.get("from", wire.message.valid.low), wire.version + 1):
+    for version in range(row.get("first-version", wire.message.valid.low), wire.version + 1):
         for kind, rule in raw_requests.RULES.items():
             try:
-                frames = list(raw_requests.frames_for(wire.message, version, row["values"], row.get("fixed", ()), kind))
+                frames = list(
+                    raw_requests.frames_for(wire.message, version, row["body"], row.get("fixed-fields", ()), kind)
+                )
             except (NotationError, codec.Unencodable) as error:
                 raise vector.error(f"version {version}: {error}") from None
             if frames:

@@ -55,7 +55,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
     maker = _VectorCaseBuilder(vector, requirements, origin)
-    if "values" in row:
+    if "body" in row:
         for one in of_every_version(vector):
             yield from make_cases(one, requirements, origin)
         return

@@ -88,7 +88,7 @@ _KEYS = {
     *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "checked-fields"),
     *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
     *(name for op in WHOLE_LOG for name in OPERATIONS[op].names),
-    *("message", "version", "values", "fixed", "from"),
+    *("message", "version", "body", "fixed-fields", "first-version"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
 _ID = re.compile(
@@ -194,9 +194,9 @@ _COMMON = {
     *("id", "type", "message", "version", "requirement", "op", "hex", "value", "reject", "either"),
     *("note", "found-in", "since", "source"),
 }
-OF_A_MESSAGE = {"values", "fixed", "from"}
-"""What a vector of `exchange` has that stands for every version of a message: values of fields in notation, fields that
-no edge is tried of, and the first version."""
+OF_A_MESSAGE = {"body", "fixed-fields", "first-version"}
+"""Keys of an `exchange` vector that makes cases for each version of a message: fields in notation, fields that keep
+their value, and the first version."""
 
 
 def _check_log_keys(vector: Vector) -> None:
