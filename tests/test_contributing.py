@@ -319,6 +319,75 @@ def a_bad_target(copy):
     copy.words = {"TARGET": "varint-off-by-two"}
 
 
+@recipe("add a broker scenario")
+def a_broker_scenario(copy):
+    copy.append(
+        "vectors/log/scenario.yaml",
+        """  - id: scenario/recipe
+    op: scenario
+    requirement: broker.monotonic-offsets
+    steps:
+      - {do: produce}
+      - {do: fetch}
+    value: [ok, ["0.0"]]
+    note: "a broker loses the record"
+""",
+    )
+    copy.words = {"FILE": "vectors/log/scenario.yaml", "CASE": "scenario/recipe"}
+
+
+SHARED = """import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "shared"))
+"""
+
+
+@recipe("add a live driver")
+def a_live_driver(copy):
+    copy.write(
+        "adapters/tiny/driver.py",
+        SHARED + "from tiny_client import consume, told\n\nfor line in told():\n    consume(line)\n",
+    )
+    copy.write(
+        "adapters/tiny/driver.yaml",
+        """name: tiny
+about: "the client of the tests"
+language: python
+module: driver.py
+entry-point: consume
+codecs: [none]
+magics: [2]
+isolations: [read_uncommitted, read_committed]
+concurrency: 1
+""",
+    )
+    copy.words = {"live:CLIENT": "live:tiny"}
+
+
+@recipe("add a broker")
+def a_broker(copy):
+    program = """from model_broker import ModelBroker
+
+with ModelBroker() as broker:
+    print(f"listens on {broker.address}", flush=True)
+    time.sleep(3600)
+"""
+    copy.write("adapters/tiny/broker.py", SHARED + program)
+    copy.write(
+        "adapters/tiny/broker.yaml",
+        """name: tiny
+about: "the broker of the tests"
+language: python
+version: "1"
+module: broker.py
+startup: 30
+""",
+    )
+    copy.words = {"broker:BROKER": "broker:tiny"}
+
+
 @recipe("add a seeded fault")
 def a_seeded_fault(copy):
     copy.insert(
