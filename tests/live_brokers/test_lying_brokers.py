@@ -163,7 +163,7 @@ def test_a_scenario_whose_producers_may_have_no_identity_is_skipped_with_what_wa
     asked = target(refusing_transactional_ids(code))
     found = {case.id: verdict(case, asked) for case in catalog.cases.values() if case.op == "scenario"}
     assert {one.kind for one in found.values()} <= {VerdictKind.SKIP, VerdictKind.PASS, VerdictKind.EITHER}
-    assert found["scenario/committed"].detail == f"unsupported: step 0 (begin of a): {said}"
+    assert found["scenario/committed"].detail == f"unsupported: step 0 (init-producer-id of a): {said}"
     assert found["scenario/plain"].kind is VerdictKind.PASS
 
 

@@ -495,7 +495,8 @@ def test_a_producer_that_says_nothing_of_a_refusal_is_found(wrote, then, verdict
 
 
 MOVED = "__import__('conformance.codec.record_batch', fromlist=['x'])"
-PUT = f"lambda data, number: {MOVED}.with_checksums({MOVED}.BATCH_LAYOUT.with_field('baseSequence', data, @)) if number @@ else data"
+CHANGED = f"{MOVED}.with_checksums({MOVED}.BATCH_LAYOUT.with_field('baseSequence', data, @))"
+PUT = f"lambda data, number: {CHANGED} if number @@ else data"
 """Batches 0, 1 and 2 are sent with 0 (which is refused) and 1, with 2, and with 3; their sequences are 0, 2 and 3."""
 
 
