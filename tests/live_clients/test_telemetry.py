@@ -25,7 +25,7 @@ def run(tmp_path, traces):
 
     def start(change, case):
         program = f"import time\n{change}\nfor line in told(): consume(line)\n"
-        target = tiny(tmp_path, program, offers="full")
+        target = tiny(tmp_path, program, versions="full")
         (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send").values()
         return row
 
