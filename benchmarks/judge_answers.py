@@ -46,7 +46,7 @@ Pair = tuple[str, Case, Outcome]
 _OF_EACH = 12
 """Answers of a seeded defect that are judged, at most."""
 _TRIED = 3_000
-"""Cases that it is put to, beside those of its own requirements, and scenarios and scenarios."""
+"""Further cases that a seeded fault answers, besides those of its requirements and all scenarios."""
 _NEAR = {"send": 100, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
 _NEAR_OPEN, _NEAR_OTHERS = 12, 2
 """By the operation, answers to a case that differ from one that is right in one place; where a place is open; else."""

@@ -1,4 +1,4 @@
-"""What a client is told to write in a scenario, and what the reference sends in each."""
+"""The batches that a client writes in a scenario, and the requests that the reference sends."""
 
 from __future__ import annotations
 

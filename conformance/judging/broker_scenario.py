@@ -96,7 +96,7 @@ class ImpliedLog(Struct):
     is_stamped: bool = False
     """Whether records have the broker's times, not those of their producer."""
     is_unsure: bool = False
-    """Whether bytes were taken of which nobody said what they are."""
+    """The broker accepted bytes that the scenario does not describe."""
 
     @property
     def stable(self) -> int | None:

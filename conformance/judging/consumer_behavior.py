@@ -1,4 +1,4 @@
-"""Judges the course of a scenario: whether a client goes on, and what becomes of the batches that it writes."""
+"""Judges the behaviour of a consumer in a scenario: its fetches, its group and its metrics."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def judge_appended(expect: ExpectAppend, given: object, served: bytes) -> Verdic
 
 
 def _taken_beside(beside: Value) -> Verdict | None:
-    """What is wrong where other partitions of the request, whose data has to be refused, took it."""
+    """Return a failure if another partition of the request accepted data that a broker must reject."""
     if beside is None or len(beside) != OTHERS or any({*one} != {"baseOffset", "hex"} for one in beside):
         raise NotationError(f"value: beside: baseOffset and hex of {OTHERS} partitions are expected")
     for at, one in enumerate(beside):
@@ -78,7 +78,7 @@ def _taken_beside(beside: Value) -> Verdict | None:
 
 
 def _stored(expect: ExpectAppend, answered: Value, served: bytes) -> Verdict | None:
-    """What is wrong with what a broker stores, where it serves what it should: the records are those that it serves."""
+    """Return a failure if the stored records differ from the served ones, although those are correct."""
     verdict = _as_sent(expect, answered["logEnd"], answered["stored"], "stored")
     if verdict.kind is not VerdictKind.FAIL:
         kept, shown = (records_of(codec.decode("LOG", data).value["batches"]) for data in (answered["stored"], served))

@@ -155,10 +155,10 @@ class ClientPool:
             return await put(seat) if seat.is_stopped and not is_fresh else answer
 
     async def run_scenario(self, put: CaseRunner, is_at_work: Callable[[Answer], bool]) -> Answer:
-        """What comes of a scenario, which has a broker of its own, in a process that has nothing else.
+        """Run a scenario in a client process that runs no other case, and return the answer.
 
-        A death may be that of an earlier case, a silence that of a busy machine, as others are led meanwhile: either is
-        looked at again in another process, but for a silence that is long, or in which the client `is_at_work`.
+        An earlier case may have caused a crash, and a busy machine a timeout. Both are repeated in another process,
+        except a long timeout and a timeout in which the client `is_at_work`.
         """
         async with self._apart, self._seat() as seat:
             seat.runs_scenario, since = True, time.monotonic()

@@ -59,7 +59,7 @@ def missing_claim(parts: Request, produces: Collection[str], *, groups: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class ClientScenarioRun:
-    """A scenario that is over: who kept what came, the requests that came in it, and what became of the client."""
+    """A finished scenario: its recorder, the requests of the client, and the answer."""
 
     recorder: RequestRecorder
     requests: list[Value]
@@ -134,7 +134,7 @@ class ClientScenarioRuns:
         return answer
 
     async def _run(self, scenario: str, isolation: str) -> ClientScenarioRun:
-        """Hold a scenario; what is heard is that of the process whose end counts."""
+        """Run a scenario; the requests are those of the process whose result counts."""
         witness = RequestRecorder()
         if reason := await self._lead.unsupported_reason(scenario):
             return ClientScenarioRun(witness, [], {"unsupported": reason})
@@ -200,10 +200,10 @@ def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
 
 
 def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
-    """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
+    """Return the requests of a client as the answer to a `send` request; requests that fail the check are first."""
     wanted = [row for row in (*flawed, *heard) if parts.get("request", "") in ("", api_of(row["hex"]))]
     check = CHECKS[parts["check"]]
-    if check.about_fetch_progress:  # the last fetches tell, and where there are none, what came instead
+    if check.about_fetch_progress:  # the last fetches decide; without a fetch, the other requests
         wanted.reverse()
         wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
     most = _MAX_REQUESTS_IN_ANSWER if check.needs_all_requests else MAX_REQUESTS_IN_ANSWER

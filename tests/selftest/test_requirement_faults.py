@@ -69,7 +69,7 @@ def shape(value, depth=24):
 
 
 def test_no_two_defects_bend_the_same_way():
-    # A violation that is that of another requirement as well stands in SAME_FAULT (conformance/selftest).
+    # SAME_FAULT (conformance/selftest) lists a fault that also breaks another requirement.
     alike = defaultdict(list)
     for defect in DEFECTS.values():
         alike[shape(defect.mutate)].append(defect.id)
