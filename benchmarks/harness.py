@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packed_cases import SerializedCase, SerializedCases, expected_answer
+from conformance.cases.stored_cases import StoredCase, expected_answer
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
@@ -32,6 +32,7 @@ from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, TargetRun
 from conformance.targets import protocol
+from conformance.targets.protocol import RequestBody
 from conformance.targets.session import WINDOW
 from conformance.targets.target import TargetSpec
 
@@ -73,7 +74,7 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
     return LaunchSpec(name, (sys.executable, str(program)))
 
 
-def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -> LaunchSpec:
+def right(folder: Path, cases: Sequence[StoredCase], types: Sequence[str]) -> LaunchSpec:
     """A target that looks up the answer which is due."""
     program, answers = folder / "right.py", folder / "answers"
     due = {case.request_json[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
@@ -83,9 +84,10 @@ def right(folder: Path, cases: Sequence[SerializedCase], types: Sequence[str]) -
     return LaunchSpec("right", (sys.executable, str(program)))
 
 
-def answer_of(case: SerializedCase) -> object:
+def answer_of(case: StoredCase) -> object:
     """The answer that is due, or a refusal."""
-    return expected_answer(case.deserialize()) or {"ok": False, "error": case.expected_rejection or "malformed"}
+    answer = expected_answer(case.to_case())
+    return {"ok": True, **answer} if answer else {"ok": False, "error": case.expected_error or "malformed"}
 
 
 Work = Callable[[], Iterator[object]]
@@ -120,9 +122,9 @@ def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -
     show(label, mine, f"  {ratio:.2f} of a bare echo, {statistics.median(bare):,.0f}/s")
 
 
-def echo(launch: LaunchSpec, cases: Sequence[SerializedCase]) -> Iterator[object]:
+def echo(launch: LaunchSpec, cases: Sequence[StoredCase]) -> Iterator[object]:
     """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
-    requests = (protocol.with_id(at, protocol.body(case.request_json)) for at, case in enumerate(cases))
+    requests = (RequestBody(case.request_json()).with_id(at) for at, case in enumerate(cases))
     decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
     with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
@@ -146,10 +148,8 @@ def judged(spec: TargetSpec, cases: Sequence[Case], catalog: Catalog) -> Iterato
 def main() -> None:
     """Print the table."""
     catalog = read_catalog()
-    decodes = [case for case in catalog.cases.labels.values() if case.op == "decode" and case.size <= 256]
-    packed = SerializedCases()
-    packed.serialized += (decodes * (CASES // len(decodes) + 1))[:CASES]
-    cases = packed.serialized
+    decodes = [case for case in catalog.cases.summaries.values() if case.op == "decode" and case.size <= 256]
+    cases = (decodes * (CASES // len(decodes) + 1))[:CASES]
     types = sorted({case.type for case in decodes})
     print(f"{len(cases):,} decode cases, {sum(case.size for case in cases) // len(cases)} bytes on average\n")
     with tempfile.TemporaryDirectory() as folder:
@@ -165,17 +165,17 @@ def main() -> None:
                 beside_echo(
                     f"{label}, {jobs} job(s)",
                     cases,
-                    lambda spec=spec: judged(spec, packed, catalog),
+                    lambda spec=spec: judged(spec, cases, catalog),
                     lambda launch=launch: echo(launch, cases),
                 )
     print()
     refused: Outcome = protocol.outcome({"ok": False, "error": "malformed"})
-    unpacked: Sequence[Case] = list(packed)
+    unpacked: Sequence[Case] = [case.to_case() for case in cases]
     rates("of which: judging alone", cases, lambda: (judge(case, refused) for case in unpacked))
     rates(
         "of which: writing requests alone",
         cases,
-        lambda: (protocol.with_id(1, protocol.body(case.request_json)) for case in cases),
+        lambda: (RequestBody(case.request_json()).with_id(1) for case in cases),
     )
     line = b'{"id":1,"ok":false,"error":"malformed"}'
     rates("of which: reading answers alone", cases, lambda: (protocol.outcome(protocol.fields(line, 1)) for _ in cases))

@@ -95,8 +95,8 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
+from conformance.runner.target_runner import TargetRunner
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets.limits import FAULT_LIMITS, ResourceLimits
 from conformance.targets.target import TargetSpec

@@ -23,7 +23,7 @@ _HERE = "decisions"
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those of the folder."""
     catalog = read_catalog()
-    labels = catalog.cases.labels
+    labels = catalog.cases.summaries
     cases = {name: [labels[case] for case in covering] for name, covering in catalog.covering().items()}
     by_document: dict[str, list[Requirement]] = {}
     for requirement in catalog.requirements.values():

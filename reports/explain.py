@@ -17,6 +17,7 @@ from conformance.cases.model import (
     Accepted,
     Case,
     CaseOrigin,
+    CaseSummary,
     ExpectAnyOf,
     ExpectAppend,
     Expectation,
@@ -38,7 +39,6 @@ from conformance.cases.model import (
     WholeLog,
 )
 from conformance.cases.operations import parts_of
-from conformance.cases.packed_cases import SerializedCase
 from conformance.catalog.case_builder import as_given
 from conformance.codec.hex_dump import DumpLine, annotate, place_of
 from conformance.codec.json_notation import UNSHOWN, NotationError
@@ -100,23 +100,23 @@ _LONGEST = 1024
 
 def reproduce(result: Result, origin: str = "") -> str:
     """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
-    if result.label.kind is CaseOrigin.PROBE:
+    if result.summary.kind is CaseOrigin.PROBE:
         return shlex.join(["conformance", "doctor", *_by(result.python), result.target])
-    return command(result.label, [result.target], origin, result.python)
+    return command(result.summary, [result.target], origin, result.python)
 
 
-def command(label: Case | SerializedCase, targets: Sequence[str], origin: str = "", python: str = "") -> str:
+def command(case: CaseSummary, targets: Sequence[str], origin: str = "", python: str = "") -> str:
     """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from.
 
     `python` is the interpreter that was given for them.
     """
     words = ["conformance", "run", *targets, *_by(python)]
-    if label.defined_in:
-        words += ["--definitions", label.defined_in]
-    if label.kind in (CaseOrigin.VECTOR, CaseOrigin.GENERATED):
-        further = ["--vectors", label.origin] if label.origin else []
-        return shlex.join([*words, *further, "--select", label.id])
-    return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.deserialize(), origin)])
+    if case.defined_in:
+        words += ["--definitions", case.defined_in]
+    if case.kind in (CaseOrigin.VECTOR, CaseOrigin.GENERATED):
+        further = ["--vectors", case.origin] if case.origin else []
+        return shlex.join([*words, *further, "--select", case.id])
+    return shlex.join([*words, *_in_full(case.to_case(), origin)])
 
 
 def _by(python: str) -> list[str]:
@@ -158,14 +158,10 @@ class FailureExplanation(Struct, frozen=True):
 
 def explain(result: Result, origin: str = "") -> FailureExplanation:
     """Explain a failing result; `origin` is the id of the generated case that a shrunk one came from."""
-    case, path = _case_of(result), result.verdict.path
+    case, path = result.case, result.verdict.path
     lines, place = _sent_around(result, path) if case.op == "send" else around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
     return FailureExplanation(expected, actual, tuple(lines), place, reproduce(result, origin), result.via)
-
-
-def _case_of(result: Result) -> Case:
-    return result.label if isinstance(result.label, Case) else result.label.deserialize()
 
 
 def around(case: Case, path: str) -> tuple[list[DumpLine], int]:
@@ -276,12 +272,12 @@ def _delivered_text(case: Case, expect: ExpectConsumerView, path: str) -> str:
 def actual_text(result: Result, path: str = "") -> str:
     """What the target did in one line, narrowed to the field at `path` in the same way."""
     if not isinstance(result.outcome, StoredAnswer):
-        return _outcome_text(_case_of(result), result.outcome, path)
+        return _outcome_text(result.case, result.outcome, path)
     if not result.outcome.is_cut:
-        return _outcome_text(_case_of(result), Accepted(_unpacked(result.outcome)), path)
+        return _outcome_text(result.case, Accepted(_unpacked(result.outcome)), path)
     if result.outcome.part and path == result.verdict.path:
         return f"{path} = {_json(msgspec.json.decode(result.outcome.part))}"
-    if _case_of(result).op == "send" and (data := _frame(result, path)):
+    if result.case.op == "send" and (data := _frame(result, path)):
         return _sent(data)
     left = _unpacked(result.outcome)
     return _narrowed(left, "consumed") if path == "consumed" else f"accepted: {_json(left)}"

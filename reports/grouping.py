@@ -84,9 +84,9 @@ class FailureGroup(Struct, frozen=True):
     @property
     def others(self) -> tuple[Result, ...]:
         """The members that are not shown and that no shrunk case stands for: vectors first, then by size."""
-        shown = {example.result.label.id for example in self.examples}
-        left = [result for result in self.members if result.label.id not in shown]
-        return tuple(sorted(left, key=lambda result: (result.label.is_shrinkable, result.label.size)))
+        shown = {example.result.summary.id for example in self.examples}
+        left = [result for result in self.members if result.summary.id not in shown]
+        return tuple(sorted(left, key=lambda result: (result.summary.is_shrinkable, result.summary.size)))
 
 
 def section_of(result: Result) -> Section | None:
@@ -129,7 +129,7 @@ def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[S
         faults = tuple(map(Example, members))
         return FailureGroup(target, section, "", None, tuple(members), faults, vectors=len(members))
     results = [*members, *(one.result for one in shrunk)]
-    generated = sum(result.label.is_shrinkable for result in members)
+    generated = sum(result.summary.is_shrinkable for result in members)
     return FailureGroup(
         target,
         section,
@@ -148,14 +148,14 @@ def _smallest(members: Sequence[Result], shrunk: Sequence[ShrunkFailure]) -> Exa
 
     Of several of one size it is a vector, which is there for everyone.
     """
-    alone = [Example(result) for result in members if not (shrunk and result.label.is_shrinkable)]
+    alone = [Example(result) for result in members if not (shrunk and result.summary.is_shrinkable)]
     by_size = sorted([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
     highest = [example for example in by_size if example.result.level == by_size[0].result.level]
-    return next((example for example in highest if not _is_open(example.result.label.expect)), highest[0])
+    return next((example for example in highest if not _is_open(example.result.summary.expect)), highest[0])
 
 
 def _size(example: Example) -> tuple[int, int]:
-    return LEVELS.index(example.result.level), example.result.label.size
+    return LEVELS.index(example.result.level), example.result.summary.size
 
 
 def _is_open(expect: Expectation) -> bool:

@@ -152,8 +152,8 @@ def _cause(group: FailureGroup, cause: FailureCause) -> shape.Cause:
         requirements=list(group.requirements),
         vectors=group.vectors,
         generated=group.generated,
-        example=next((example.result.label.id for example in group.examples), None),
-        cases=[result.label.id for result in group.members],
+        example=next((example.result.summary.id for example in group.examples), None),
+        cases=[result.summary.id for result in group.members],
     )
 
 
@@ -167,14 +167,14 @@ def _has_row(result: Result) -> bool:
     Of what a target does not claim, generated cases, covering sets and those of clients and brokers at work are only
     counted.
     """
-    verdict, label = result.verdict, result.label
+    verdict, label = result.verdict, result.summary
     is_put = verdict.kind is not VerdictKind.SKIP or verdict.detail.startswith(_ASKED)
     return is_put or not (label.is_shrinkable or label.op in ONLY_LIVE or label.id.startswith(COVERING))
 
 
 def _result(result: Result) -> shape.Result:
     """A result; where it did not fail, without what its id brings back, and a pass without what is said of others."""
-    case, verdict = result.label, result.verdict
+    case, verdict = result.summary, result.verdict
     is_pass = verdict.kind is VerdictKind.PASS
     differs = case.disputed or result.disputed
     row = shape.Result(

@@ -63,7 +63,7 @@ def _suites(run: TargetRun) -> Iterator[_Suite]:
     """The suites of a target: one for each type, and one for a target that was not judged."""
     by_type: dict[str, list[Result]] = {}
     for result in run.results:
-        by_type.setdefault(result.label.type, []).append(result)
+        by_type.setdefault(result.summary.type, []).append(result)
     for name, results in by_type.items():
         colours, cases = tuple(map(_colour, results)), partial(map, _case, results)
         yield _Suite(f"{run.name}: {name}", colours, cases, run.waited.get(name, 0.0))
@@ -103,13 +103,13 @@ def _stale(name: str, reason: str) -> ET.Element:
 def _case(result: Result) -> ET.Element:
     verdict, colour = result.verdict, _colour(result)
     if not colour:
-        return _element(result.label.id, result.target)
+        return _element(result.summary.id, result.target)
     if colour == "skipped":
         known = "known " if result.known else ""
-        return _element(result.label.id, result.target, colour, f"{known}{verdict.kind}: {verdict.detail}")
+        return _element(result.summary.id, result.target, colour, f"{known}{verdict.kind}: {verdict.detail}")
     why = ", ".join(filter(None, (result.level, result.basis)))
     message = f"{result.requirement} ({why}): {verdict.detail}"
-    case = _element(result.label.id, result.target, colour, message, str(verdict.kind))
+    case = _element(result.summary.id, result.target, colour, message, str(verdict.kind))
     if section_of(result) is not Section.FAULTS:
         expected, actual = expected_text(result.case, verdict.path), actual_text(result, verdict.path)
         via = f"via: {result.via}\n" if result.via else ""

@@ -96,7 +96,7 @@ def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -
                 if row is None:
                     row = rows[name] = MatrixRow(requirements[name], [MatrixCell() for _ in runs])
                 row.cells[number].states[state_of(result)] += 1
-                row.cases.add(result.label.id)
+                row.cases.add(result.summary.id)
     sections: dict[str, list[MatrixRow]] = {}
     for name in requirements:
         if name in rows:
@@ -137,8 +137,8 @@ def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | Non
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
-            if not result.label.is_shrinkable and result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL):
-                found.setdefault(result.label.id, [None] * len(runs))[number] = result
+            if not result.summary.is_shrinkable and result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL):
+                found.setdefault(result.summary.id, [None] * len(runs))[number] = result
     yield from found.items()
 
 

@@ -155,7 +155,7 @@ def _full_cause(
     says = f"{result.requirement}: {requirement.statement}" if requirement else result.requirement
     yield _line("  ", (says, "italic"))
     flaky, via = "  [flaky]" * example.flaky, f"  via {printable(shown.via)}" if shown.via else ""
-    yield _line("  ", (result.label.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
+    yield _line("  ", (result.summary.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
     yield _FirstLines(_expected_actual(printable(shown.expected), printable(shown.actual)), 2)
     near = slice(max(0, shown.place - 1), max(0, shown.place) + 2)
     yield _FirstLines(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
@@ -182,7 +182,7 @@ def _cause_line(group: FailureGroup, example: Example) -> Text:
         (f"{disputed}{level}", STYLES[level]),
         f"{group.count:>5} × ",
         _title(group, example),
-        ("  " + example.result.label.id, "dim"),
+        ("  " + example.result.summary.id, "dim"),
     )
 
 

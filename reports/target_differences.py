@@ -114,7 +114,7 @@ _UNJUDGED = (VerdictKind.SKIP, VerdictKind.PROTOCOL)
 def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
     """The results of each case that two targets judged and one did not just pass, where they are not plainly one."""
     told = {
-        result.label.id
+        result.summary.id
         for run in runs
         for result in run.results
         if result.verdict.kind is not VerdictKind.PASS and result.verdict.kind not in _UNJUDGED
@@ -122,8 +122,8 @@ def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
-            if result.label.id in told and _is_judged(result):
-                found.setdefault(result.label.id, [None] * len(runs))[number] = result
+            if result.summary.id in told and _is_judged(result):
+                found.setdefault(result.summary.id, [None] * len(runs))[number] = result
     for results in found.values():
         judged = [(one.verdict.kind, one.outcome) for one in results if one is not None]
         if len(judged) > 1 and any(one != judged[0] for one in judged):
@@ -131,12 +131,11 @@ def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
 
 
 def _is_judged(result: Result) -> bool:
-    return result.verdict.kind not in _UNJUDGED and result.label.kind is not CaseOrigin.PROBE
+    return result.verdict.kind not in _UNJUDGED and result.summary.kind is not CaseOrigin.PROBE
 
 
 def _case_of(results: Sequence[Result | None]) -> Case:
-    label = next(one.label for one in results if one is not None)
-    return label if isinstance(label, Case) else label.deserialize()
+    return next(one.case for one in results if one is not None)
 
 
 def _split(results: Sequence[Result | None]) -> Split:
@@ -160,7 +159,7 @@ def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | No
     causes = tuple(one.cause if one is not None and one.failed else None for one in results)
     if not any(causes):
         acts = tuple(None if one is None else one.behavior for one in split)
-        return next(one.label.requirement for one in results if one is not None), numbers, acts
+        return next(one.summary.requirement for one in results if one is not None), numbers, acts
     wrong = tuple(None if one is None or one.is_right else one.behavior for one in split)
     right = frozenset(one.behavior for one in split if one is not None and one.is_right)
     disputed = tuple(one is not None and one.disputed for one in results)
@@ -178,7 +177,7 @@ def _disagreement(
     case = _case_of(example)
     split = splits[case.id]
     failed = [one for one in example if one is not None and one.failed]
-    labels = [next(one.label for one in results if one is not None) for results in members]
+    labels = [next(one.summary for one in results if one is not None) for results in members]
     generated = sum(label.is_shrinkable for label in labels)
     judged = [run.name for run, one in zip(runs, example, strict=True) if one is not None]
     python = next((one.python for one in example if one is not None and one.python), "")
@@ -198,7 +197,7 @@ def _disagreement(
         tuple(label.id for label in labels),
         case.id,
         command(case, judged, python=python),
-        command(shrunk.result.label, judged, shrunk.origin, python) if shrunk else "",
+        command(shrunk.result.summary, judged, shrunk.origin, python) if shrunk else "",
     )
 
 
@@ -210,7 +209,7 @@ def _level(results: Sequence[Result | None]) -> int:
 
 def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool, str]:
     """By which one of several cases is shown: the highest level, the most targets, the fewest bytes."""
-    label = next(one.label for one in results if one is not None)
+    label = next(one.summary for one in results if one is not None)
     return _level(results), results.count(None), label.size, label.is_shrinkable, label.id
 
 
@@ -220,9 +219,9 @@ def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str
         one
         for run in runs
         for one in run.shrunk
-        if one.origin in cases and one.result.cause in causes and one.result.label.id not in cases
+        if one.origin in cases and one.result.cause in causes and one.result.summary.id not in cases
     ]
-    return min(found, key=lambda one: one.result.label.size, default=None)
+    return min(found, key=lambda one: one.result.summary.size, default=None)
 
 
 def _stands(

@@ -85,7 +85,7 @@ def _group(
 def _failing_case(result: Result) -> Text:
     """A failing case in a line."""
     said = f"{result.verdict.kind}  {result.requirement}  {printable(result.verdict.detail)}"
-    return Text(f"  {result.label.id}  {said}", no_wrap=True, overflow="ignore")
+    return Text(f"  {result.summary.id}  {said}", no_wrap=True, overflow="ignore")
 
 
 _SHOWN = 3
@@ -94,7 +94,7 @@ _SHOWN = 3
 
 def number_of_cases(group: FailureGroup) -> str:
     """How many cases fail for one cause, and of which kind."""
-    if [result.label.kind for result in group.members] == [CaseOrigin.AD_HOC]:
+    if [result.summary.kind for result in group.members] == [CaseOrigin.AD_HOC]:
         return "the case given"
     kinds = {"vector": group.vectors, "generated case": group.generated}
     return " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items() if count)
@@ -102,7 +102,7 @@ def number_of_cases(group: FailureGroup) -> str:
 
 def rest(group: FailureGroup) -> str:
     """How to see the further cases of a cause."""
-    first = ", ".join(result.label.id for result in group.others[:_SHOWN])
+    first = ", ".join(result.summary.id for result in group.others[:_SHOWN])
     left = len(group.others) - _SHOWN
     return f"also {first}" + (f" and {left} more: --json FILE lists them under this cause" if left > 0 else "")
 
@@ -118,7 +118,7 @@ def _heading(name: str, requirement: Requirement | None) -> RenderableType:
 def _example(example: Example) -> RenderableType:
     result = example.result
     shown = explain(result, example.origin)
-    head = Text.assemble((result.label.id, "bold"), "  ", (str(result.verdict.kind), "red"))
+    head = Text.assemble((result.summary.id, "bold"), "  ", (str(result.verdict.kind), "red"))
     if isinstance(result.outcome, Accepted | StoredAnswer):
         head.append("  " + printable(result.verdict.detail))
     head.append("  [flaky]" if example.flaky else "")
@@ -138,7 +138,7 @@ def stands_for(example: Example) -> str:
     """Which generated failures a shrunk example stands for; empty for one that stands for itself."""
     if example.shrunk is None:
         return ""
-    source = "" if example.origin == example.result.label.id else f", shrunk from {example.origin}"
+    source = "" if example.origin == example.result.summary.id else f", shrunk from {example.origin}"
     source += f", not shrunk: {example.shrunk.why_not}" if example.shrunk.why_not else ""
     return f"the smallest of {example.count} generated failures{source}"
 

@@ -105,7 +105,7 @@ class UnpackedOnce(CaseStore):
     """Cases of which each is unpacked when a test first asks for it, and kept: to unpack all takes half a second."""
 
     def __init__(self, cases):
-        self.labels, self._unpacked = cases.labels, {}
+        self.summaries, self._unpacked = cases.summaries, {}
 
     def __getitem__(self, name):
         if name not in self._unpacked:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.model import LEVELS, Case, ExpectRejection, Verdict
-from conformance.cases.packed_cases import SerializedCase, refused_by
+from conformance.cases.model import LEVELS, Case, CaseSummary, ExpectRejection, Verdict
 from conformance.cases.requirement import Requirement
 
 WRITING_OPS = ("encode", "size")
@@ -106,15 +105,14 @@ def _charged(case: Case, row: Requirement) -> Case:
     return replace(case, requirement=row.id, level=row.level, disputed=row.disputed(case.op))
 
 
-def basis_of(row: Requirement, case: Case | SerializedCase) -> str:
+def basis_of(row: Requirement, case: CaseSummary) -> str:
     """The basis on which a case is judged by a row.
 
     A document that states the layout does not state that bytes or values which break it are refused: where a refusal
     is due and the row does not itself say that, it is implied (docs/concepts.md#requirements).
     """
     refusal = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
-    refused = case.refused_by if isinstance(case, SerializedCase) else refused_by(case)
-    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in refused
+    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in case.refused_by
     return "implied" if is_only_implied else row.basis
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from conformance.codec import MessageType, WireType
@@ -203,27 +204,97 @@ SHRINKABLE = (CaseOrigin.GENERATED, CaseOrigin.AD_HOC, CaseOrigin.SHRUNK)
 """The kinds of cases that a smaller one may stand for: vectors and probes are reported as they are."""
 
 
+class CaseSummary:
+    """The part of a case by which it is selected, counted, sent and listed: `Case` and `StoredCase` have it."""
+
+    __slots__ = ()
+    id: str
+    op: Op
+    type: str
+    requirement: str
+    level: str
+    since: str
+    kind: CaseOrigin
+    origin: str
+    """The folder given with --vectors that it came from, if any."""
+    disputed: frozenset[str]
+    """Verdicts that are disputed, because Apache Kafka itself does not meet the requirement."""
+    codecs: frozenset[str]
+    magics: frozenset[int]
+    measured_bytes: int
+    """Bytes that the memory and time of a hostile case are compared with; 0: it is not hostile."""
+
+    @property
+    def wire(self) -> WireType:
+        """The type of what is decoded or encoded, or of the bytes that an operation on whole logs is about."""
+        raise NotImplementedError
+
+    @property
+    def request(self) -> Request:
+        """The request of the protocol, without its id."""
+        raise NotImplementedError
+
+    @property
+    def expect(self) -> Expectation:
+        """The expectation, which may be large."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """The number of bytes that it is about, or else of its request."""
+        raise NotImplementedError
+
+    @property
+    def needs_surrogates(self) -> bool:
+        """Whether its strings hold lone surrogates, which not every reader of JSON accepts, and no answer is due."""
+        raise NotImplementedError
+
+    @property
+    def refused_by(self) -> tuple[str, ...]:
+        """The requirements by which a refusal is due, if one is."""
+        raise NotImplementedError
+
+    def request_json(self) -> bytes:
+        """Return the request of the protocol as JSON, without its id."""
+        raise NotImplementedError
+
+    def to_case(self) -> Case:
+        """Return the whole case."""
+        raise NotImplementedError
+
+    @property
+    def is_shrinkable(self) -> bool:
+        """Whether a smaller case may stand for it."""
+        return self.kind in SHRINKABLE
+
+    @property
+    def defined_in(self) -> str:
+        """The file that defines the message it is about, if the suite does not ship it."""
+        return self.wire.message.origin if isinstance(self.wire, MessageType) else ""
+
+    @property
+    def timeout_group(self) -> str:
+        """The operation and requirement: a target that does not answer one case of them may not answer the others."""
+        return f"{self.op} {self.requirement}"
+
+
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One question to a target, and the answer that a requirement calls for."""
+class Case(CaseSummary):
+    """One request to a target, and the answer that a requirement calls for."""
 
     id: str
     op: Op
     wire: WireType = field(repr=False, compare=False)
-    """The type of what is decoded or encoded, or of the bytes that an operation on whole logs is about."""
     type: str = field(init=False)
-    """The name of that type."""
     requirement: str
     level: str
     request: Request
-    """What is sent, but for the id."""
     expect: Expectation
     data: bytes | None = None
     """The bytes that the case is about: input of a decode, expected output of an encode."""
     checked_fields: tuple[str, ...] = ()
     """Dotted paths the case is about; a target that shows none of one is not judged."""
     disputed: frozenset[str] = frozenset()
-    """Verdicts that are disputed, because Apache Kafka itself does not meet the requirement."""
     codecs: frozenset[str] = frozenset()
     magics: frozenset[int] = frozenset()
     note: str = ""
@@ -231,35 +302,52 @@ class Case:
     since: str = ""
     found_in: str = ""
     origin: str = ""
-    """The folder given with --vectors that it came from, if any."""
     kind: CaseOrigin = CaseOrigin.VECTOR
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
     measured_bytes: int = 0
-    """Bytes that the memory and time of a hostile case are compared with; 0: it is not hostile."""
-    is_shrinkable: bool = field(init=False)
-    """Whether a smaller case may stand for it."""
-    comment: str = field(init=False)
-    """What reports say beside the case: the note of its vector, or its mutation."""
-    defined_in: str = field(init=False, compare=False)
-    """The file that defines the message it is about, if the suite does not ship it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", self.wire.name)
-        object.__setattr__(self, "is_shrinkable", self.kind in SHRINKABLE)
-        object.__setattr__(self, "comment", self.note or (f"mutation: {self.mutation}" if self.mutation else ""))
-        origin = self.wire.message.origin if isinstance(self.wire, MessageType) else ""
-        object.__setattr__(self, "defined_in", origin)
+
+    @property
+    def comment(self) -> str:
+        """The text that reports print beside the case: the note of its vector, or its mutation."""
+        return self.note or (f"mutation: {self.mutation}" if self.mutation else "")
 
     @property
     def size(self) -> int:
-        """The bytes that it is about, or else those of its request."""
         return len(self.data if self.data is not None else json.dumps(self.request))
 
     @property
     def needs_surrogates(self) -> bool:
-        """Whether it asks for strings that not every reader of JSON takes, and no answer to that is due."""
         return isinstance(self.expect, ExpectAnyOf) and not is_text(self.request)
+
+    @property
+    def refused_by(self) -> tuple[str, ...]:
+        match self.expect:
+            case ExpectRejection():
+                return (self.requirement,)
+            case ExpectConsumerView(view) if view.damage is not None:
+                return self.requirement, view.damage.requirement
+        return ()
+
+    def request_json(self) -> bytes:
+        return request_json(self.request)
+
+    def to_case(self) -> Case:
+        return self
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def request_json(request: Request) -> bytes:
+    """Return a request as JSON; lone surrogates in its strings are escaped."""
+    try:
+        return _encode(request)
+    except UnicodeEncodeError:
+        return json.dumps(request, separators=(",", ":")).encode()
 
 
 # --- what a target did --------------------------------------------------------------------------------
@@ -287,8 +375,6 @@ class Unsupported(Struct, frozen=True):
     """The target cannot do it, or did not claim it."""
 
     reason: str
-    is_asked: bool = True
-    """Whether it was asked: a case that it does not claim is not put to it."""
 
 
 @dataclass(frozen=True, slots=True)

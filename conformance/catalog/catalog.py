@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from conformance import codec
 from conformance.cases.attribution import basis_of
-from conformance.cases.model import Case
-from conformance.cases.packed_cases import SerializedCase, chosen, serialize, serialize_with_digest
+from conformance.cases.model import Case, CaseSummary
 from conformance.cases.requirement import Requirement
+from conformance.cases.stored_cases import StoredCase, store, store_with_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +26,12 @@ class Catalog:
     def covering(self) -> dict[str, list[str]]:
         """Requirement id to the ids of its cases."""
         cases: dict[str, list[str]] = {name: [] for name in self.requirements}
-        for label in self.cases.labels.values():
-            cases[label.requirement].append(label.id)
+        for case in self.cases.summaries.values():
+            cases[case.requirement].append(case.id)
         return cases
 
 
 # --- selection ----------------------------------------------------------------------------------------
-
-
-class CaseSummary(Protocol):
-    """What cases are selected by: a case, or its label."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def requirement(self) -> str: ...
-    @property
-    def level(self) -> str: ...
-    @property
-    def since(self) -> str: ...
 
 
 L = TypeVar("L", bound=CaseSummary)
@@ -74,15 +57,13 @@ def _matcher(pattern: str) -> Callable[[CaseSummary], bool]:
     return lambda case: fnmatchcase(case.id, pattern)
 
 
-def of_bases(cases: Sequence[Case], bases: Collection[str], requirements: Mapping[str, Requirement]) -> Sequence[Case]:
-    """The cases that are judged on one of these bases; all cases where no basis is named."""
-    if not bases:
-        return cases
-    return chosen(cases, [at for at, case in enumerate(cases) if is_based(case, bases, requirements)])
+def of_bases(cases: Iterable[L], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[L]:
+    """Return the cases that are judged on one of these bases; all cases if there are none."""
+    return [case for case in cases if is_based(case, bases, requirements)]
 
 
-def is_based(case: Case | SerializedCase, bases: Collection[str], requirements: Mapping[str, Requirement]) -> bool:
-    """Whether a case is judged on one of these bases; so is every case where no basis is named."""
+def is_based(case: CaseSummary, bases: Collection[str], requirements: Mapping[str, Requirement]) -> bool:
+    """Return whether a case is judged on one of these bases; True if there are none."""
     return not bases or basis_of(requirements[case.requirement], case) in bases
 
 
@@ -97,39 +78,31 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 class CaseStore(Mapping[str, Case]):
-    """Cases by id, in order: a packed one is unpacked when somebody asks for it."""
+    """Cases by id, in order. Each is unpacked when it is needed."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self.labels: dict[str, SerializedCase] = {}
-        """What each is chosen and listed by."""
+        self.summaries: dict[str, StoredCase] = {}
         for case in cases:
             self.add(case)
 
     def add(self, case: Case) -> None:
         """Add a case at the end, as bytes."""
-        self.labels[case.id] = serialize(case)
+        self.summaries[case.id] = store(case)
 
-    def stored(self) -> CaseStore:
-        """The same cases as they are kept: with the answers that are due, and without types that the suite ships."""
+    def with_digests(self) -> CaseStore:
+        """Return the same cases with the digests of the expected answers."""
         cases = CaseStore()
-        for name, case in self.items():
-            label = serialize_with_digest(case)
-            cases.labels[name] = label if is_custom_message(label.wire) else label._replace(wire=None)
+        cases.summaries = {name: store_with_digest(case) for name, case in self.items()}
         return cases
 
     def __getitem__(self, name: str) -> Case:
-        return self.labels[name].deserialize()
+        return self.summaries[name].to_case()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.labels)
+        return iter(self.summaries)
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.summaries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.labels
-
-
-def is_custom_message(wire: codec.WireType | None) -> bool:
-    """Whether the type is a message that the suite does not ship: another process has to be given it."""
-    return isinstance(wire, codec.MessageType) and not wire.message.is_shipped
+        return name in self.summaries

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import CaseStore, Catalog, is_custom_message
+from conformance.cases.stored_cases import is_custom_message
+from conformance.catalog.catalog import CaseStore, Catalog
 from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_spec import MessageSpec
@@ -57,16 +58,14 @@ def write_to_wheel(bundled: BundledCatalog) -> None:
 
 
 def _whole(bundled: BundledCatalog) -> bytes:
-    return _dumped(replace(bundled, cases=bundled.cases.stored()))
+    return _dumped(replace(bundled, cases=bundled.cases.with_digests()))
 
 
 class _CasePickler(pickle.Pickler):
     """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
 
     def persistent_id(self, given: object) -> str | None:
-        if not isinstance(given, codec.WireType) or is_custom_message(given):
-            return None
-        return given.name
+        return given.name if isinstance(given, codec.WireType) and not is_custom_message(given) else None
 
 
 class _CaseUnpickler(pickle.Unpickler):

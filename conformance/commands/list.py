@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from conformance.cases.model import CaseSummary
 from conformance.cases.operations import ONLY_LIVE
 from conformance.cases.requirement import Requirement
-from conformance.catalog.catalog import CaseSummary, Catalog, select
+from conformance.catalog.catalog import Catalog, select
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
 from conformance.errors import UserError
@@ -25,7 +26,7 @@ _TOOLS = ("lint", "scan")
 def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
     """List cases, or requirements with level, basis, document section and cases."""
     catalog = read_catalog(vectors)
-    cases = select(catalog.cases.labels.values(), patterns)
+    cases = select(catalog.cases.summaries.values(), patterns)
     if not cases:
         from conformance.runner.selection import no_case_matches
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.model import Case
+from conformance.cases.model import CaseSummary
 from conformance.catalog.catalog import Catalog, is_based, of_bases
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
@@ -214,7 +214,7 @@ def _is_whole(runs: Sequence[TargetRun]) -> bool:
     return not any(run.interrupted for run in runs)
 
 
-def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], DeferredCases | None]:
+def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[CaseSummary], DeferredCases | None]:
     """The cases that are asked for, at least one, and those that are made while these are judged.
 
     Raises UsageError or UnknownType.
@@ -222,7 +222,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Defer
     chosen, targets = options.selection, options.targets
     of_basis = partial(of_bases, bases=options.policy.bases, requirements=catalog.requirements)
     if options.own_case is not None:
-        cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
+        cases: Sequence[CaseSummary] = of_basis([own_case(options.own_case, catalog)])
     elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
         from conformance.runner.generated_cases import cached_cases
 

@@ -70,7 +70,7 @@ def _of_cases(patterns: tuple[str, ...]) -> Iterator[tuple[str, Request]]:
         return
     catalog = read_catalog(())
     wanted = [*patterns, *(f"{pattern}:read" for pattern in patterns)]
-    for label in select(list(catalog.cases.labels.values()), wanted):
+    for label in select(list(catalog.cases.summaries.values()), wanted):
         if label.op == "read":
             yield _name(label.id), OPERATIONS["read"].parse(catalog.cases[label.id].request, LOG)
 

@@ -39,7 +39,6 @@ from conformance.cases.model import (
     Verdict,
     VerdictKind,
 )
-from conformance.cases.packed_cases import AcceptedAsExpected
 from conformance.codec.compare import ValueComparison, compare_shown
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
@@ -74,14 +73,12 @@ _SAID = 200
 def judge(case: Case, outcome: Outcome) -> Verdict:
     """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
     match outcome:
-        case Unsupported(reason, is_asked):
-            return Verdict(VerdictKind.SKIP, f"unsupported: {reason}" if is_asked else reason)
+        case Unsupported(reason):
+            return Verdict(VerdictKind.SKIP, f"unsupported: {reason}")
         case NoAnswer():
             return _no_answer(case, outcome)
         case Rejected():
             return _refused(case.expect, outcome)
-        case AcceptedAsExpected():
-            return PASSED
         case Accepted(answer):
             try:
                 return _accepted(case, answer)

@@ -147,7 +147,7 @@ class KafkaProperty(KafkaItem):
 
     def _in_full(self, bad: Sequence[Result], count: int) -> str:
         """The failures, each kind by its smallest case; faults of the adapter are not shrunk."""
-        shrunk = self.target.shrink(bad) or [ShrunkFailure(bad[0], len(bad), bad[0].label.id)]
+        shrunk = self.target.shrink(bad) or [ShrunkFailure(bad[0], len(bad), bad[0].summary.id)]
         examples = [Example(one.result, one) for one in shrunk]
         return described_property(examples, count, len(bad), self.target.selected.catalog.requirements)
 
@@ -170,7 +170,7 @@ def _raise_outcome(
     uncounted = [result for result in results if section_of(result) in (Section.FAILURES, Section.DISPUTED)]
     if uncounted:
         first = uncounted[0]
-        share = "" if len(results) == 1 else f"{len(uncounted)} of {len(results)}, first {first.label.id}: "
+        share = "" if len(results) == 1 else f"{len(uncounted)} of {len(results)}, first {first.summary.id}: "
         why = "disputed" if first.disputed else first.level
         pytest.skip(f"{why}: {share}{verdict(first)}: {printable(first.verdict.detail)}")
     if all(result.verdict.kind is VerdictKind.SKIP for result in results):
@@ -191,7 +191,7 @@ def described_property(
     """
     first, *others = examples
     lines = [described(first, requirements)]
-    lines.append(f"{failing} of {count} generated cases of {first.result.label.type} fail")
+    lines.append(f"{failing} of {count} generated cases of {first.result.summary.type} fail")
     for other in others:
         command = reproduce(other.result, other.origin)
         lines.append(f"  {other.count} × {printable(other.result.cause.text)}: {printable(command)}")
@@ -209,7 +209,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
     if requirement is not None:
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
     lines += [printable(f"cause: {result.cause.text}")] if result.failed else []
-    lines += ["", f"{result.label.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
+    lines += ["", f"{result.summary.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
     lines += filter(None, (result.comment, stands_for(example)))
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]
     lines += [f"via:      {printable(shown.via)}"] if shown.via else []

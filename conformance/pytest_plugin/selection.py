@@ -44,8 +44,8 @@ class PytestSelection:
         self.cases, self.properties = named, []
         self._is_named = len(named) == len(self._patterns) > 0
         if not self._is_named:
-            labels = select(self.catalog.cases.labels.values(), self._patterns)
-            self.cases = [*(label.deserialize() for label in labels), *named]
+            labels = select(self.catalog.cases.summaries.values(), self._patterns)
+            self.cases = [*(label.to_case() for label in labels), *named]
             self.properties = self._types() if self._count else []
 
     @cached_property

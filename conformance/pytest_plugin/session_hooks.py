@@ -184,7 +184,7 @@ def _stale(selected: PytestSelection, seen: Iterable[tuple[str, str, str]], name
             cases[name],
             Unsupported(""),
             Verdict(VerdictKind(verdict)),
-            cases.labels[name].level,
+            cases.summaries[name].level,
             name=names[target],
         )
         for target, name, verdict in seen

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from conformance.cases.model import Case
 from conformance.errors import CannotStart
 from conformance.pytest_plugin.selection import PytestSelection, ops_of
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.results import Result, ShrunkFailure
 from conformance.runner.shrinking import IN_ALL, shrink
+from conformance.runner.target_runner import TargetRunner
 from conformance.strategies.seeded.cases import type_of
 from conformance.strategies.seeded.shrinking import ShrinkBudget
 from conformance.targets.target import TargetSpec

@@ -1,32 +1,32 @@
-"""Judges one target on the cases of a run, into the record of that target."""
+"""The execution of a run on one target, into the record of that target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from conformance.cases.model import Case
+from conformance.cases.model import CaseSummary
 from conformance.cases.requirement import Requirement
 from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.runner.shrinking import Wanted, shrink_all
+from conformance.runner.target_runner import TargetRunner
 from conformance.targets.target import TargetSpec
 
-Further: TypeAlias = Callable[[], Sequence[Case]]
-"""Waits for cases to be made."""
+Further: TypeAlias = Callable[[], Sequence[CaseSummary]]
+"""Waits for cases to be generated, and returns them."""
 
-_PROGRESS = 16
-"""Results from one report of the progress to the next."""
+_PROGRESS_INTERVAL = 16
+"""Results between two reports of the progress."""
 
 
 def judge_target(
     spec: TargetSpec,
     run: TargetRun,
-    cases: Sequence[Case],
+    cases: Sequence[CaseSummary],
     requirements: Mapping[str, Requirement],
     policy: FailurePolicy,
     *,
@@ -34,54 +34,48 @@ def judge_target(
     progress: Callable[..., object] = lambda **_: None,
     further: Further = tuple,
 ) -> None:
-    """Judge a target; whatever comes of it is in `run` at once, so that an interrupt loses nothing.
+    """Judge a target on `cases`, then on `further` ones. Each result is in `run` at once: an interrupt loses none.
 
-    When `stop` is told by another thread, no further case is judged. `progress` is told now and then how many cases are
-    `completed`, and how many `failures` count. A target that cannot start is the run's problem. `further` cases come
-    after the first ones; they are waited for until they are made.
+    `stop` ends this from another thread. `progress` gets the number of `completed` cases and of `failures` that count.
+    If the target cannot start, the run gets a problem.
     """
     stop = stop or StopEvent()
-    examiner = TargetRunner(spec, requirements, policy, stop)
+    runner = TargetRunner(spec, requirements, policy, stop)
+    completed = failures = 0
     try:
-        run.description = examiner.target.describe()
-        judging = _Judging(examiner, run, progress)
-        judging.judge(cases)
-        more = further()
-        if more:
-            progress(total=len(cases) + len(more))
-            judging.judge(more)
+        run.description = runner.claims.description
+        for part in _parts(cases, further, progress):
+            for disproved in runner.disprove_claims(part):
+                run.add(disproved)
+            for result in runner.results(part):
+                run.add(result)
+                failures += result.is_unexpected
+                if completed % _PROGRESS_INTERVAL == 0:
+                    progress(completed=completed, failures=failures)
+                completed += 1
     except CannotStart as error:
         run.problem = "" if stop.is_set else str(error)
     finally:
-        run.answered, run.waited = examiner.target.has_answered, examiner.waited
-        examiner.target.close()
+        run.answered, run.waited = runner.has_answered, runner.waited
+        runner.target.close()
 
 
-class _Judging:
-    """The judging of one target, part after part."""
-
-    def __init__(self, examiner: TargetRunner, run: TargetRun, progress: Callable[..., object]) -> None:
-        self._examiner, self._run, self._progress = examiner, run, progress
-        self._completed = self._failures = 0
-
-    def judge(self, cases: Sequence[Case]) -> None:
-        """Judge further cases, into the run, after claims that prove false. Raises CannotStart."""
-        if not cases:
-            return
-        for false in self._examiner.disprove_claims(cases):
-            self._run.add(false)
-        for result in self._examiner.results(cases):
-            self._run.add(result)
-            self._failures += result.is_unexpected
-            if self._completed % _PROGRESS == 0:
-                self._progress(completed=self._completed, failures=self._failures)
-            self._completed += 1
+def _parts(
+    cases: Sequence[CaseSummary], further: Further, progress: Callable[..., object]
+) -> Iterator[Sequence[CaseSummary]]:
+    """Return the cases, then the further ones, for which it waits only after the first ones were judged."""
+    if cases:
+        yield cases
+    more = further()
+    if more:
+        progress(total=len(cases) + len(more))
+        yield more
 
 
 def judge_and_shrink(
     spec: TargetSpec,
     run: TargetRun,
-    cases: Sequence[Case],
+    cases: Sequence[CaseSummary],
     further: Further,
     catalog: Catalog,
     policy: FailurePolicy,
@@ -89,7 +83,7 @@ def judge_and_shrink(
     progress: Callable[..., object],
     stop: StopEvent,
 ) -> None:
-    """Judge a target and shrink the wanted failures, into the run; a defect of the suite is noted there, and raised."""
+    """Judge a target and shrink the wanted failures, into the run. A defect of the suite is noted there, and raised."""
     try:
         judge_target(spec, run, cases, catalog.requirements, policy, stop=stop, progress=progress, further=further)
         progress(description=f"{spec.name}: shrinking", completed=len(run.results))

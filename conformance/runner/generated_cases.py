@@ -15,10 +15,11 @@ from typing import IO
 
 import zstandard
 from msgspec import Struct
+from msgspec.structs import replace
 
-from conformance.cases.model import Case
-from conformance.cases.packed_cases import SerializedCase, SerializedCases, serialize_with_digest
-from conformance.catalog.catalog import CaseStore, Catalog, is_custom_message, selected
+from conformance.cases.model import Case, CaseSummary
+from conformance.cases.stored_cases import StoredCase, is_custom_message, store_with_digest, stored_all
+from conformance.catalog.catalog import CaseStore, Catalog, selected
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import CannotStart
@@ -47,7 +48,7 @@ def generate(order: GenerationRequest, catalog: Catalog) -> Iterator[Case]:
     return selected(generated_cases(order.names, order.count, order.seed, catalog), order.patterns)
 
 
-def generate_in_process(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
+def generate_in_process(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredCase]:
     """The same, packed, while another process makes them; it ends when nobody wants more of them.
 
     What that process does not make, as the machine has no room for it or a target ends it, is made here.
@@ -58,10 +59,10 @@ def generate_in_process(order: GenerationRequest, catalog: Catalog) -> Iterator[
             count += 1
             yield case
     except (OSError, EOFError, pickle.UnpicklingError):
-        yield from islice(map(serialize_with_digest, generate(order, catalog)), count, None)
+        yield from islice(map(store_with_digest, generate(order, catalog)), count, None)
 
 
-def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
+def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredCase]:
     """What another process makes. Raises OSError, EOFError or UnpicklingError where it does not make all of it."""
     messages = tuple(message for message in catalog.types.messages.values() if not message.is_shipped)
     with _started() as maker:
@@ -73,7 +74,7 @@ def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[Serial
             while some := _read(maker.stdout):
                 for case in some:
                     wire = catalog.types.wire(case.type)
-                    yield case._replace(wire=wire) if is_custom_message(wire) else case
+                    yield replace(case, own_wire=wire) if is_custom_message(wire) else case
         finally:
             maker.kill()
 
@@ -89,24 +90,24 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _read(stream: IO[bytes]) -> list[SerializedCase]:
+def _read(stream: IO[bytes]) -> list[StoredCase]:
     """The next cases that the other process writes; behind the last there is an empty list."""
-    some: list[SerializedCase] = pickle.load(stream)  # noqa: S301 - packed by us
+    some: list[StoredCase] = pickle.load(stream)  # noqa: S301 - packed by us
     return some
 
 
 def serve() -> None:
     """Generate the cases that `generate_in_process` requests on standard input, and write them to standard output."""
     order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
-    cases = map(serialize_with_digest, generate(order, Catalog(requirements, CaseStore(), types_with(messages))))
+    cases = map(store_with_digest, generate(order, Catalog(requirements, CaseStore(), types_with(messages))))
     with ExitStack() as stack, suppress(BrokenPipeError):  # nobody wants more
         reduce_gc(stack)
-        while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
+        while some := [replace(case, own_wire=None) for case in islice(cases, _TOGETHER)]:
             _write(some)
         _write([])
 
 
-def _write(some: list[SerializedCase]) -> None:
+def _write(some: list[StoredCase]) -> None:
     pickle.dump(some, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
     sys.stdout.flush()
 
@@ -114,11 +115,11 @@ def _write(some: list[SerializedCase]) -> None:
 class DeferredCases:
     """Cases that one thread makes or gathers, and that others wait for."""
 
-    def __init__(self, make: Callable[[], Iterable[Case | SerializedCase]]) -> None:
+    def __init__(self, make: Callable[[], Iterable[CaseSummary]]) -> None:
         self._make = make
-        self._made: Future[Sequence[Case]] = Future()
+        self._made: Future[Sequence[CaseSummary]] = Future()
 
-    def __call__(self) -> Sequence[Case]:
+    def __call__(self) -> Sequence[CaseSummary]:
         """The cases, which are waited for. Raises what making them raised, and CannotStart where it was stopped."""
         return self._made.result()
 
@@ -131,13 +132,13 @@ class DeferredCases:
     def make(self, stop: StopEvent) -> None:
         """Make them, until the word to stop comes. Raises what that raises."""
         try:
-            self._made.set_result(SerializedCases(_until(stop, self._make())))
+            self._made.set_result(stored_all(_until(stop, self._make())))
         except BaseException as error:
             self._made.set_exception(error)
             raise
 
 
-def _until(stop: StopEvent, cases: Iterable[Case | SerializedCase]) -> Iterator[Case | SerializedCase]:
+def _until(stop: StopEvent, cases: Iterable[CaseSummary]) -> Iterator[CaseSummary]:
     """The cases. Raises CannotStart where the word to stop comes before they are made."""
     for case in cases:
         if stop.is_set:
@@ -149,11 +150,11 @@ COUNT, SEED = 200, 0
 """Of each type, and by which seed: what a run is asked for by default."""
 KEPT = CacheEntry("generated", (*SOURCES, "strategies/seeded/*.py"))
 
-_Cases = dict[str, list[SerializedCase]]
+_Cases = dict[str, list[StoredCase]]
 """Cases by what they are made under."""
 
 
-def cached_cases(order: GenerationRequest, catalog: Catalog) -> Iterator[SerializedCase]:
+def cached_cases(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredCase]:
     """The cases of an order: as they are kept, or else made by another process, and kept where all are made."""
     is_plain = (order.count, order.seed) == (COUNT, SEED) and not any(_is_own(name, catalog) for name in order.names)
     kept = _cached() if is_plain else {}
@@ -173,12 +174,12 @@ def ship() -> None:
     catalog = read_catalog()
     names = (*TYPES, *message_types(shipped_types().messages.values()))
     cases: _Cases = {name: [] for name in names}
-    for case in map(serialize_with_digest, generated_cases(names, COUNT, SEED, catalog)):
-        cases[_under(case)].append(case._replace(wire=None))
+    for case in map(store_with_digest, generated_cases(names, COUNT, SEED, catalog)):
+        cases[_under(case)].append(case)
     KEPT.write_to_package(_dumped(cases))
 
 
-def _under(case: SerializedCase) -> str:
+def _under(case: StoredCase) -> str:
     """What a generated case is made under."""
     return case.id.split("/")[2]
 

@@ -75,7 +75,7 @@ class KnownFailure(Struct, frozen=True):
     def excuses(self, result: Result) -> bool:
         """Whether a failing result is the known one."""
         return self.excuses_failure(
-            result.name, result.label.id, result.requirement, result.cause.text, result.verdict.kind
+            result.name, result.summary.id, result.requirement, result.cause.text, result.verdict.kind
         )
 
     def excuses_failure(self, target: str, case: str, requirement: str, cause: str, verdict: str) -> bool:
@@ -173,7 +173,7 @@ def stale(
     ids = frozenset(catalogue)
     ran: dict[str, list[Result]] = {}
     for result in results:
-        ran.setdefault(result.label.id, []).append(result)
+        ran.setdefault(result.summary.id, []).append(result)
     reasons = [(entry, _why_stale(entry, ids, ran, requirements)) for entry in entries]
     return [(entry, reason) for entry, reason in reasons if reason]
 
@@ -200,12 +200,12 @@ def unseen(entries: Iterable[KnownFailure], results: Iterable[Result]) -> list[K
     """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
     ran = [result for result in results if result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL)]
     failed = [result for result in ran if result.failed]
-    generated = [result for result in ran if result.label.is_shrinkable]
+    generated = [result for result in ran if result.summary.is_shrinkable]
     judged = {
         (name, rule)
         for one in generated
         for name in (one.name, "")
-        for rule in (one.requirement, one.label.requirement)
+        for rule in (one.requirement, one.summary.requirement)
     }
     return [
         entry
@@ -245,8 +245,8 @@ def updated(
 def _entry_for(result: Result) -> KnownFailure:
     """The entry that names a failure."""
     kind, detail = str(result.verdict.kind), result.verdict.detail
-    if not result.label.is_shrinkable:
-        return KnownFailure(result.label.id, detail, kind, result.name, requirement=result.requirement)
+    if not result.summary.is_shrinkable:
+        return KnownFailure(result.summary.id, detail, kind, result.name, requirement=result.requirement)
     return KnownFailure("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
 
 

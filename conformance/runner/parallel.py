@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from conformance.process.memory import share_one_heap
 
@@ -19,27 +19,24 @@ _LOOK = 0.5
 """Seconds between two looks whether a signal came."""
 
 
-class Stoppable(Protocol):
-    """Who is asking a target, if it is there already."""
-
-    def stop(self) -> None:
-        """End what is waited for, from another thread."""
-        ...
-
-
 class StopEvent:
-    """The word to stop, for those that put cases to targets."""
+    """The event that ends a run before all cases are judged, from any thread."""
 
     def __init__(self) -> None:
         self.is_set = False
-        self.listeners: list[Stoppable] = []
-        """Who is told; who comes later looks whether the word was told."""
+        self._targets: list[Callable[[], None]] = []
+
+    def add(self, stop: Callable[[], None]) -> None:
+        """Add the `stop` of a target; it is called at once if the event is set already."""
+        self._targets.append(stop)
+        if self.is_set:
+            stop()
 
     def set(self) -> None:
-        """Tell all, from any thread: whoever waits for a target gets CannotStart."""
+        """Stop all targets: a thread that waits for one gets CannotStart."""
         self.is_set = True
-        for one in [*self.listeners]:
-            one.stop()
+        for stop in [*self._targets]:
+            stop()
 
 
 Work: TypeAlias = Callable[[StopEvent], None]

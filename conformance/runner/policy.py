@@ -8,9 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.cases.attribution import attribute, basis_of
-from conformance.cases.model import FAILURES, Case, Outcome, Verdict, VerdictKind
+from conformance.cases.model import FAILURES, Case, CaseSummary, Outcome, Verdict, VerdictKind
 from conformance.cases.operations import BROKER_OPS
-from conformance.cases.packed_cases import SerializedCase
 from conformance.cases.requirement import Requirement
 from conformance.judging.raw_requests import codes_of
 from conformance.runner.known_failures import KnownFailure
@@ -48,16 +47,16 @@ class FailurePolicy(Struct, frozen=True):
     def plain(
         self,
         target: str,
-        label: Case | SerializedCase,
+        summary: CaseSummary,
         verdict: Verdict,
         requirements: Mapping[str, Requirement],
         name: str,
     ) -> Result:
         """The result of a case that was not put to the target, or passed in full; it is not unpacked for that."""
-        row = requirements.get(label.requirement)
-        basis = basis_of(row, label) if row is not None else ""
-        cause = plain_cause(verdict.kind, label.requirement)
-        return Result(target, label, NO_ANSWER, verdict, label.level, basis, cause=cause, name=name)
+        row = requirements.get(summary.requirement)
+        basis = basis_of(row, summary) if row is not None else ""
+        cause = plain_cause(verdict.kind, summary.requirement)
+        return Result(target, summary, NO_ANSWER, verdict, summary.level, basis, cause=cause, name=name)
 
     def result(
         self,
@@ -68,21 +67,21 @@ class FailurePolicy(Struct, frozen=True):
         requirements: Mapping[str, Requirement],
         *,
         name: str = "",
-        held: Case | SerializedCase | None = None,
+        summary: CaseSummary | None = None,
         via: str = "",
         most: int = MAX_ANSWER_BYTES,
     ) -> Result:
         """The result of a verdict: its level and basis, and whether it is disputed, counts and is known.
 
-        `name` is what the target calls itself, and `via` is told where it did not pass. The result holds the case as
-        `held`, where that takes less memory, and of an answer `most` bytes, or less.
+        `name` is the name that the target gives itself. The result has `via` only if the case did not pass. It has
+        `summary` in place of the case, where that takes less memory, and at most `most` bytes of an answer.
         """
         verdict, row, level, disputed = attribute(case, verdict, requirements)
         basis = basis_of(row, case) if row is not None else ""
         is_disputed = verdict.kind in disputed
         result = Result(
             target,
-            held or case,
+            summary or case,
             store_outcome(outcome, verdict, most),
             store_verdict(verdict),
             level,

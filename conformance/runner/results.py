@@ -20,11 +20,11 @@ from conformance.cases.model import (
     Answer,
     Case,
     CaseOrigin,
+    CaseSummary,
     Outcome,
     Verdict,
     VerdictKind,
 )
-from conformance.cases.packed_cases import SerializedCase
 from conformance.codec.json_notation import UNSHOWN
 from conformance.errors import ExitStatus, overall
 from conformance.judging.differences import value_at
@@ -169,8 +169,8 @@ class Result(Struct, frozen=True):
 
     target: str
     """The target as the command line names it."""
-    label: Case | SerializedCase
-    """The case, packed where there are many: what reports tell of every case, passed or not, is asked of this."""
+    summary: CaseSummary
+    """The case or, where there are many, the stored case: reports list every case, passed or not."""
     outcome: Outcome | StoredAnswer
     verdict: Verdict
     level: str
@@ -198,7 +198,7 @@ class Result(Struct, frozen=True):
     """Further requirements that it breaks: a target answers, whatever the bytes. They follow from the verdict, too."""
 
     def __post_init__(self) -> None:
-        force_setattr(self, "requirement", self.verdict.requirement or self.label.requirement)
+        force_setattr(self, "requirement", self.verdict.requirement or self.summary.requirement)
         force_setattr(self, "also", _ALSO if self.verdict.kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ())
         if not self.name:
             force_setattr(self, "name", self.target)
@@ -219,7 +219,7 @@ class Result(Struct, frozen=True):
     @property
     def case(self) -> Case:
         """The case, unpacked."""
-        return self.label if isinstance(self.label, Case) else self.label.deserialize()
+        return self.summary.to_case()
 
     @property
     def comment(self) -> str:
@@ -313,7 +313,7 @@ class TargetRun(Struct):
         `planned` is the number of its cases, or None while cases are generated.
         """
         # A claim that proved false has a result too, and is no case of the run.
-        probes = sum(result.label.kind is CaseOrigin.PROBE for result in self.results)
+        probes = sum(result.summary.kind is CaseOrigin.PROBE for result in self.results)
         done = self.numbers.verdicts.total() - probes
         if self.problem or done == planned:
             return

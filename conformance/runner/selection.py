@@ -9,8 +9,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from conformance.cases.model import LEVELS, Case
-from conformance.cases.packed_cases import SerializedCase, SerializedCases
+from conformance.cases.model import LEVELS, Case, CaseSummary
+from conformance.cases.stored_cases import StoredCase, stored_all
 from conformance.catalog.catalog import Catalog, as_of, select
 from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import types_with
@@ -46,8 +46,8 @@ def no_case_matches(pattern: str, catalog: Catalog, seed: int = 0) -> str:
         ids = (next(generated_ids([name], 1, seed, catalog)) for name in types_for([]))
         near = nearest(pattern, (f"{identity.rpartition('/')[0]}/*" for identity in ids))
     else:
-        families = {f"{name.partition('/')[0]}/*" for name in catalog.cases.labels}
-        near = nearest(pattern, families if pattern.endswith("/*") else (*catalog.cases.labels, *families))
+        families = {f"{name.partition('/')[0]}/*" for name in catalog.cases.summaries}
+        near = nearest(pattern, families if pattern.endswith("/*") else (*catalog.cases.summaries, *families))
     offered = f"nearest: {', '.join(near)}; " if near else ""
     return f"no case matches {pattern[:60]!r} ({offered}see `conformance list`)"
 
@@ -62,7 +62,7 @@ def nearest(asked: str, names: Iterable[str]) -> list[str]:
 
 def _may_match(pattern: str, catalog: Catalog, generated: int, seed: int) -> bool:
     kind, colon, rest = pattern.partition(":")
-    if select(catalog.cases.labels.values(), [pattern]):
+    if select(catalog.cases.summaries.values(), [pattern]):
         return True
     if colon and kind in ("type", "requirement", "level"):
         return any(fnmatchcase(name, rest) or name.partition("<")[0] == rest for name in _names(kind, catalog))
@@ -82,12 +82,10 @@ def _names(kind: str, catalog: Catalog) -> Iterator[str]:
     elif kind == "level":
         yield from LEVELS
     else:
-        yield from dict.fromkeys(label.type for label in catalog.cases.labels.values())
+        yield from dict.fromkeys(case.type for case in catalog.cases.summaries.values())
         yield from types_for([], message_types(catalog.types.messages.values()))
 
 
-_FEW = 64
-"""So few cases are held as they are."""
 _MANY = 1000
 """Making so many takes a while."""
 
@@ -106,34 +104,30 @@ class Selection(Struct, frozen=True):
     """Messages for which cases are generated besides the shipped ones, or in their place."""
 
 
-def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> Sequence[Case]:
-    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError or UnknownType."""
-    cases = first_cases(selection, catalog)
-    if selection.generated or any(pattern.startswith("gen/") for pattern in selection.patterns):
-        for case in further_cases(selection, catalog, targets):
-            cases.add(case)
-    return cases if len(cases) > _FEW else [*cases]
+def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> list[StoredCase]:
+    """Return the cases of a selection: vectors, then generated ones. Raises UsageError or UnknownType."""
+    return [*first_cases(selection, catalog), *stored_all(further_cases(selection, catalog, targets))]
 
 
-def first_cases(selection: Selection, catalog: Catalog) -> SerializedCases:
-    """The vectors of a selection. Raises UsageError or UnknownType."""
+def first_cases(selection: Selection, catalog: Catalog) -> list[StoredCase]:
+    """Return the vectors of a selection. Raises UsageError or UnknownType."""
     check_patterns(selection.patterns, catalog, _generated(selection), selection.seed)
-    vectors: Sequence[Case | SerializedCase] = list(catalog.cases.labels.values())
+    vectors = list(catalog.cases.summaries.values())
     if selection.as_of is not None:
         try:
             vectors = as_of(vectors, selection.as_of)
         except ValueError:
             problem = f"{selection.as_of!r} is not a version of the suite, such as 0.1.0"
             raise UsageError("--as-of", problem) from None
-    return SerializedCases(select(vectors, selection.patterns))
+    return select(vectors, selection.patterns)
 
 
 def further_cases(
     selection: Selection,
     catalog: Catalog,
     targets: Sequence[TargetSpec],
-    make: Callable[[GenerationRequest, Catalog], Iterable[Case | SerializedCase]] = generate,
-) -> Iterator[Case | SerializedCase]:
+    make: Callable[[GenerationRequest, Catalog], Iterable[CaseSummary]] = generate,
+) -> Iterator[CaseSummary]:
     """The generated cases of a selection, in order, as `make` makes them; those that it names by their ids last.
 
     Cases are generated of the messages and versions that one of the targets, at least, says it has.

@@ -9,16 +9,15 @@ from msgspec import Struct
 
 from conformance.cases.model import LEVELS, Case, CaseOrigin, NoAnswer
 from conformance.cases.operations import OPERATIONS, parts_of
-from conformance.cases.packed_cases import refused_by
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
 from conformance.judging.failure_causes import FailureCause
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.parallel import StopEvent
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ShrunkFailure, TargetRun
+from conformance.runner.target_runner import TargetRunner
 from conformance.strategies.seeded.shrinking import ShrinkBudget, shrink_bytes, shrink_value
 from conformance.targets.target import TargetSpec
 
@@ -52,7 +51,7 @@ def failures_by_key(results: Sequence[Result]) -> dict[FailureKey, list[Result]]
     """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
     groups: dict[FailureKey, list[Result]] = {}
     for result in results:
-        if result.label.is_shrinkable and result.failed and not result.known:
+        if result.summary.is_shrinkable and result.failed and not result.known:
             groups.setdefault(failure_key(result), []).append(result)
     return groups
 
@@ -93,7 +92,7 @@ def shrink(
         smallest = _smallest(group)
         why_not = _why_not(smallest, purse)
         if why_not:
-            yield ShrunkFailure(smallest, len(group), smallest.label.id, why_not=why_not)
+            yield ShrunkFailure(smallest, len(group), smallest.summary.id, why_not=why_not)
         else:
             yield shrink_one(smallest, len(group), examiner, catalog, purse)
 
@@ -112,12 +111,12 @@ def shrink_one(
 
     It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
     """
-    is_sound = not refused_by(smallest.case)
+    is_sound = not smallest.summary.refused_by
 
     def is_kin(again: Result) -> bool:
         # A crash has one cause over all bytes; bytes that are to be refused would make one over sound bytes seem less.
         serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
-        is_as_bad = serious and is_sound == (not refused_by(again.case))
+        is_as_bad = serious and is_sound == (not again.summary.refused_by)
         return again.failed and is_as_bad and failure_key(again) == failure_key(smallest)
 
     case, budget = smallest.case, ShrinkBudget(within=purse)
@@ -159,7 +158,7 @@ def _again(case: Case, examiner: TargetRunner) -> Result:
 
 
 def _smallest(group: list[Result]) -> Result:
-    return min(group, key=lambda result: (LEVELS.index(result.level), result.label.size))
+    return min(group, key=lambda result: (LEVELS.index(result.level), result.summary.size))
 
 
 def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:

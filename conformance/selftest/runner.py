@@ -73,7 +73,7 @@ def _trial_of(name: str) -> FaultTrial:
 
 def _ordered(defect: SeededFault) -> Iterator[tuple[Case, Answer]]:
     """All cases with their right answers: those of the requirements that the defect names, then the others by size."""
-    labels = sorted(_catalog().cases.labels.values(), key=lambda label: label.size)
+    labels = sorted(_catalog().cases.summaries.values(), key=lambda label: label.size)
     own = [label.id for label in labels if label.requirement in defect.try_first]
     others = [label.id for label in labels if label.requirement not in defect.try_first]
     return map(_answered, chain(own, others))

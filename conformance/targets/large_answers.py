@@ -14,7 +14,6 @@ from threading import Lock
 import lz4.block
 
 from conformance.cases.model import Accepted, Answer, Outcome
-from conformance.cases.packed_cases import AcceptedAsExpected
 
 LARGE = 2**15
 """Bytes of an answer from which on it is large."""
@@ -46,11 +45,15 @@ class CompressedAnswer(Accepted):
         """The bytes of memory that it takes."""
         return len(self._packed)
 
-    @contextmanager
-    def decompress(self) -> Iterator[Accepted]:
-        """It as objects, to be judged; no other large answer is looked at meanwhile."""
-        with _ALONE:
-            yield Accepted(self.answer, self.size)
+
+@contextmanager
+def decompressed(outcome: Outcome) -> Iterator[Outcome]:
+    """Yield an outcome as objects, to be judged; no other large answer is decompressed at the same time."""
+    if not isinstance(outcome, CompressedAnswer):
+        yield outcome
+        return
+    with _ALONE:
+        yield Accepted(outcome.answer, outcome.size)
 
 
 def pending_bytes(outcomes: Iterable[object]) -> int:
@@ -68,6 +71,4 @@ def compress_large(size: int, read: Callable[[], Outcome]) -> Outcome:
         return read()
     with _ALONE:
         outcome = read()
-        if isinstance(outcome, AcceptedAsExpected) or not isinstance(outcome, Accepted):
-            return outcome
-        return CompressedAnswer(outcome)
+        return CompressedAnswer(outcome) if isinstance(outcome, Accepted) else outcome

@@ -43,7 +43,7 @@ class ResourceLimits(Struct, frozen=True):
 
     def seconds_for(self, request: RequestBody) -> float:
         """The seconds that a request may take a target which answers others at once."""
-        return self.base_seconds + max(len(request), 2 * request.measured_bytes) / REQUEST_CHARS_PER_SECOND
+        return self.base_seconds + max(request.size, 2 * request.measured_bytes) / REQUEST_CHARS_PER_SECOND
 
     def memory_for(self, request: RequestBody) -> float:
         """The bytes by which the memory of a target may grow over a request."""
@@ -68,7 +68,7 @@ def resource_violation(
         )
         return NoAnswer("memory", detail)
     if min(first.seconds, again.seconds) > allowance.seconds_for(request) + quickest:
-        size = request.measured_bytes or len(request) // 2
+        size = request.measured_bytes or request.size // 2
         detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when asked again, for {size} bytes"
         return NoAnswer("slow", detail)
     return None
@@ -126,12 +126,12 @@ def fault_kind(fault: Exception, broke: NoAnswer) -> str:
     return "closed output" if isinstance(fault, TargetExited) and fault.lingers else broke.how
 
 
-def fault_outcome(fault: Exception, request: bytes, timeout: float, memory: int) -> NoAnswer:
+def fault_outcome(fault: Exception, request: RequestBody, timeout: float, memory: int) -> NoAnswer:
     """A fault as what a request came to, of a target that is allowed so many seconds and bytes."""
     match fault:
         case TargetExited(detail=detail, memory=True):
-            small = len(request) * _IN_PROPORTION <= memory
-            return NoAnswer("memory", f"{detail}, for a request of {len(request)} bytes", unprovoked=small)
+            small = request.size * _IN_PROPORTION <= memory
+            return NoAnswer("memory", f"{detail}, for a request of {request.size} bytes", unprovoked=small)
         case TargetExited(detail=detail):
             return NoAnswer("crash", detail)
         case AnswerTimeout():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias, cast
 
 from conformance import codec
@@ -13,6 +13,7 @@ from conformance.cases.log_requests import read_expectation, scenario_question, 
 from conformance.cases.model import (
     Case,
     CaseOrigin,
+    CaseSummary,
     ExpectSize,
     ExpectValue,
     Op,
@@ -24,7 +25,6 @@ from conformance.cases.model import (
     VerdictKind,
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
-from conformance.cases.packed_cases import SerializedCase, SerializedCases
 from conformance.cases.raw_requests import exchange_question
 from conformance.judging.judge import judge
 from conformance.targets.protocol import TargetDescription
@@ -37,7 +37,7 @@ Claim: TypeAlias = tuple[str, str]
 """What a target says it can do: an operation, and a type where the operation has one."""
 
 
-def claim_key(case: Case | SerializedCase) -> Claim:
+def claim_key(case: CaseSummary) -> Claim:
     """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type.
 
     A message is a claim of its own, in all its versions: what is wrong with one says nothing of others.
@@ -50,20 +50,15 @@ def claim_key(case: Case | SerializedCase) -> Claim:
 _MESSAGE = "MESSAGE<"
 
 
-def summaries(cases: Sequence[Case]) -> Sequence[Case | SerializedCase]:
-    """What cases are chosen and counted by; nothing is unpacked."""
-    return cases.serialized if isinstance(cases, SerializedCases) else cases
-
-
-def probes_for(description: TargetDescription, cases: Sequence[Case]) -> Iterator[Case]:
+def probes_for(description: TargetDescription, cases: Iterable[CaseSummary]) -> Iterator[Case]:
     """One plain value per claimed type and operation that the cases need; one message stands for all."""
     seen: set[Claim] = set()
-    for at, case in enumerate(summaries(cases)):
+    for case in cases:
         probed = case.op, claim_key(case)[1].partition("<")[0]
         if probed in seen:
             continue
         if description.claims(case.op, case.type) and description.has(case) and not description.unused(case):
-            probe = probe_case(case.op, cases[at].wire, newest_magic(description))
+            probe = probe_case(case.op, case.wire, newest_magic(description))
             if probe is not None:
                 seen.add(probed)
                 yield probe

@@ -5,15 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
 
-from conformance.cases.model import ERRORS, Accepted, Answer, Case, NoAnswer, Outcome, Rejected, Request, Unsupported
+from conformance.cases.model import (
+    ERRORS,
+    Accepted,
+    Answer,
+    CaseSummary,
+    NoAnswer,
+    Outcome,
+    Rejected,
+    Request,
+    Unsupported,
+    request_json,
+)
 from conformance.cases.operations import WHOLE_LOG
-from conformance.cases.packed_cases import SerializedCase, request_json
 from conformance.codec.message_spec import LAST, VersionRange
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
@@ -34,35 +45,32 @@ class ProtocolError(TargetFailure):
     """A line that is not an answer to the request that is due; the message shows the line."""
 
 
-class RequestBody(bytes):
-    """A request without its id, ready for `with_id`."""
+class RequestBody(NamedTuple):
+    """A request without its id."""
 
+    line: bytes
     timeout_group: str = ""
-    """What requests have in common that are likely to be silent together; empty where that is not known."""
+    """The requests that probably time out together have the same group; empty if there is none."""
     measured_bytes: int = 0
-    """Bytes that memory and time are held against; 0 where memory is not measured."""
-    expected_digest: bytes = b""
-    """The digest of the answer that is due; empty where that is not known."""
+    """Bytes that memory and time are compared with; 0 where memory is not measured."""
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return len(self.line)
+
+    def with_id(self, number: int) -> bytes:
+        """Return the line that is sent."""
+        return b'{"id":%d,%b\n' % (number, self.line[1:])
 
 
-def body(
-    request: Request | bytes, timeout_group: str = "", measured_bytes: int = 0, expected_digest: bytes = b""
-) -> RequestBody:
-    """A request without its id; its strings may hold lone surrogates, as escapes."""
-    if isinstance(request, bytes):
-        made = RequestBody(request)
-    else:
-        try:
-            made = RequestBody(_encode(request))
-        except UnicodeEncodeError:
-            made = RequestBody(request_json(request))
-    made.timeout_group, made.measured_bytes, made.expected_digest = timeout_group, measured_bytes, expected_digest
-    return made
+RequestMaker: TypeAlias = Callable[[CaseSummary], RequestBody]
+"""Makes the request of a case when it is needed: a run has tens of thousands, and some are large."""
 
 
-def with_id(number: int, request: bytes) -> bytes:
-    """The line of a request."""
-    return b'{"id":%d,%b\n' % (number, request[1:])
+def body(request: Request, timeout_group: str = "", measured_bytes: int = 0) -> RequestBody:
+    """Return a request without its id; lone surrogates in its strings are escaped."""
+    return RequestBody(request_json(request), timeout_group, measured_bytes)
 
 
 def printable_line(line: bytes) -> str:
@@ -73,14 +81,7 @@ def printable_line(line: bytes) -> str:
 
 
 def fields(line: bytes, number: int) -> Answer:
-    """The fields of an answer to request `number`. Raises ProtocolError."""
-    answer = fields_of_any_depth(line, number)
-    check(line, answer)
-    return answer
-
-
-def fields_of_any_depth(line: bytes, number: int) -> Answer:
-    """The same; nothing may go through it before `check`. Raises ProtocolError."""
+    """Return the fields of the answer to request `number`. Raises ProtocolError."""
     try:
         answer = _json(line)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -90,13 +91,9 @@ def fields_of_any_depth(line: bytes, number: int) -> Answer:
         raise ProtocolError(f"not a JSON object: {printable_line(line)}")
     if answer.get("id") != number or isinstance(answer.get("id"), bool):
         raise ProtocolError(f"an answer to request {number} is due, but this came: {printable_line(line)}")
-    return answer
-
-
-def check(line: bytes, answer: Answer) -> None:
-    """Raise ProtocolError where the answer in a line is nested too deeply."""
     if line.count(b"[") + line.count(b"{") > DEEPEST and is_deep(answer):
         raise ProtocolError(f"not a line of JSON ({too_deep()}): {printable_line(line)}")
+    return answer
 
 
 def _json(line: bytes) -> object:
@@ -204,7 +201,7 @@ class TargetDescription(Struct, frozen=True):
         form, bracket, rest = name.partition("<")
         return bool(bracket) and form in types and self.claims(op, rest[:-1])
 
-    def has(self, case: Case | SerializedCase) -> bool:
+    def has(self, case: CaseSummary) -> bool:
         """Whether it has the message of a case in that version; True for a case of another type."""
         return not case.type.startswith("MESSAGE<") or self.has_message(*_message_of(case))
 
@@ -214,16 +211,16 @@ class TargetDescription(Struct, frozen=True):
             return False
         return self.messages is None or (message in self.messages and version in self.messages[message])
 
-    def unused(self, case: Case | SerializedCase) -> str:
+    def unused(self, case: CaseSummary) -> str:
         """The call that a case would judge and that nothing runs through; empty when it is worth judging."""
         door = self.entry_point(case.op, case.type)
         return door.call if door is not None and door.who == "unused" else ""
 
-    def lacks(self, case: Case | SerializedCase) -> str:
+    def lacks(self, case: CaseSummary) -> str:
         """Why a case is not put to it; empty when it is."""
         return self.lacks_type(case) or self.lacks_content(case)
 
-    def lacks_type(self, case: Case | SerializedCase) -> str:
+    def lacks_type(self, case: CaseSummary) -> str:
         """Why no case of its operation and type is put to it; empty when they are."""
         if not self.claims(case.op, case.type):
             what = case.op if case.op in WHOLE_LOG else f"{case.op} of {case.type}"
@@ -233,7 +230,7 @@ class TargetDescription(Struct, frozen=True):
         unused = self.unused(case)
         return f"not judged: nothing runs through {unused}" if unused else ""
 
-    def lacks_content(self, case: Case | SerializedCase) -> str:
+    def lacks_content(self, case: CaseSummary) -> str:
         """Why a case is not put to it though others of its type are; empty when it is."""
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
@@ -244,7 +241,7 @@ class TargetDescription(Struct, frozen=True):
         return ""
 
 
-def _message_of(case: Case | SerializedCase) -> tuple[str, int]:
+def _message_of(case: CaseSummary) -> tuple[str, int]:
     """The message that a case is about, and its version."""
     name, _, version = case.type.removeprefix("MESSAGE<").rstrip(">").partition(",")
     return name, int(version)

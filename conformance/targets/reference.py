@@ -10,7 +10,7 @@ from typing import BinaryIO
 import msgspec
 
 from conformance import __version__, codec
-from conformance.cases.model import Answer, Case, Outcome, Request
+from conformance.cases.model import Answer, CaseSummary, Outcome, Request
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.reference_answers import NOT_ENCODED, error_class
 from conformance.codec import BUILT_IN, TypeRegistry
@@ -22,7 +22,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import parse_definition, shipped_types
 from conformance.files.bounded_json import read_json
 from conformance.semantics.format_conversion import NotConvertible
-from conformance.targets.protocol import PROTOCOL, TargetDescription, description, outcome
+from conformance.targets.protocol import PROTOCOL, RequestMaker, TargetDescription, description, outcome
 
 
 def describe() -> Answer:
@@ -109,12 +109,16 @@ class ReferenceTarget:
         """What it says of itself."""
         return description(describe())
 
-    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
-        """The outcomes of cases, in their order."""
-        return (outcome(answer(case.request)) for case in cases)
-
-    def forget_faults(self) -> None:
-        """It has no faults that are counted."""
+    def ask(
+        self,
+        cases: Sequence[CaseSummary],
+        request_for: RequestMaker,
+        *,
+        forget_faults: bool = False,  # noqa: ARG002 - no fault is counted
+    ) -> Iterator[Outcome]:
+        """Return the outcomes of cases, in their order."""
+        requests = (request_for(case).line for case in cases)
+        return (outcome(answer(request if isinstance(request := read_json(line), dict) else {})) for line in requests)
 
     def stop(self) -> None:
         """Nothing is waited for."""

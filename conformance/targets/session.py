@@ -25,7 +25,6 @@ import msgspec
 from msgspec import Struct
 
 from conformance.cases.model import Accepted, NoAnswer, Outcome, Unsupported
-from conformance.cases.packed_cases import AcceptedAsExpected, digest_of_answer
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import MOST_VALUES, holds_too_many
 from conformance.process.child_process import GRACE_PERIOD_S, ChildProcess
@@ -82,11 +81,11 @@ class RequestWindow(Struct):
         numbers = range(number, number + len(joining))
         self.requests += joining
         self._numbers.extend(numbers)
-        return b"".join(map(protocol.with_id, numbers, joining))
+        return b"".join(map(RequestBody.with_id, joining, numbers))
 
     def answered(self, line: bytes) -> Outcome:
         """What a line says of the first request, which is answered with it. Raises ProtocolError or CannotStart."""
-        outcome = outcome_of_line(line, self._numbers[0], self.requests[0])
+        outcome = outcome_of_line(line, self._numbers[0])
         self.requests.pop(0)
         self._numbers.popleft()
         return outcome
@@ -109,34 +108,31 @@ class RequestWindow(Struct):
             yield run
 
 
-def outcome_of_line(line: bytes, number: int, request: RequestBody) -> Outcome:
-    """What a line says that is due for a request of this number. Raises ProtocolError or CannotStart."""
-    return compress_large(len(line), lambda: _outcome(line, number, request.expected_digest))
+def outcome_of_line(line: bytes, number: int) -> Outcome:
+    """Return the outcome in the line that answers the request of this number. Raises ProtocolError or CannotStart."""
+    return compress_large(len(line), lambda: _outcome(line, number))
 
 
-def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
+def _outcome(line: bytes, number: int) -> Outcome:
     try:
-        answer = protocol.fields_of_any_depth(line, number)
+        answer = protocol.fields(line, number)
     except ProtocolError:
         if not (holds_too_many(line) and re.match(_ACCEPTS % number, line)):
             raise
         detail = f"answered with more than {MOST_VALUES:,} values, {len(line) >> 20} MiB"
         return NoAnswer("memory", detail, answered=Accepted({}, len(line)))
-    if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
-        return AcceptedAsExpected()
-    protocol.check(line, answer)
     return protocol.outcome(answer, len(line))
 
 
 def take_fitting(queue: deque[RequestBody], window: Sequence[RequestBody]) -> Iterator[RequestBody]:
     """The requests of a queue that may join those in flight, taken from it; one that is measured travels alone."""
-    count, size = len(window), sum(map(len, window))
+    count, size = len(window), sum(request.size for request in window)
     is_alone = any(request.measured_bytes for request in window)
-    while queue and (not count or (count < WINDOW and size + len(queue[0]) <= WINDOW_BYTES)):
+    while queue and (not count or (count < WINDOW and size + queue[0].size <= WINDOW_BYTES)):
         if is_alone or (count and queue[0].measured_bytes):
             return
         request = queue.popleft()
-        count, size, is_alone = count + 1, size + len(request), request.measured_bytes > 0
+        count, size, is_alone = count + 1, size + request.size, request.measured_bytes > 0
         yield request
 
 
@@ -265,7 +261,7 @@ class TargetSession:
         """Let it describe itself: what kept it from that, else nothing. Raises CannotStart."""
         assert self._process is not None
         self._number += 1
-        self._process.send(protocol.with_id(self._number, _DESCRIBE))
+        self._process.send(_DESCRIBE.with_id(self._number))
         try:
             line = self._process.line(time.monotonic() + self.allowance.startup)
             self._description = protocol.description(protocol.fields(line, self._number))
@@ -332,7 +328,7 @@ class TargetSession:
             self._quickest = 0
             return line, time.monotonic() - since if request.measured_bytes else 0
         asked = PendingRequest(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
-        haste = _FORKED_TIMEOUT_S + len(request) / REQUEST_CHARS_PER_SECOND
+        haste = _FORKED_TIMEOUT_S + request.size / REQUEST_CHARS_PER_SECOND
         hastens = self._is_cheap and timeout > haste and not fair
         if not (fair or hastens):
             return process.line(since + timeout), asked.counted_s()
@@ -409,7 +405,7 @@ class TargetSession:
         before, process = self._process, self._ensure(alive=True)
         self._number += 1
         asked = PendingRequest(request, self._number, process, self._aside.poll, is_first=process is not before)
-        process.send(protocol.with_id(self._number, request))
+        process.send(request.with_id(self._number))
         if self._broke_down(asked, self.allowance.timeout, _FORKED_WAIT_S if self._is_cheap else _ALONE_WAIT_S):
             self._end()
             if asked.outcome is None:
@@ -430,7 +426,7 @@ class TargetSession:
             if line is None:
                 return False
             cost = asked.cost()
-            outcome = outcome_of_line(line, asked.number, asked.request)
+            outcome = outcome_of_line(line, asked.number)
             self.faults.never_answered = False
         except TargetFailure as fault:
             if isinstance(fault, TargetExited) and not (asked.is_first or asked.was_aside):

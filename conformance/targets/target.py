@@ -12,12 +12,12 @@ from conformance.process.launcher import LaunchSpec
 from conformance.targets.limits import ResourceLimits
 
 if TYPE_CHECKING:
-    from conformance.cases.model import Case, Outcome
-    from conformance.targets.protocol import TargetDescription
+    from conformance.cases.model import CaseSummary, Outcome
+    from conformance.targets.protocol import RequestMaker, TargetDescription
 
 
 class Target(Protocol):
-    """A target that cases are put to. `close` it, however the work on it ended."""
+    """A target to which cases are sent. The caller must `close` it."""
 
     @property
     def starts(self) -> int:
@@ -28,12 +28,13 @@ class Target(Protocol):
         """What the target says of itself. Raises CannotStart."""
         ...
 
-    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
-        """The outcomes of cases, in their order. Raises CannotStart."""
-        ...
+    def ask(
+        self, cases: Sequence[CaseSummary], request_for: RequestMaker, *, forget_faults: bool = False
+    ) -> Iterator[Outcome]:
+        """Send the request of each case, and return the outcomes in their order. Raises CannotStart.
 
-    def forget_faults(self) -> None:
-        """Start counting faults anew: only the cases still to come decide when the target is given up."""
+        With `forget_faults`, faults of earlier cases do not count when the target is given up.
+        """
         ...
 
     def stop(self) -> None:

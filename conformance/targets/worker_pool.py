@@ -12,15 +12,14 @@ from itertools import chain
 
 from msgspec import Struct
 
-from conformance.cases.model import Case, Outcome
-from conformance.cases.packed_cases import LazyCases, SerializedCase, timeout_group
+from conformance.cases.model import CaseSummary, Outcome
 from conformance.errors import CannotStart
 from conformance.process.fork_server import ForkServer
 from conformance.process.launcher import LaunchSpec
 from conformance.process.memory import share_one_heap
-from conformance.targets import protocol
 from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
+from conformance.targets.protocol import RequestBody, RequestMaker, TargetDescription
 from conformance.targets.session import TargetSession
 
 _SHARE = 128
@@ -35,26 +34,14 @@ _Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
 class _CaseChunk(Struct, frozen=True):
     """Some of the cases, from one index to before another."""
 
-    cases: Sequence[Case]
+    cases: Sequence[CaseSummary]
     start: int
     stop: int
-    is_measured: bool
-    """Whether the memory of hostile cases is looked at."""
+    request_for: RequestMaker
 
-    def requests(self) -> Iterator[protocol.RequestBody]:
-        """What is sent for them, each made when it is needed: a run has thousands of shares, and some are large."""
-        cases = self.cases
-        for at in range(self.start, self.stop):
-            if isinstance(cases, LazyCases):
-                label = cases.label_at(at)
-                yield protocol.body(
-                    cases.written_at(at), timeout_group(label), self._bulk(label), label.expected_digest
-                )
-            else:
-                yield protocol.body(cases[at].request, timeout_group(cases[at]), self._bulk(cases[at]))
-
-    def _bulk(self, label: Case | SerializedCase) -> int:
-        return label.measured_bytes if self.is_measured else 0
+    def requests(self) -> Iterator[RequestBody]:
+        """Return their requests. Each is made when it is sent: a run has thousands of chunks, and some are large."""
+        return (self.request_for(self.cases[at]) for at in range(self.start, self.stop))
 
 
 class WorkerPool:
@@ -78,14 +65,22 @@ class WorkerPool:
         """How often a process of it was started."""
         return sum(session.starts for session in self._sessions)
 
-    def describe(self) -> protocol.TargetDescription:
+    def describe(self) -> TargetDescription:
         """What the target says of itself. Raises CannotStart."""
         return self._first.describe()
 
-    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
-        """The outcomes of cases, in their order. Raises CannotStart."""
-        starts, is_measured = range(0, len(cases), _SHARE), self._allowance.base_memory_growth < math.inf
-        shares = [_CaseChunk(cases, at, min(at + _SHARE, len(cases)), is_measured) for at in starts]
+    def ask(
+        self, cases: Sequence[CaseSummary], request_for: RequestMaker, *, forget_faults: bool = False
+    ) -> Iterator[Outcome]:
+        """Send the request of each case, and return the outcomes in their order. Raises CannotStart."""
+        if forget_faults:
+            for session in self._sessions:
+                session.forget_faults()
+        if self._allowance.base_memory_growth == math.inf:
+            measured, request_for = request_for, lambda case: measured(case)._replace(measured_bytes=0)
+        shares = [
+            _CaseChunk(cases, at, min(at + _SHARE, len(cases)), request_for) for at in range(0, len(cases), _SHARE)
+        ]
         workers = min(self._jobs, len(shares))
         if workers > 1:
             yield from self._distribute(shares, workers)
@@ -162,11 +157,6 @@ class WorkerPool:
                         self._release(outcomes, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)
-
-    def forget_faults(self) -> None:
-        """Start counting faults anew, in every process."""
-        for session in self._sessions:
-            session.forget_faults()
 
     def stop(self) -> None:
         """End every process, from any thread: whoever waits for an answer gets CannotStart."""

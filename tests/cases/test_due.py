@@ -4,17 +4,19 @@ import json
 
 import pytest
 
-from conformance.cases.model import ERRORS, PASSED, Accepted, Rejected, VerdictKind
-from conformance.cases.packed_cases import (
+from conformance.cases.model import ERRORS, PASSED, Accepted, Rejected, Unsupported, VerdictKind
+from conformance.cases.stored_cases import (
     PLAIN_OPS,
     digest_of_answer,
     expected_answer,
     expected_digest,
-    expected_rejection,
+    expected_error,
+    passes,
+    store,
+    store_with_digest,
 )
 from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
-from conformance.targets import protocol
 from conformance.targets.reference import answer as reference_answer
 from conformance.targets.session import outcome_of_line
 
@@ -36,7 +38,7 @@ def test_the_answer_that_is_due_passes_in_full(cases):
 
 
 def test_the_refusal_that_is_due_passes_and_another_class_does_not_where_one_is_named(cases):
-    due = [(case, refusal) for case in cases if (refusal := expected_rejection(case)) is not None]
+    due = [(case, refusal) for case in cases if (refusal := expected_error(case)) is not None]
     assert {refusal for _, refusal in due} >= {"", "corrupt"}
     for case, refusal in due:
         passing = [error for error in ERRORS if judge(case, Rejected(error)).kind is VerdictKind.PASS]
@@ -45,9 +47,7 @@ def test_the_refusal_that_is_due_passes_and_another_class_does_not_where_one_is_
 
 def test_whether_a_refusal_passes_is_known_of_every_case_that_is_refused(cases):
     asked = [case for case in cases if case.op in PLAIN_OPS]
-    unknown = [
-        case.id for case in asked if expected_rejection(case) is None and judge(case, Rejected("other")) == PASSED
-    ]
+    unknown = [case.id for case in asked if expected_error(case) is None and judge(case, Rejected("other")) == PASSED]
     assert unknown == []
 
 
@@ -71,14 +71,39 @@ def test_any_other_answer_is_left_to_the_judge(cases):
 
 def test_what_the_reference_answers_is_due_where_it_accepts(cases):
     """Only of a message it shows more than is due, which the version does not have; and a NaN is as good as another."""
-    told = [(case, reference_answer(case.request)) for case in cases if expected_digest(case)]
+    told = [(case, accepted(reference_answer(case.request)).answer) for case in cases if expected_digest(case)]
     unlike = [case.id for case, answer in told if digest_of_answer(answer) != expected_digest(case)]
     assert {case.type.partition("<")[0] for case in cases if case.id in {*unlike}} == {"MESSAGE", "FLOAT64"}
 
 
 def test_an_answer_with_a_lone_surrogate_is_never_taken_for_the_one_that_is_due():
     line = json.dumps({"id": 1, "ok": True, "value": "\ud800", "consumed": 1}).encode()
-    outcome = outcome_of_line(line, 1, protocol.body({"op": "decode"}, expected_digest=b"x" * 16))
-    assert type(outcome) is Accepted
+    outcome = outcome_of_line(line, 1)
     assert set(outcome.answer["value"]) == {"\ufffd"}
-    assert digest_of_answer({"ok": True, "value": "\ud800"}) == b""
+    assert digest_of_answer({"value": "\ud800"}) == b""
+
+
+def test_a_stored_case_passes_an_outcome_only_where_the_judge_passes_it(catalog):
+    known = set()
+    for stored in list(catalog.cases.summaries.values())[::5]:
+        case = stored.to_case()
+        for error in ERRORS:
+            if passes(stored, Rejected(error)):
+                assert judge(case, Rejected(error)) == PASSED, (case.id, error)
+                known.add(error)
+    assert known == set(ERRORS)
+
+
+def test_a_stored_case_passes_no_answer_but_the_expected_one(catalog):
+    case = catalog.cases["int8/zero"]
+    expected = Accepted({"value": 0, "consumed": 1})
+    assert passes(store_with_digest(case), expected)
+    assert not passes(store(case), expected)
+    assert not passes(store_with_digest(case), Accepted({"value": 1, "consumed": 1}))
+    assert not passes(store_with_digest(case), Unsupported("not mine"))
+
+
+def test_without_an_expected_answer_no_answer_passes_unjudged(catalog):
+    case = catalog.cases["varint/six-bytes"]
+    assert expected_digest(case) == b""
+    assert not passes(store_with_digest(case), Accepted({"value": "\ud800"}))

@@ -7,10 +7,11 @@ from dataclasses import fields, replace
 
 import lz4.block
 import pytest
+from msgspec import structs
 
 from conformance import codec
 from conformance.cases.model import Case, ExpectValue
-from conformance.cases.packed_cases import SerializedCases, chosen, serialize
+from conformance.cases.stored_cases import StoredCase, store, stored_all
 from conformance.catalog.catalog import of_bases
 from conformance.codec.json_notation import UNSHOWN
 from conformance.definitions.loader import types_with
@@ -20,7 +21,11 @@ from conformance.strategies.seeded.cases import TYPES, generated_cases, message_
 
 def parts(case):
     """All that a case holds, its type and the order of its request too."""
-    return {**{field.name: getattr(case, field.name) for field in fields(Case)}, "request": repr(case.request)}
+    return {
+        **{field.name: getattr(case, field.name) for field in fields(Case)},
+        "request": repr(case.request),
+        "wire": case.wire.name,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +36,20 @@ def generated(catalog):
 
 def test_a_case_is_the_same_when_it_is_unpacked(catalog, generated):
     for case in [*catalog.cases.values(), *generated]:
-        assert parts(serialize(case).deserialize()) == parts(case)
+        assert parts(store(case).to_case()) == parts(case)
 
 
 def test_what_cases_are_chosen_counted_and_listed_by_is_that_of_the_case(catalog, generated):
     told = ("id", "op", "type", "requirement", "level", "since", "kind", "origin", "disputed", "codecs", "magics")
-    told += ("size", "needs_surrogates", "is_shrinkable", "defined_in")
+    told += ("size", "needs_surrogates", "is_shrinkable", "defined_in", "refused_by", "expect", "timeout_group")
     for case in [*list(catalog.cases.values())[::5], *generated]:
-        label = serialize(case)
+        label = store(case)
         assert [getattr(label, name) for name in told] == [getattr(case, name) for name in told], case.id
 
 
 def test_a_value_that_is_left_out_is_still_known_as_such(catalog):
     case = replace(catalog.cases["varint/zero"], expect=ExpectValue(UNSHOWN, 1))
-    assert serialize(case).deserialize().expect.value is UNSHOWN
+    assert store(case).to_case().expect.value is UNSHOWN
 
 
 def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
@@ -54,29 +59,22 @@ def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
     message = replace(message, origin="mine.json")
     own = replace(catalog, types=types_with([message]))
     case = next(iter(generated_cases(["MESSAGE<EndTxnMarker,0>"], 1, 0, own)))
-    assert serialize(case).deserialize().wire is case.wire
-    assert serialize(case).defined_in == case.defined_in == "mine.json"
+    assert store(case).to_case().wire is case.wire
+    assert store(case).defined_in == case.defined_in == "mine.json"
 
 
-def test_packed_cases_are_read_as_a_list_of_them(catalog):
+def test_stored_cases_stay_as_they_are(catalog):
     every = list(catalog.cases.values())[:200]
-    several = SerializedCases(every)
-    assert len(several) == 200
-    assert list(several) == every
-    assert [several[0], several[0], several[-1]] == [every[0], every[0], every[-1]]
-    assert several[3:190:7] == every[3:190:7]
-    assert every[5] in several
-    with pytest.raises(IndexError):
-        several[200]
-    assert [one.id for one in several.serialized] == [one.id for one in every]
-    assert list(chosen(several, [7, 3])) == chosen(every, [7, 3]) == [every[7], every[3]]
+    several = stored_all(every)
+    assert [one.to_case() for one in several] == every
+    assert [one is other for one, other in zip(stored_all(several), several, strict=True)] == [True] * 200
 
 
-def test_cases_chosen_by_their_basis_stay_packed(catalog):
+def test_cases_selected_by_their_basis_stay_stored(catalog):
     every = list(catalog.cases.values())[:300]
-    wanted = of_bases(SerializedCases(every), ("implied",), catalog.requirements)
-    assert isinstance(wanted, SerializedCases)
-    assert list(wanted) == of_bases(every, ("implied",), catalog.requirements) != []
+    wanted = of_bases(stored_all(every), ("implied",), catalog.requirements)
+    assert {type(case) for case in wanted} == {StoredCase}
+    assert [case.to_case() for case in wanted] == of_bases(every, ("implied",), catalog.requirements) != []
 
 
 def test_a_case_of_much_data_holds_it_once():
@@ -87,32 +85,32 @@ def test_a_case_of_much_data_holds_it_once():
         ExpectValue(data, len(data)),
         data,
     )
-    assert case.request["hex"] == serialize(case).deserialize().request["hex"]
-    assert len(serialize(case).content) < 1.1 * len(data)
+    assert case.request["hex"] == store(case).to_case().request["hex"]
+    assert len(store(case).content) < 1.1 * len(data)
 
 
 def with_damaged_expectation(case):
     """The packed case, with nothing that can be read behind the request."""
-    label = serialize(case)
+    label = store(case)
     content = lz4.block.decompress(label.content) if label.is_compressed else label.content
-    return label._replace(content=content[: label.parts[1]] + b"damaged", is_compressed=False)
+    return structs.replace(label, content=content[: label.rest_start] + b"damaged", is_compressed=False)
 
 
 def test_the_request_of_a_packed_case_is_unpacked_without_its_expectation(catalog):
     every = [case for case in catalog.cases.values() if "limit-headers" in case.id or case.op == "encode"]
-    several = SerializedCases(map(with_damaged_expectation, every))
+    several = [with_damaged_expectation(case) for case in every]
     assert len(every) > 100
-    assert {serialize(case).is_compressed for case in every} == {False, True}
-    assert [several.label_at(at).request for at in range(len(every))] == [case.request for case in every]
+    assert {store(case).is_compressed for case in every} == {False, True}
+    assert [stored.request for stored in several] == [case.request for case in every]
     with pytest.raises(pickle.UnpicklingError):
-        several[0]
+        several[0].to_case()
 
 
 def test_a_packed_case_takes_little_memory(generated):
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        several = SerializedCases(case for case in generated if case.size < 4096)
+        several = stored_all(case for case in generated if case.size < 4096)
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

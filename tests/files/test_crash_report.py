@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from conformance.cases.stored_cases import passes
 from conformance.cli import main
 from conformance.commands import show
 from conformance.errors import ExitStatus, SuiteBug
-from conformance.judging.judge import judge
-from conformance.runner import examiner
+from conformance.runner import target_runner
 
 
 def broken(*_):
@@ -59,12 +59,12 @@ def test_wrong_usage_is_not_a_defect(asked):
 def test_a_run_that_meets_a_defect_reports_what_it_gathered(tmp_path, monkeypatch):
     judged = []
 
-    def judge_three(case, outcome):
+    def pass_three(case, outcome):
         judged.append(case)
-        return judge(case, outcome) if len(judged) <= 3 else broken()
+        return passes(case, outcome) if len(judged) <= 3 else broken()
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(examiner, "judge", judge_three)
+    monkeypatch.setattr(target_runner, "passes", pass_three)
     path = tmp_path / "report.json"
     done = CliRunner().invoke(main, ["run", "reference", "--select", "varint/*", "--json", str(path)])
     assert done.exit_code == 70

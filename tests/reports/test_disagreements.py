@@ -117,7 +117,7 @@ def test_a_case_that_one_passes_and_another_fails_is_in_one_row_and_no_row_lacks
     kinds = {}
     for run in told:
         for one in run.results:
-            kinds.setdefault(one.label.id, set()).add(one.verdict.kind)
+            kinds.setdefault(one.summary.id, set()).add(one.verdict.kind)
     for name, found in kinds.items():
         if found & {*FAILURES} and found & {VerdictKind.PASS, VerdictKind.EITHER}:
             assert name in places

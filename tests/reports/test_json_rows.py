@@ -68,7 +68,7 @@ def test_the_rows_are_those_that_are_made_at_the_end(results, file, tmp_path):
     text = text_of(run, t=file)
     assert text == text_of(run)
     assert [row["id"] for row in json.loads(text)["results"]] == [
-        result.label.id for result in results if not result.label.is_shrinkable
+        result.summary.id for result in results if not result.summary.is_shrinkable
     ]
     assert list(tmp_path.iterdir()) == []
 

@@ -35,7 +35,7 @@ def order(*names, count=COUNT, seed=SEED, patterns=()):
 
 
 def unpacked(cases):
-    return [case.deserialize() for case in cases]
+    return [case.to_case() for case in cases]
 
 
 def test_a_run_without_options_asks_what_is_kept():

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import count
 
 from conformance.catalog.catalog import select
-from conformance.runner import examiner
+from conformance.runner import target_runner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
@@ -38,7 +38,7 @@ def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_fa
 
 def test_how_long_answers_were_waited_for_is_kept_by_type_and_what_else_is_done_meanwhile_is_not(catalog, monkeypatch):
     clock = count()
-    monkeypatch.setattr(examiner.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(target_runner.time, "monotonic", lambda: next(clock))
     run = TargetRun("reference")
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     spec = target_spec("reference", None, ResourceLimits())

@@ -12,7 +12,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.model import Unsupported, VerdictKind
-from conformance.cases.packed_cases import SerializedCases
+from conformance.cases.stored_cases import stored_all
 from conformance.definitions.parser import parse_definition
 from conformance.errors import CannotStart
 from conformance.runner import generated_cases as generating
@@ -44,7 +44,7 @@ class Asked:
     def describe(self):
         return protocol.description(reference.describe())
 
-    def ask(self, cases):
+    def ask(self, cases, *_, **__):
         for case in cases:
             self.asked.append(case.id)
             yield (
@@ -78,8 +78,8 @@ def judged(target, catalog, cases, further, told=None, stop=None):
 @pytest.fixture(scope="module")
 def parts(catalog):
     """Vectors, and generated cases."""
-    vectors = SerializedCases(label for label in catalog.cases.labels.values() if label.type in ("VARINT", "INT8"))
-    return vectors, SerializedCases(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
+    vectors = [case for case in catalog.cases.summaries.values() if case.type in ("VARINT", "INT8")]
+    return vectors, stored_all(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
 
 
 def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
@@ -95,7 +95,7 @@ def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
     run_parallel(
         [further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))]
     )
-    assert [result.label.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
+    assert [result.summary.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
     assert {result.verdict.kind for result in runs[0].results} <= {VerdictKind.PASS, VerdictKind.EITHER}
 
 
@@ -105,7 +105,7 @@ def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, pa
     run = judged(target, catalog, vectors, lambda: generated)
     assert target.asked.count("probe/VARINT:decode") == target.asked.count("probe/UUID:decode") == 1
     assert target.asked.index(vectors[0].id) < target.asked.index("probe/UUID:decode")
-    assert [one.label.id for one in run.results if one.verdict.kind is VerdictKind.PROTOCOL] == [
+    assert [one.summary.id for one in run.results if one.verdict.kind is VerdictKind.PROTOCOL] == [
         "probe/UUID:decode",
         "probe/UUID:encode",
     ]
@@ -152,7 +152,7 @@ def test_what_is_made_in_two_parts_is_the_selection(catalog):
     for patterns in ((), ("type:VARINT", NAMED), (NAMED,)):
         selection = Selection(patterns, generated=2)
         whole = [case.id for case in selected_cases(selection, catalog, [spec])]
-        first = [case.id for case in first_cases(selection, catalog).serialized]
+        first = [case.id for case in first_cases(selection, catalog)]
         assert first + [case.id for case in further_cases(selection, catalog, [spec])] == whole
         assert not makes_many(selection)
     assert makes_many(Selection(()))
@@ -193,7 +193,7 @@ def test_another_process_makes_the_same_cases(names, patterns, catalog, monkeypa
     order = GenerationRequest(names, 40, 1, patterns)
     here = [*generate(order, known)]
     monkeypatch.delattr(generating, "generate")  # nothing is made here any more
-    assert [case.deserialize() for case in generate_in_process(order, known)] == here
+    assert [case.to_case() for case in generate_in_process(order, known)] == here
     assert len(here) > 1
 
 
@@ -229,11 +229,11 @@ def test_what_cannot_be_made_anywhere_is_raised(catalog):
 
 def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):
     (tmp_path / "target.py").write_text(ECHO)
-    case = next(label.deserialize() for label in catalog.cases.labels.values() if label.id == "int8/zero")
+    case = next(label.to_case() for label in catalog.cases.summaries.values() if label.id == "int8/zero")
     cases = [replace(case, request={**case.request, "hex": f"{number % 256:02x}"}) for number in range(600)]
     with closing(target_spec(f"module:{tmp_path / 'target.py'}", None, ResourceLimits(), 2).open()) as target:
         for part in (cases[:400], cases[400:], cases[:300]):
-            values = [outcome.answer["value"] for outcome in target.ask(part)]
+            values = [outcome.answer["value"] for outcome in target.ask(part, lambda case: protocol.body(case.request))]
             assert values == [int(one.request["hex"], 16) for one in part]
         assert len(target._sessions) == 2
         assert not target._threads

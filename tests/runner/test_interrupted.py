@@ -226,7 +226,7 @@ def test_an_update_keeps_the_entry_of_a_case_that_did_not_run_on_every_target(in
 def test_an_update_keeps_an_entry_by_cause_when_not_all_generated_cases_ran(interrupt_at, tmp_path, catalog):
     case = next(generated_cases(["VARINT"], 1, 0, catalog))
     (tmp_path / "known.yaml").write_text(f"- {{requirement: {case.requirement}, cause: 'a cause', reason: why}}\n")
-    interrupt_at(lambda _, result: result.label.id == case.id)
+    interrupt_at(lambda _, result: result.summary.id == case.id)
     done = conformance("run", "module:./wrong.py", "--generated", "1", *UPDATE, cwd=tmp_path)
     assert done.returncode == 130
     assert " 0 dropped, " in done.stdout

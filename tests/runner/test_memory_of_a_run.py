@@ -7,7 +7,7 @@ from peak import run_alone
 
 from conformance.cases.model import VerdictKind
 from conformance.catalog.catalog import select
-from conformance.runner import examiner
+from conformance.runner import target_runner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import MAX_ANSWER_BYTES, MAX_ANSWER_BYTES_WHEN_FULL, StoredAnswer, TargetRun
@@ -55,7 +55,7 @@ def wrong_results(catalog, tmp_path):
 
 def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(catalog, tmp_path, monkeypatch):
     whole = wrong_results(catalog, tmp_path)
-    monkeypatch.setattr(examiner, "ANSWER_BUDGET_BYTES", 10_000)
+    monkeypatch.setattr(target_runner, "ANSWER_BUDGET_BYTES", 10_000)
     bounded = wrong_results(catalog, tmp_path)
     assert len(whole) == len(bounded) > 20
     sizes = [len(result.outcome.json) for result in bounded]
@@ -72,5 +72,5 @@ def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
     run = TargetRun("reference")
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
     assert {result.verdict.kind for result in run.results} <= {VerdictKind.PASS, VerdictKind.EITHER}
-    assert all(result.label is label for result, label in zip(run.results, cases.serialized, strict=True))
-    assert [result.case for result in run.results] == list(cases)
+    assert all(result.summary is case for result, case in zip(run.results, cases, strict=True))
+    assert [result.case for result in run.results] == [case.to_case() for case in cases]

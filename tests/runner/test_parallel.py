@@ -16,9 +16,10 @@ from command_line import conformance
 
 from conformance.errors import CannotStart
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.parallel import StopEvent, run_parallel
 from conformance.runner.policy import FailurePolicy
+from conformance.runner.target_runner import TargetRunner
+from conformance.targets import protocol
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.worker_pool import WorkerPool
@@ -81,7 +82,7 @@ def test_whoever_waits_for_a_target_that_is_stopped_is_woken(jobs, python_target
 
     def ask():
         with pytest.raises(CannotStart):
-            list(target.ask(cases))
+            list(target.ask(cases, lambda case: protocol.body(case.request)))
         raised.set()
 
     thread = threading.Thread(target=ask, daemon=True)

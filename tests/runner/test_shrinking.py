@@ -38,11 +38,11 @@ from conformance.judging.judge import judge
 from conformance.reports.grouping import Example
 from conformance.reports.text import stands_for
 from conformance.runner import shrinking
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import as_vector, save_all
+from conformance.runner.target_runner import TargetRunner
 from conformance.selftest import DEFECTS
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import generate
@@ -79,7 +79,10 @@ class Lying:
     def describe(self):
         return protocol.description(reference.describe())
 
-    def ask(self, cases):
+    def stop(self):
+        pass
+
+    def ask(self, cases, *_, **__):
         for case in cases:
             yield protocol.outcome(self.liar.mutate(case.request, reference.answer(case.request)))
 
@@ -159,17 +162,17 @@ def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
 
 def test_no_clock_decides_what_a_failure_shrinks_to(catalog, monkeypatch):
     results, examiner = failing(catalog)
-    usual = [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)]
+    usual = [each.result.summary.id for each in shrinking.shrink(results, examiner, catalog)]
     clock = count(step=100)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    assert [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)] == usual
+    assert [each.result.summary.id for each in shrinking.shrink(results, examiner, catalog)] == usual
     assert all(name.startswith("bytes/") for name in usual)
 
 
 def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
     class Restarted(Lying):
-        def ask(self, cases):
-            for outcome in super().ask(cases):
+        def ask(self, *cases, **options):
+            for outcome in super().ask(*cases, **options):
                 self.starts += 2
                 yield outcome
 
@@ -229,7 +232,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
-        shown = judge(case, next(Lying(DEFECTS[name]).ask([case])))
+        shown = judge(case, next(Lying(DEFECTS[name]).ask([case], None)))
         assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 

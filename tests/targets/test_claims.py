@@ -1,4 +1,4 @@
-"""What a target is put: the same requests, whether cases are packed or not."""
+"""The requests of a target are the same, whether cases are stored as bytes or not."""
 
 import json
 from dataclasses import replace
@@ -6,38 +6,20 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from conformance.cases.model import Unsupported
-from conformance.cases.packed_cases import LazyCases, SerializedCases
+from conformance.cases.stored_cases import stored_all
 from conformance.codec.message_spec import VersionRange
 from conformance.targets import protocol, reference
-from conformance.targets.claims import ClaimedTarget
+from conformance.targets.claims import Claims
 
 CASES = ("metadata/v9-unknown-tags-in-elements", "varint/six-bytes", "int8/zero:encode", "batch/three-records")
 
 
-class Asked:
-    """A target that remembers the requests it was put; `messages` as it describes them."""
-
-    starts = 0
-
-    def __init__(self, messages):
-        self.messages, self.requests = messages, []
-
-    def describe(self):
-        return structs.replace(protocol.description(reference.describe()), messages=self.messages)
-
-    def ask(self, cases):
-        for at, case in enumerate(cases):
-            written = cases.written_at(at) if isinstance(cases, LazyCases) else protocol.body(case.request)
-            assert written.count(b'"definition":') <= 1
-            self.requests.append(json.loads(written))
-            yield Unsupported("never mind")
-
-
-def put(cases, messages):
-    target = Asked(messages)
-    assert len(list(ClaimedTarget(target).ask(cases))) == len(cases)
-    return target.requests
+def requests(cases, messages):
+    """The requests of cases for the reference, if its description has these messages."""
+    claims = Claims(structs.replace(protocol.description(reference.describe()), messages=messages))
+    lines = [claims.request_for(case).line for case in cases]
+    assert all(line.count(b'"definition":') <= 1 for line in lines)
+    return [json.loads(line) for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +31,14 @@ def cases(catalog):
 
 
 def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases):
-    packed = put(SerializedCases(cases), None)
-    assert packed == put(cases, None)
-    assert ["definition" in request for request in packed] == [True, False, False, False, True]
-    assert packed[0]["definition"] == cases[0].wire.message.source
-    assert packed[-1] == cases[-1].request
+    sent = requests(stored_all(cases), None)
+    assert sent == requests(cases, None)
+    assert ["definition" in request for request in sent] == [True, False, False, False, True]
+    assert sent[0]["definition"] == cases[0].wire.message.source
+    assert sent[-1] == cases[-1].request
 
 
 def test_a_target_with_messages_of_its_own_gets_the_request_as_it_is(cases):
     has_it = {"MetadataRequest": VersionRange(0, 13), "MetadataResponse": VersionRange(0, 13)}
-    assert put(SerializedCases(cases[:4]), has_it) == put(cases[:4], has_it) == [case.request for case in cases[:4]]
+    sent = requests(stored_all(cases[:4]), has_it)
+    assert sent == requests(cases[:4], has_it) == [case.request for case in cases[:4]]

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cases.model import Accepted, VerdictKind
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
+from conformance.runner.target_runner import TargetRunner
 from conformance.targets.protocol import EntryPoint, ProtocolError, description
 
 
@@ -83,7 +83,10 @@ class Wrong:
     def describe(self):
         return self.described
 
-    def ask(self, cases):
+    def stop(self):
+        pass
+
+    def ask(self, cases, *_, **__):
         self.asked += cases
         return (Accepted({"value": 7, "consumed": 1}) for _ in cases)
 

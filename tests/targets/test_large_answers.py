@@ -7,7 +7,8 @@ import pytest
 
 from conformance.cases.model import Accepted, Rejected
 from conformance.process.launcher import LaunchSpec
-from conformance.targets.large_answers import LARGE, CompressedAnswer, compress_large, pending_bytes
+from conformance.targets import protocol
+from conformance.targets.large_answers import LARGE, CompressedAnswer, compress_large, decompressed, pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.pending import LazyRequestQueue
 from conformance.targets.protocol import RequestBody
@@ -22,7 +23,7 @@ def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
     assert isinstance(outcome, CompressedAnswer)
     assert (outcome.answer, outcome.size) == (ANSWER, LARGE + 1)
     assert outcome.answer is not ANSWER
-    with outcome.decompress() as again:
+    with decompressed(outcome) as again:
         assert again == Accepted(ANSWER, LARGE + 1)
         assert again.answer is again.answer
 
@@ -49,7 +50,7 @@ def test_one_large_answer_is_looked_at_at_a_time():
         compress_large(LARGE + 1, lambda: order.append("read") or Rejected("malformed"))
 
     thread = threading.Thread(target=reader)
-    with compress_large(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1)).decompress():
+    with decompressed(compress_large(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1))):
         thread.start()
         read.wait()
         thread.join(0.2)
@@ -74,7 +75,7 @@ def test_requests_are_made_only_as_there_is_room_for_them():
     def requests():
         for at in range(100):
             made.append(at)
-            yield RequestBody(size)
+            yield RequestBody(bytes(size))
 
     waiting, window = LazyRequestQueue(requests()), []
     for _ in range(2):
@@ -91,7 +92,7 @@ def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
     launch = LaunchSpec("reference", (sys.executable, "-m", "conformance", "serve", "reference"))
     target = WorkerPool(launch, ResourceLimits(timeout=60), 2)
     try:
-        outcomes = list(target.ask([large, *[small] * 140, large]))
+        outcomes = list(target.ask([large, *[small] * 140, large], lambda case: protocol.body(case.request)))
         assert target._held == 0, "all that was held was taken"
     finally:
         target.close()
@@ -101,8 +102,7 @@ def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
 
 
 def test_a_request_that_is_measured_travels_alone():
-    plain, measured = RequestBody(b"{}"), RequestBody(b"{}")
-    measured.measured_bytes = 2
+    plain, measured = RequestBody(b"{}"), RequestBody(b"{}", measured_bytes=2)
     waiting = LazyRequestQueue([plain, plain, measured, plain])
     assert list(take_fitting(waiting, [])) == [plain, plain]
     assert list(take_fitting(waiting, [plain])) == []

@@ -1,15 +1,17 @@
 """What an answer to a probe says of the claim that was probed."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Unsupported, VerdictKind
-from conformance.cases.packed_cases import AcceptedAsExpected
+from conformance.cases.model import Rejected, Unsupported, VerdictKind
 from conformance.codec.message_spec import type_name
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.target_runner import TargetRunner
 from conformance.targets import protocol
-from conformance.targets.claims import ClaimedTarget
 from conformance.targets.probes import probe_case, probe_verdict, probes_for
 
 
@@ -28,7 +30,7 @@ def test_unsupported_disproves_a_claim_but_for_one_message_of_many_that_cannot_b
     assert probe_verdict(probe_case(op, wire), Unsupported("the code cannot be given this")).kind is kind
 
 
-def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it():
+def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it(catalog):
     class Target:
         """Claims two messages and reads one."""
 
@@ -37,20 +39,25 @@ def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it():
             answer = {"ok": True, "name": "t", "supports": {"decode": ["MESSAGE"]}, "messages": both}
             return protocol.description(answer)
 
-        def ask(self, cases):
+        starts = 0
+
+        def stop(self):
+            pass
+
+        def ask(self, cases, *_, **__):
             for case in cases:
                 is_header = case.type.startswith("MESSAGE<ResponseHeader")
-                yield Unsupported("no headers") if is_header else AcceptedAsExpected()
+                yield Unsupported("no headers") if is_header else Rejected("other")
 
     types = [type_name("ResponseHeader", 1), type_name("HeartbeatResponse", 0), type_name("ResponseHeader", 0)]
     cases = [probe_case("decode", shipped_types().wire(name)) for name in types]
-    target = ClaimedTarget(Target())
-    [(answer, verdict)] = target.disprove(cases)
-    assert (answer.case.type, verdict.kind) == (types[0], VerdictKind.PROTOCOL)
-    found = [answer.outcome for answer in target.ask(cases)]
-    assert isinstance(found[1], AcceptedAsExpected)
+    runner = TargetRunner(SimpleNamespace(name="t", open=Target), catalog.requirements, FailurePolicy())
+    [disproved] = runner.disprove_claims(cases)
+    assert (disproved.case.type, disproved.verdict.kind) == (types[0], VerdictKind.PROTOCOL)
+    first, heartbeat, last = runner.results(cases)
+    assert heartbeat.failed
     reason = "the claim to decode MESSAGE<ResponseHeader{}> was disproved at the start"
-    assert [found[0].reason, found[2].reason] == [reason.format(",1"), reason.format(",0")]
+    assert [first.verdict.detail, last.verdict.detail] == [reason.format(",1"), reason.format(",0")]
 
 
 @pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([1, 0], 1), ([0, 1, 2], 2), ([2, 9], 2), (None, 2)])

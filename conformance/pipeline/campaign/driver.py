@@ -120,14 +120,14 @@ def _meet(run: TargetRun, work: SliceTask, catalog: Catalog) -> None:
     claims = [(op, name) for op in ("decode", "encode") for name in types]
     claims += [(op, "LOG") for op in ("read", "sequence")]
     try:
-        run.description = examiner.target.describe()
+        run.description = examiner.claims.description
         probes = [probe_case(op, catalog.types.wire(name)) for op, name in claims]
         run.results += examiner.disprove_claims([probe for probe in probes if probe is not None])
-        work.disproved[run.name] = examiner.target.disproved
+        work.disproved[run.name] = examiner.claims.disproved
     except CannotStart as error:
         run.problem = str(error)
     finally:
-        run.answered = examiner.target.has_answered
+        run.answered = examiner.has_answered
         examiner.target.close()
 
 

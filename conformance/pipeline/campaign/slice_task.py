@@ -18,8 +18,8 @@ from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import commit
 from conformance.process.launcher import SAFE_PATH
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.policy import FailurePolicy
+from conformance.runner.target_runner import TargetRunner
 from conformance.targets.probes import Claim
 from conformance.targets.resolve import target_spec
 
@@ -61,16 +61,14 @@ class SliceTask:
     def examiner(self, target: str, catalog: Catalog) -> TargetRunner:
         """The examiner of a target. Raises UnknownTarget."""
         spec = target_spec(target, self.campaign.python, self.campaign.terms)
-        examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-        examiner.target.disproved.update(self.disproved.get(target, ()))
-        return examiner
+        disproved = self.disproved.get(target, ())
+        return TargetRunner(spec, catalog.requirements, FailurePolicy(), disproved=disproved)
 
     def _judged(self, number: int, examiners: Sequence[TargetRunner], catalog: Catalog) -> SliceRows:
         rows = SliceRows(number)
         cases = self.campaign.cases_of(number, catalog)
         for examiner in examiners:
             # The results of a slice must not depend on the slices that were judged before it.
-            examiner.target.forget_faults()
-            for result in examiner.results(cases):
+            for result in examiner.results(cases, forget_faults=True):
                 rows.add(result)
         return rows

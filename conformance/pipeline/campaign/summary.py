@@ -26,12 +26,12 @@ from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.progress import progress_bar
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.known_failures import KnownFailure
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ResultCounts, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import save_all
 from conformance.runner.shrinking import FailureKey, failure_key, shrink_one
+from conformance.runner.target_runner import TargetRunner
 from conformance.targets.protocol import TargetDescription
 
 
@@ -149,7 +149,7 @@ def shrunk(results: Sequence[tuple[Result, int]], examiner: TargetRunner, catalo
         if time.monotonic() < until:
             yield shrink_one(result, count, examiner, catalog)
         else:
-            yield ShrunkFailure(result, count, result.label.id)
+            yield ShrunkFailure(result, count, result.summary.id)
 
 
 def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Result, int]]:
@@ -166,7 +166,7 @@ def merged(failures: Sequence[ShrunkFailure]) -> list[ShrunkFailure]:
     """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
     kept: dict[tuple[str, FailureKey], ShrunkFailure] = {}
     for one in failures:
-        same = (one.result.label.id, failure_key(one.result))
+        same = (one.result.summary.id, failure_key(one.result))
         before = kept.get(same)
         kept[same] = one if before is None else replace(before, count=before.count + one.count)
     return list(kept.values())
@@ -227,7 +227,7 @@ class CampaignSummary(Struct, frozen=True):
     def _shrink(self, run: TargetRun, several: Sequence[FailureCluster], progress: Progress) -> None:
         """Give a run the smallest failure of each cluster, shrunk; those it has when it is interrupted."""
         counts = {cluster.smallest.id: cluster.count for cluster in several}
-        shrinkable = [(one, counts[one.label.id]) for one in run.results if one.failed and one.label.is_shrinkable]
+        shrinkable = [(one, counts[one.summary.id]) for one in run.results if one.failed and one.summary.is_shrinkable]
         if not shrinkable:
             return
         bar = progress.add_task(f"{run.name}: shrinking", total=len(shrinkable))
@@ -246,7 +246,7 @@ class CampaignSummary(Struct, frozen=True):
 
 def _with_door(result: Result, described: TargetDescription | None) -> Result:
     """The result with the door at which the case was judged, where the target says which that is."""
-    door = described.entry_point(result.label.op, result.label.type) if described is not None else None
+    door = described.entry_point(result.summary.op, result.summary.type) if described is not None else None
     return result if door is None else replace(result, via=str(door))
 
 

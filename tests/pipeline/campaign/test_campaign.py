@@ -33,10 +33,10 @@ from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.summary import clusters, merged, shrunk, tallies
 from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.pipeline.options import SparkOptions
-from conformance.runner.examiner import TargetRunner
 from conformance.runner.known_failures import KnownFailure
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import tally
+from conformance.runner.target_runner import TargetRunner
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.targets.limits import FAULT_LIMITS, ResourceLimits
 from conformance.targets.target import TargetSpec
