@@ -26,6 +26,7 @@ from conformance.cases.client_scenarios import (
     TRIMMED_LOG_OFFSETS,
 )
 from conformance.cases.model import Answer, ExpectClientRequests, Request, RequestWithExpectation, Value
+from conformance.codec.builders import batch, record
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, message_of, names, wire_in
 from conformance.semantics.consumer_view import ISOLATIONS
@@ -44,7 +45,7 @@ def batches_for(scenario: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """Return the batches that a client writes in a scenario, each with its expected sequence."""
     task = SCENARIOS[scenario].produces or BATCHES
     if task.message_codec:
-        records = tuple({**_record(at), "key": b"%d" % at, "value": b"v" * _LONG} for at in range(COUNTS[-1]))
+        records = tuple(record(at, key=b"%d" % at, value=b"v" * _LONG) for at in range(COUNTS[-1]))
         (first, *_) = _written(transactional=False, idempotent=False)
         return ({**first, "compression": MESSAGES_IN[task.message_codec], "records": records},)
     batches = _written(transactional=task.transactional, idempotent=idempotent)
@@ -59,26 +60,19 @@ def batches_for(scenario: str, *, idempotent: bool = True) -> tuple[Value, ...]:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
     return tuple(
-        {**batches[0], "baseSequence": number, "records": ({**_record(0), "value": value},)}
+        {**batches[0], "baseSequence": number, "records": (record(0, value=value),)}
         for number, value in enumerate(values)
     )
 
 
 def _written(*, transactional: bool, idempotent: bool) -> tuple[Value, ...]:
     producer, epoch = PRODUCER if idempotent else (-1, -1)
-    shared = {
-        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
-        **{"isTransactional": transactional, "producerId": producer, "producerEpoch": epoch},
-    }
+    shared = {"isTransactional": transactional, "producerId": producer, "producerEpoch": epoch}
     starts = accumulate(COUNTS, initial=0) if idempotent else repeat(-1)
     return tuple(
-        {**shared, "baseSequence": start, "records": tuple(map(_record, range(count)))}
+        batch(map(record, range(count)), baseSequence=start, **shared)
         for start, count in zip(starts, COUNTS, strict=False)
     )
-
-
-def _record(offset: int) -> Value:
-    return {"offset": offset, "timestamp": 1_700_000_000_000 + offset, "key": b"k", "value": b"v", "headers": ()}
 
 
 def send_question(parts: Request) -> RequestWithExpectation:

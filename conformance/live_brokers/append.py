@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, max_magic_of_fetch
 from conformance.cases.model import REFUSED, Answer, Request, Value
+from conformance.codec import builders
 from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import (
@@ -84,14 +85,8 @@ def _assigned(partition: PartitionClient) -> int:
 
 def _batch(told: Value) -> bytes:
     """The bytes of such a batch."""
-    plain = {"attributes": 0, "key": None, "value": b"v", "headers": ()}
-    records = tuple({**plain, "offset": at, "timestamp": 1_000 + at} for at in range(told["recordCount"]))
-    header = {
-        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0},
-        **{"isTransactional": False, "isControlBatch": False},
-        **{name: told[name] for name in ("producerId", "producerEpoch", "baseSequence")},
-    }
-    return codec.encode("RECORD_BATCH", {**header, "records": records})
+    records = (builders.record(at, 1_000 + at, key=None) for at in range(told["recordCount"]))
+    return codec.encode("RECORD_BATCH", builders.batch(records, **{name: told[name] for name in builders.NO_PRODUCER}))
 
 
 _NAMES = {

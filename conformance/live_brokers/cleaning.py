@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.bundled_broker import BrokerError
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
 from conformance.live_brokers.partition import error_text
+from conformance.process.waiting import poll
 
 _AT_ONCE = 100
 """Topics that are deleted by one request."""
@@ -38,14 +38,17 @@ def delete_topics(connection: BrokerConnection, prefix: str) -> int:
 
     Raises BrokerError where the broker does not delete them, or as BrokerConnection.ask.
     """
-    deadline, seen = time.monotonic() + _DELETE_TIMEOUT_S, set[str]()
-    while names := _names(connection, prefix):
+    seen = set[str]()
+
+    def rest() -> list[str]:
+        names = _names(connection, prefix)
         seen.update(names)
-        if time.monotonic() > deadline:
-            raise BrokerError(f"{len(names)} topics are still there {_DELETE_TIMEOUT_S:g} s after they were deleted")
         for at in range(0, len(names), _AT_ONCE):
             _delete(connection, names[at : at + _AT_ONCE])
-        time.sleep(_DELETE_POLL_S)
+        return names
+
+    if names := poll(rest, lambda names: not names, _DELETE_TIMEOUT_S, _DELETE_POLL_S):
+        raise BrokerError(f"{len(names)} topics are still there {_DELETE_TIMEOUT_S:g} s after they were deleted")
     return len(seen)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from conformance.codec.record_batch import stored_offset
 from conformance.live_brokers.partition import batches_until
-from conformance.process.waiting import POLL_INTERVAL_S
+from conformance.process.waiting import poll
 
 _FLUSH_TIMEOUT_S = 1.0
 """Seconds until the segments have what the broker has taken."""
@@ -51,21 +50,21 @@ class SegmentFiles(Struct, frozen=True):
 
         Raises SegmentDataNotFound.
         """
-        deadline = time.monotonic() + _FLUSH_TIMEOUT_S
-        while True:
-            try:
-                data, place = self._added()
-            except OSError as problem:
-                raise SegmentDataNotFound(f"the log folder cannot be read: {problem}") from None
+
+        def stored() -> tuple[SegmentBytes, bool]:
+            data, place = self._added()
             before, _, is_all = batches_until(data, end, after)
-            if is_all and stored_offset(data, len(before)) == after:
-                return SegmentBytes(before, place)
-            if time.monotonic() > deadline:
-                break
-            time.sleep(POLL_INTERVAL_S)
-        if not data.strip(b"\0"):
+            is_found = is_all and stored_offset(data, len(before)) == after
+            # Without the last batch, the caller gets all bytes that were added.
+            return SegmentBytes(before if is_found else data, place), is_found
+
+        try:
+            found, is_found = poll(stored, lambda one: one[1], _FLUSH_TIMEOUT_S)
+        except OSError as problem:
+            raise SegmentDataNotFound(f"the log folder cannot be read: {problem}") from None
+        if not is_found and not found.data.strip(b"\0"):
             raise SegmentDataNotFound(f"nothing new is stored in {self.folder}")
-        return SegmentBytes(data, place)  # whatever it is: the batch behind it is not found
+        return found
 
     def _added(self) -> tuple[bytes, str]:
         """What the segments have more now, and where that begins. Raises OSError."""

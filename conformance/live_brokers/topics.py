@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -13,7 +12,7 @@ from msgspec import Struct, field
 from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 from conformance.live_brokers.connection import BrokerConnection, VersionNotSupported
-from conformance.process.waiting import POLL_INTERVAL_S
+from conformance.process.waiting import poll
 
 RETRIABLE = frozenset(
     (
@@ -120,7 +119,7 @@ class PreparedTopics:
     def __init__(self, connection: BrokerConnection, names: Sequence[str]) -> None:
         """Look for them. Raises TopicNotAvailable, or what BrokerConnection.ask raises."""
         self.connection = connection
-        self._topics = cycle(_found(connection, names, patience=0))
+        self._topics = cycle(_found(connection, names, timeout_s=0))
 
     def take(self, settings: Settings, partitions: int = 1) -> BrokerTopic:
         """The next of them, whatever was written to it.
@@ -137,35 +136,37 @@ class PreparedTopics:
 
 
 def _found(
-    connection: BrokerConnection, names: Sequence[str], *, create: bool = False, patience: float | None = None
+    connection: BrokerConnection, names: Sequence[str], *, create: bool = False, timeout_s: float | None = None
 ) -> list[BrokerTopic]:
     """Where the leaders of topics are, as soon as each has one. Raises TopicNotAvailable."""
     version = connection.version("Metadata", low=1, high=12)
-    deadline = time.monotonic() + (_LEADER_TIMEOUT_S if patience is None else patience)
     body: Values = {"Topics": tuple({"Name": name} for name in names)}
     if version >= _CHOOSES:
         body["AllowAutoTopicCreation"] = create
-    while True:
+
+    def leaders() -> tuple[dict[str, BrokerTopic], dict[str, int]]:
         response = connection.ask("Metadata", version, body)
         brokers = {row["NodeId"]: row for row in response["Brokers"]}
         # Some brokers return topics that were not requested. They belong to somebody else.
         topics = [row for row in response["Topics"] if row["Name"] in names]
         rows = [(row, part) for row in topics for part in row["Partitions"] if part["PartitionIndex"] == 0]
-        led = {row["Name"]: (row, brokers[part["LeaderId"]]) for row, part in rows if part["LeaderId"] in brokers}
+        led = {row["Name"]: _led(row, brokers[part["LeaderId"]]) for row, part in rows if part["LeaderId"] in brokers}
         errors = {row["Name"]: row["ErrorCode"] for row in topics if row["ErrorCode"]}
         errors |= {row["Name"]: part["ErrorCode"] for row, part in rows if part["ErrorCode"]}
-        if not errors and led.keys() >= {*names}:
-            return [
-                BrokerTopic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], _first_led(row))
-                for row, leader in led.values()
-            ]
-        if time.monotonic() > deadline or not RETRIABLE.issuperset(errors.values()):
-            name = next(name for name in names if name in errors or name not in led)
-            raise TopicNotAvailable(f"no leader of the topic {name}: error {errors.get(name, 0)}")
-        time.sleep(POLL_INTERVAL_S)
+        return led, errors
+
+    def is_final(found: tuple[dict[str, BrokerTopic], dict[str, int]]) -> bool:
+        led, errors = found
+        return not RETRIABLE.issuperset(errors.values()) if errors else led.keys() >= {*names}
+
+    led, errors = poll(leaders, is_final, _LEADER_TIMEOUT_S if timeout_s is None else timeout_s)
+    if lacking := [name for name in names if name in errors or name not in led]:
+        raise TopicNotAvailable(f"no leader of the topic {lacking[0]}: error {errors.get(lacking[0], 0)}")
+    return [*led.values()]
 
 
-def _first_led(row: Values) -> int:
-    """How many of the first partitions of a topic have the leader of the first one."""
+def _led(row: Values, leader: Values) -> BrokerTopic:
+    """Return a topic with its leader, and with the number of first partitions that have the same leader."""
     leaders = {part["PartitionIndex"]: part["LeaderId"] for part in row["Partitions"]}
-    return next(count for count in range(1, len(leaders) + 1) if leaders.get(count) != leaders[0])
+    partitions = next(count for count in range(1, len(leaders) + 1) if leaders.get(count) != leaders[0])
+    return BrokerTopic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], partitions)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from conformance.cases.log_requests import read_expectation
 from conformance.cases.model import Answer, Expectation, ExpectConsumerView, Request, Value, VerdictKind
 from conformance.cases.operations import OPERATIONS
+from conformance.codec.builders import START_MS, record
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
 from conformance.judging.log_operations import judge_read
@@ -15,8 +16,6 @@ from conformance.mock_broker.topic import build_entry
 
 NO_END_RECORD_POSSIBLE = "no record can stand behind the offset that was fetched, to end the topic"
 """Said of a case that a client came through, as far as it can be told."""
-
-_START_MS = 1_700_000_000_000
 
 
 class BaselineFailed(Exception):
@@ -37,10 +36,7 @@ def baseline(isolation: str, *, of_messages: bool = False) -> Iterator[Request]:
 
 
 def _records(base: int, count: int) -> tuple[Value, ...]:
-    return tuple(
-        {"offset": base + index, "timestamp": _START_MS + index, "key": b"key", "value": b"value", "headers": ()}
-        for index in range(count)
-    )
+    return tuple(record(base + index, START_MS + index, key=b"key", value=b"value") for index in range(count))
 
 
 def is_expected(expected: Expectation, answer: Answer) -> bool:

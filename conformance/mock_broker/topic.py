@@ -20,6 +20,7 @@ from conformance.cases.client_scenarios import (
     LeaderChange,
 )
 from conformance.cases.model import Expectation, ExpectConsumerView, Request, Value
+from conformance.codec.builders import batch, marker, record
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import (
@@ -44,8 +45,8 @@ LAST_OFFSET = (1 << 63) - 2
 """The last offset at which that record can stand."""
 _PATIENCE = 4
 _BATCHES = 2
-_COMMIT, _MARK = bytes.fromhex("00000001"), bytes.fromhex("000000000000")
-"""The key and the value of a marker: version 0, type 1; version 0, the epoch of the coordinator."""
+_VALUE = bytes(6)
+"""The value of the records around a marker: it has the length of the marker's value."""
 _EPOCHS = (3, 4)
 """That of the record before it, and its own."""
 TIME_MS = 1000
@@ -326,36 +327,27 @@ def last_offset(log: bytes, at: int) -> int:
 
 
 def build_single_record_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
-    """A plain batch with one record, or a message of another magic."""
-    value = b"v"  # some show empty as null
-    return build_entry(({"offset": offset, "timestamp": TIME_MS, "key": key, "value": value, "headers": ()},), magic)
+    """Return a plain batch with one record, or a message of another magic."""
+    # Some clients show an empty value as null, so the value is not empty.
+    return build_entry((record(offset, TIME_MS, key=key),), magic)
 
 
 def log_with_marker() -> bytes:
-    """A record in a transaction, the marker that commits it in a newer epoch, and a plain record behind that."""
+    """Return a record in a transaction, the marker that commits it in a newer epoch, and a plain record after it."""
     old, new = _EPOCHS
-    in_transaction = {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "partitionLeaderEpoch": old}
-    marker = {**in_transaction, "isControlBatch": True, "partitionLeaderEpoch": new}
-    kinds: Sequence[tuple[bytes, Value]] = (
-        (b"k", {**in_transaction, "baseSequence": 0}),
-        (_COMMIT, marker),
-        (b"k", {"partitionLeaderEpoch": new}),
+    first, last = (record(at, TIME_MS, value=_VALUE) for at in (0, 2))
+    producer = {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "baseSequence": 0}
+    return b"".join(
+        (
+            encode_built(batch([first], partitionLeaderEpoch=old, **producer)),
+            encode_built(marker(1, 0, commit=True, offset=1, timestamp=TIME_MS, partitionLeaderEpoch=new)),
+            encode_built(batch([last], baseOffset=2, partitionLeaderEpoch=new)),
+        )
     )
-    rows = [
-        ({"offset": at, "timestamp": TIME_MS, "key": key, "value": _MARK, "headers": ()}, kind)
-        for at, (key, kind) in enumerate(kinds)
-    ]
-    return b"".join(_batch((record,), **kind) for record, kind in rows)
 
 
 def build_entry(records: Sequence[Value], magic: int = _BATCHES) -> bytes:
-    """Records without compression, in a batch of a producer without an id, or as messages of another magic."""
-    return _batch(records) if magic == _BATCHES else encode_set(records, magic, 0)
-
-
-def _batch(records: Sequence[Value], **kind: Value) -> bytes:
-    """A batch without compression, of a producer without an id if it is of no other kind."""
-    usual = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
-    nobody = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
-    base = {"baseOffset": records[0]["offset"], "partitionLeaderEpoch": 0}
-    return encode_built({**base, **usual, **nobody, **kind, "records": tuple(records)})
+    """Return records without compression, in a batch without a producer, or as messages of another magic."""
+    if magic != _BATCHES:
+        return encode_set(records, magic, 0)
+    return encode_built(batch(records, baseOffset=records[0]["offset"], partitionLeaderEpoch=0))

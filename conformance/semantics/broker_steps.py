@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Struct
 
+from conformance.codec.builders import batch
 from conformance.codec.derived_fields import Values
 from conformance.codec.json_notation import NotationError
 
@@ -355,11 +356,12 @@ def batch_of(step: Produce, at: int, producer: ProducerIdentity | None, time: in
         }
         for index, (key, label, after) in enumerate(zip(keys, step.labels(at), times, strict=True))
     )
-    return {
-        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
-        "isTransactional": producer is not None and producer.transactional_id is not None,
-        "producerId": -1 if producer is None else producer.identity,
-        "producerEpoch": -1 if producer is None else producer.epoch,
-        "baseSequence": -1 if producer is None else producer.sequence,
-        "records": records,
-    }
+    if producer is None:
+        return batch(records)
+    return batch(
+        records,
+        isTransactional=producer.transactional_id is not None,
+        producerId=producer.identity,
+        producerEpoch=producer.epoch,
+        baseSequence=producer.sequence,
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance import codec
+from conformance.codec import builders
 from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Unencodable
@@ -44,16 +45,8 @@ CONVERTED = n.ListOf(
 """A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
 
 Records = tuple[Values, ...]
-_NO_PRODUCER = {
-    "producerId": -1,
-    "producerEpoch": -1,
-    "baseSequence": -1,
-    "isTransactional": False,
-    "isControlBatch": False,
-}
+_NO_PRODUCER = {**builders.NO_PRODUCER, "isTransactional": False, "isControlBatch": False}
 """What a batch says of its producer where there is none."""
-_NO_EPOCH = -1
-"""Of the leader: a broker that appends puts its own there."""
 _OF_ENTRY = ("magic", "compression", "timestampType", *_NO_PRODUCER)
 
 
@@ -150,6 +143,4 @@ def _messages(records: Records) -> bytes:
 def _batch(records: Records) -> bytes:
     first = records[0]
     shared = {name: first[name] for name in _OF_ENTRY}
-    return codec.encode(
-        "RECORD_BATCH", {**shared, "baseOffset": first["offset"], "partitionLeaderEpoch": _NO_EPOCH, "records": records}
-    )
+    return codec.encode("RECORD_BATCH", builders.batch(records, baseOffset=first["offset"], **shared))

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from conformance import codec
 from conformance.codec import json_notation as n
+from conformance.codec.builders import marker
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import TIMESTAMP_TYPES
@@ -96,10 +96,6 @@ def _emptied(batch: Values) -> Values:
 
 def _lasting(batch: Values) -> Values:
     return {name: value for name, value in batch.items() if name not in _DERIVED}
-
-
-_MARKER_VALUE = bytes(6)
-"""Version 0 of EndTxnMarker: the epoch of the coordinator is 0."""
 
 
 class PartitionLog(Struct):
@@ -199,17 +195,6 @@ class PartitionLog(Struct):
 
 def _offsets(batch: Values) -> set[int]:
     return {record["offset"] for record in batch["records"]}
-
-
-def marker(producer_id: int, epoch: int, *, commit: bool) -> Values:
-    """A control batch that ends a transaction (record-batch#control-record-format)."""
-    key = CONTROL_KEYS[CONTROL_TYPES.index("COMMIT" if commit else "ABORT")]
-    record = {"offset": 0, "timestamp": 1_700_000_000_000, "key": key, "value": _MARKER_VALUE, "headers": ()}
-    return {
-        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0},
-        **{"isTransactional": True, "isControlBatch": True, "baseSequence": -1},
-        **{"producerId": producer_id, "producerEpoch": epoch, "records": (record,)},
-    }
 
 
 def _encoded(batch: Values) -> bytes:

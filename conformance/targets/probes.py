@@ -26,6 +26,7 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
 from conformance.cases.raw_requests import exchange_question
+from conformance.codec import builders
 from conformance.judging.judge import judge
 from conformance.targets.protocol import TargetDescription
 
@@ -171,13 +172,9 @@ _ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
 
 def _plain_value(wire: codec.WireType) -> Value:
     record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
-    batch = {
-        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isTransactional": False},
-        **{"isControlBatch": False, "producerId": -1, "producerEpoch": -1, "baseSequence": -1},
-        "records": ({**record, "offset": 0, "timestamp": 1000},),
-    }
+    batch = builders.batch([{**record, "offset": 0, "timestamp": 1000}])
     message = {"offset": 0, "timestamp": 1000, "key": b"k", "value": b"v"}
-    plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
+    plain: dict[str, Value] = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
     plain["MESSAGE_SET"] = (message,)
     if wire.name in plain or isinstance(wire, codec.MessageType):
         return plain.get(wire.name, {})

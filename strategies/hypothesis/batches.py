@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from conformance.codec.builders import NO_PRODUCER
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
 from conformance.codec.derived_fields import Values
@@ -102,7 +103,7 @@ def _from(low: int, field: str) -> SearchStrategy[int]:
 @cache
 def _producers() -> SearchStrategy[Values]:
     """Id, epoch and sequence of no producer, of an idempotent or of a transactional one."""
-    nobody: Values = {**dict.fromkeys(PRODUCER, -1), "isTransactional": False}
+    nobody: Values = {**NO_PRODUCER, "isTransactional": False}
     known: dict[str, SearchStrategy[Any]] = {name: _from(0, name) for name in PRODUCER}
     return st.just(nobody) | st.fixed_dictionaries({**known, "isTransactional": st.booleans()})
 

@@ -15,11 +15,12 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec import json_notation as n
+from conformance.codec.builders import NO_PRODUCER, batch_bytes
 from conformance.codec.compression import CODECS
+from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encode
 from conformance.codec.log import last_offset
-from conformance.codec.record_batch import PACKED_BATCH, build, plain_records
+from conformance.codec.record_batch import build
 from conformance.semantics.partition_log import compact_batch
 from conformance.strategies.seeded import legacy_messages
 from conformance.strategies.seeded.messages import (
@@ -88,13 +89,6 @@ def generate(type_: codec.WireType | str, choices: RandomChoices) -> GeneratedVa
 def entry_bytes(entry: Values) -> bytes:
     """An entry of a log on the wire, of any magic."""
     return legacy_messages.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
-
-
-def batch_bytes(batch: Values) -> bytes:
-    """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
-    forms = CODECS[batch["compression"]].forms
-    payload = forms[batch.get("form", 0) % len(forms)](plain_records(batch["records"]))
-    return encode(PACKED_BATCH, {**batch, "payload": payload})
 
 
 def unencodable(type_: codec.WireType | str, choices: RandomChoices) -> object:
@@ -266,7 +260,7 @@ def _timestamps(count: int, choices: RandomChoices) -> list[int]:
 
 def _producer(choices: RandomChoices) -> Values:
     if choices.chance(50):
-        return {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False}
+        return {**NO_PRODUCER, "isTransactional": False}
     return {
         "producerId": choices.pick((0, 1, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)),
         "producerEpoch": choices.pick((0, 1, 32767)),
@@ -286,8 +280,7 @@ def _batch(choices: RandomChoices, *, base: int | None = None) -> Values:
         {"key": _nullable(choices), "value": _nullable(choices), "headers": _headers(choices)} for _ in range(count)
     ]
     if control:
-        marker = codec.encode("CONTROL_RECORD", {"version": 0, "type": choices.below(2)})
-        contents = [{"key": marker, "value": choices.octets(6), "headers": ()}]
+        contents = [{"key": CONTROL_KEYS[choices.below(2)], "value": choices.octets(6), "headers": ()}]
     batch = build(
         {
             "baseOffset": base,

@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from conformance import codec
 from conformance.cases.model import Value
+from conformance.codec.builders import batch_bytes
 from conformance.codec.derived_fields import Values
-from conformance.strategies.seeded.generator import GeneratedValue, batch_bytes, text, value
+from conformance.strategies.seeded.generator import GeneratedValue, text, value
 from conformance.strategies.seeded.random_choices import RandomChoices
 
 _LEAST = 7

@@ -6,10 +6,10 @@ magic 1 begin, and which time each message carries. Nothing depends on a compres
 
 from __future__ import annotations
 
+from conformance.codec.builders import message_bytes, wrapper_bytes
 from conformance.codec.compression import CODECS
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encode
-from conformance.codec.legacy_message import LAYOUTS, MESSAGES, message_with_checksums
+from conformance.codec.legacy_message import LAYOUTS
 from conformance.strategies.seeded.random_choices import RandomChoices
 
 Entry = Values
@@ -66,20 +66,10 @@ def _laid_out(choices: RandomChoices, messages: tuple[Values, ...], magic: int, 
 
 def entry_bytes(entry: Entry) -> bytes:
     """An entry on the wire, its payload stored in the framing of its codec."""
-    layout, wire, compression = LAYOUTS[entry["magic"]], MESSAGES[entry["magic"]], entry["compression"]
-    if not compression:
-        return encode(wire, _fields(entry["messages"][0]))
-    inner = b"".join(
-        encode(wire, _fields({**one, "offset": one["offset"] - entry["origin"], "timestampType": 0}))
-        for one in entry["underneath"]
-    )
-    payload = CODECS[compression].forms[0](inner)
-    outer = encode(wire, _fields({**entry, "key": None, "value": payload}))
-    return message_with_checksums(layout.with_field("compression", outer, compression))
-
-
-def _fields(message: Values) -> Values:
-    return {**message, "compression": 0}
+    if not entry["compression"]:
+        return message_bytes(entry["messages"][0])
+    inner = [{**one, "offset": one["offset"] - entry["origin"], "timestampType": 0} for one in entry["underneath"]]
+    return wrapper_bytes(inner, entry, entry["compression"])
 
 
 def message_set(choices: RandomChoices) -> Values:

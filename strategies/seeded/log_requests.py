@@ -7,11 +7,12 @@ by markers, perhaps behind messages of older formats, perhaps cleaned; the list 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from conformance import codec
+from conformance.codec.builders import batch, batch_bytes, marker, record
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
@@ -20,7 +21,7 @@ from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 from conformance.semantics.partition_log import compact_batch
 from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.seeded import legacy_messages
-from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
+from conformance.strategies.seeded.generator import entry_bytes, value
 from conformance.strategies.seeded.mutation_schedule import MutatedBytes, damaged
 from conformance.strategies.seeded.random_choices import RandomChoices
 
@@ -30,6 +31,7 @@ Damage: TypeAlias = Callable[[bytes], MutatedBytes]
 
 _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
+_LEADER_EPOCHS = (-1, 0, 5)
 _SEEDS = 10**18
 """No seed in an id is so large."""
 _SET = 10
@@ -66,23 +68,22 @@ class _PartitionBuilder(Struct):
         self.sequences[producer] = next_sequence(sequence, count) if producer >= 0 else -1
         if transactional:
             self.open.setdefault(producer, self.end)
-        batch = self._built(
-            *(producer, sequence),
-            compression=choices.pick((0, *range(len(CODECS)))),
-            timestampType=int(choices.chance(10)),
-            isTransactional=transactional,
-            records=tuple(
-                {
-                    "offset": self.end + index,
-                    "timestamp": stamp + choices.below(50),
-                    "key": choices.pick((None, b"", b"k", choices.octets(3))),
-                    "value": choices.pick((None, b"v", choices.octets(9))),
-                    "headers": ({"key": "h", "value": choices.pick((None, b"x"))},) if choices.chance(15) else (),
-                }
-                for index in range(count)
-            ),
-        )
-        self.append(_cleaned(batch, choices))
+        compression, kind = choices.pick((0, *range(len(CODECS)))), int(choices.chance(10))
+        records = [
+            record(
+                self.end + index,
+                stamp + choices.below(50),
+                key=choices.pick((None, b"", b"k", choices.octets(3))),
+                value=choices.pick((None, b"v", choices.octets(9))),
+                headers=({"key": "h", "value": choices.pick((None, b"x"))},) if choices.chance(15) else (),
+            )
+            for index in range(count)
+        ]
+        place = {"baseOffset": self.end, "partitionLeaderEpoch": choices.pick(_LEADER_EPOCHS)}
+        epoch = self.epochs.get(producer, 0) if producer >= 0 else -1
+        known = {"producerId": producer, "producerEpoch": epoch, "baseSequence": sequence}
+        fields = {"compression": compression, "timestampType": kind, "isTransactional": transactional}
+        self.append(_cleaned(build(batch(records, **place, **known, **fields)), choices))
 
     def ended(self, producer: int) -> None:
         """The marker that ends a producer's transaction, one way or the other."""
@@ -93,24 +94,10 @@ class _PartitionBuilder(Struct):
         if self.raises_epochs:
             self.epochs[producer] = self.epochs.get(producer, 0) + 1
             self.sequences[producer] = 0
-        key = codec.encode("CONTROL_RECORD", {"version": 0, "type": int(commit)})
-        marker = {"offset": self.end, "timestamp": _EPOCH_MS, "key": key, "value": bytes(6), "headers": ()}
-        batch = self._built(
-            *(producer, -1),
-            compression=0,
-            timestampType=0,
-            isTransactional=True,
-            records=(marker,),
-            isControlBatch=True,
-        )
+        place = {"offset": self.end, "partitionLeaderEpoch": choices.pick(_LEADER_EPOCHS)}
+        end = build(marker(producer, self.epochs.get(producer, 0), commit=commit, **place))
         # An ABORT that the cleaner has emptied ends nothing any more, and brokers see to it that none is needed.
-        self.append(compact_batch(batch, ()) if commit and choices.chance(10) else batch)
-
-    def _built(self, producer: int, sequence: int, **fields: Any) -> Values:
-        epoch = self.epochs.get(producer, 0) if producer >= 0 else -1
-        known = {"producerId": producer, "producerEpoch": epoch, "baseSequence": sequence}
-        place = {"baseOffset": self.end, "partitionLeaderEpoch": self.choices.pick((-1, 0, 5)), "isControlBatch": False}
-        return build({**place, **known, **fields})
+        self.append(compact_batch(end, ()) if commit and choices.chance(10) else end)
 
 
 def _cleaned(batch: Values, choices: RandomChoices) -> Values:
@@ -290,9 +277,9 @@ def append(choices: RandomChoices, damage: Damage | None) -> tuple[Request, str]
 
     Most batches are such as producers send; some have what only a broker writes, or gaps.
     """
-    batch = value("RECORD_BATCH", choices)
-    is_produced = bool(batch["records"]) and choices.chance(75)
-    data, mutation = batch_bytes(_produced(batch, choices) if is_produced else batch), ""
+    drawn = value("RECORD_BATCH", choices)
+    is_produced = bool(drawn["records"]) and choices.chance(75)
+    data, mutation = batch_bytes(_produced(drawn, choices) if is_produced else drawn), ""
     if damage is not None:
         data, mutation, _ = damage(data)
     settings = {"compressionType": choices.pick(CODEC_NAMES)} if choices.chance(_SET) else {}
@@ -300,20 +287,18 @@ def append(choices: RandomChoices, damage: Damage | None) -> tuple[Request, str]
     return {"hex": data.hex(), **settings}, mutation
 
 
-def _produced(batch: Values, choices: RandomChoices) -> Values:
+def _produced(drawn: Values, choices: RandomChoices) -> Values:
     """The batch as a producer without transactions would send it: from offset 0, without a gap."""
     identity, first = (choices.below(1 << 48), 0) if choices.chance(30) else (-1, -1)
     records = tuple(
         {
             **{part: record[part] for part in ("key", "value", "headers")},
-            **{"offset": at, "timestamp": batch["baseTimestamp"] + record["timestampDelta"]},
+            **{"offset": at, "timestamp": drawn["baseTimestamp"] + record["timestampDelta"]},
         }
-        for at, record in enumerate(batch["records"])
+        for at, record in enumerate(drawn["records"])
     )
-    place = {"baseOffset": 0, "partitionLeaderEpoch": -1, "timestampType": 0, "compression": batch["compression"]}
-    kind = {"isTransactional": False, "isControlBatch": False}
     known = {"producerId": identity, "producerEpoch": first, "baseSequence": first}
-    return {**build({**place, **kind, **known, "records": records}), "form": batch.get("form", 0)}
+    return {**build(batch(records, compression=drawn["compression"], **known)), "form": drawn.get("form", 0)}
 
 
 class LogRequestKind(NamedTuple):

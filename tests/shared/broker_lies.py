@@ -11,13 +11,13 @@ from conformance import codec
 from conformance.cases.append import max_magic_of_fetch
 from conformance.cases.model import ExpectedResponse
 from conformance.cases.raw_requests import answer_to
+from conformance.codec.builders import marker
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
 from conformance.definitions.request_frames import names, response_frame, response_in
 from conformance.live_brokers.connection import CLIENT
-from conformance.semantics.partition_log import marker
 from conformance.targets.probes import plain_log
 
 CRC = BATCH_LAYOUT.offset("crc")

@@ -7,12 +7,13 @@ import struct
 from collections.abc import Callable
 from typing import TypeVar
 
-from log_bytes import ABORT, NOBODY, batch, marker, message, part, record, wrapper
+from log_bytes import ABORT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
 from conformance.cases.log_requests import read_expectation, sequence_question
 from conformance.cases.operations import OPERATIONS
 from conformance.codec import stored_frames
+from conformance.codec.builders import NO_PRODUCER
 from conformance.codec.hex_dump import annotate
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, with_checksums
@@ -100,7 +101,7 @@ def _sequence(size: int, step: int) -> Request:
 def _to_encode(size: int) -> Request:
     rows = [{"offset": str(at), "timestamp": "0", "key": None, "value": "00", "headers": []} for at in range(size)]
     row = {"baseOffset": "0", "partitionLeaderEpoch": 0, "compression": "gzip", "timestampType": "CreateTime"}
-    flags = {"isTransactional": False, "isControlBatch": False, **NOBODY, "producerId": "-1"}
+    flags = {"isTransactional": False, "isControlBatch": False, **NO_PRODUCER, "producerId": "-1"}
     return {"op": "encode", "type": "RECORD_BATCH", "value": {**row, **flags, "records": rows}}
 
 

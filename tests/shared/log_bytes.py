@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from conformance import codec
+from conformance.codec import builders
 from conformance.codec.message_set import encode_set
 
-NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
 ABORT, COMMIT = bytes(4), bytes((0, 0, 0, 1))
 
 
 def record(offset, **fields):
-    return {"offset": offset, "timestamp": 1000 + offset % 1000, "key": b"k", "value": b"v", "headers": (), **fields}
+    return builders.record(offset, 1000 + offset % 1000, **fields)
 
 
 def batch(base, records=None, *, producer=None, transactional=False, control=False, **fields):
     """The bytes of a batch with records at these offsets, one at its base if none are named."""
     rows = [row if isinstance(row, dict) else record(row) for row in ([base] if records is None else records)]
-    who = NOBODY if producer is None else {"producerId": producer, "producerEpoch": 0, "baseSequence": 0}
-    return codec.encode(
-        "RECORD_BATCH",
-        {
-            "baseOffset": base,
-            "partitionLeaderEpoch": -1,
-            "compression": 0,
-            "timestampType": 0,
-            "isTransactional": transactional,
-            "isControlBatch": control,
-            **who,
-            "records": tuple(rows),
-            **fields,
-        },
-    )
+    kind = {"baseOffset": base, "isTransactional": transactional, "isControlBatch": control}
+    if producer is not None:
+        kind |= {"producerId": producer, "producerEpoch": 0, "baseSequence": 0}
+    return codec.encode("RECORD_BATCH", builders.batch(rows, **{**kind, **fields}))
 
 
 def part(base, producer=7, count=2):

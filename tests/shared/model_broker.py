@@ -20,13 +20,14 @@ from conformance.cases.append import append_question, max_magic_of_fetch
 from conformance.cases.model import ExpectAppend
 from conformance.cases.raw_requests import BoundaryValues
 from conformance.cases.reference_answers import error_class
+from conformance.codec.builders import marker
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, stored_magic
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import MalformedFrame, request_named, response_frame
 from conformance.live_brokers.connection import request_names
 from conformance.semantics.format_conversion import NotConvertible, convert
-from conformance.semantics.partition_log import appended_bytes, compact_batch, marker
+from conformance.semantics.partition_log import appended_bytes, compact_batch
 from conformance.semantics.producer_state import kafka_results
 from conformance.targets.protocol import ERRORS
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise import entries
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
-from conformance.catalog.pairwise.builders import EPOCH, MARKER_TYPES, MARKER_VALUES, headers, marker_key
+from conformance.catalog.pairwise.entries import EPOCH, MARKER_TYPES, MARKER_VALUES, headers, marker_key
+from conformance.codec.builders import batch_bytes
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import TIMESTAMP_TYPES
@@ -69,13 +70,13 @@ TABLE = FactorTable(
 def asked(row: Row, number: int) -> Iterator[RowRequest]:
     """The batch of the marker is decoded; then it is fetched between data."""
     base = 10
-    marker = builders.batch_bytes(_marker(row, base, number))
+    marker = batch_bytes(_marker(row, base, number))
     yield RowRequest("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
     data, aborted = _before(row, base)
     end = base + (2 if row["records"] == "two" else 1)
     data += marker
     if row["data behind it"] == "yes":
-        data += builders.batch_bytes(builders.batch(end, [{}, {"key": None}]))
+        data += batch_bytes(entries.batch(end, [{}, {"key": None}]))
         end += 2
     request = {
         "hex": data.hex(),
@@ -92,8 +93,8 @@ def _before(row: Row, base: int) -> tuple[bytes, list[dict[str, str]]]:
     kind = row["data before it"]
     if kind == "none":
         return b"", []
-    fields = {} if kind == "plain" else builders.of_producer(_OWN)
-    data = builders.batch_bytes(builders.batch(base - 2, [{}, {"value": None}], **fields))
+    fields = {} if kind == "plain" else entries.of_producer(_OWN)
+    data = batch_bytes(entries.batch(base - 2, [{}, {"value": None}], **fields))
     is_aborted = kind == "of an aborted transaction"
     return data, [{"producerId": str(_OWN), "firstOffset": str(base - 2)}] if is_aborted else []
 
@@ -102,7 +103,7 @@ def _marker(row: Row, base: int, number: int) -> Values:
     record = {"key": _key(row), "value": MARKER_VALUES[row["value"]], "headers": headers(row["headers"])}
     producer = _PRODUCERS[row["producer"]]
     epoch = -1 if producer < 0 else EPOCH + (row["epoch"] == "raised")
-    return builders.batch(
+    return entries.batch(
         base,
         [record] * (2 if row["records"] == "two" else 1),
         partitionLeaderEpoch=number,

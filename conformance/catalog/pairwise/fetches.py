@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise import entries
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
-from conformance.catalog.pairwise.builders import (
+from conformance.catalog.pairwise.entries import (
     CONTENTS,
     EPOCH,
     HEADERS,
     MARKER_TYPES,
     MARKER_VALUES,
-    START_MS,
     headers,
 )
+from conformance.codec.builders import START_MS, batch_bytes, message_bytes, wrapper_bytes
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derived_fields import Values
@@ -164,34 +164,34 @@ class _FetchLogBuilder(Struct):
         if behind != "nothing":
             self._add(self._last())
         if self.row["damage"] == "cut tail":
-            self.data += builders.batch_bytes(builders.batch(self.end, [{}]))[:_CUT]
+            self.data += batch_bytes(entries.batch(self.end, [{}]))[:_CUT]
 
     def _add(self, data: bytes, offsets: int = 1) -> None:
         self.data, self.end = self.data + data, self.end + offsets
 
     def _begin(self, producer: int) -> int:
         """A batch that begins a transaction; its offset."""
-        fields = builders.of_producer(producer, _COUNT if producer == _OWN else 0)
-        self._add(builders.batch_bytes(builders.batch(self.end, [{}], **fields)))
+        fields = entries.of_producer(producer, _COUNT if producer == _OWN else 0)
+        self._add(batch_bytes(entries.batch(self.end, [{}], **fields)))
         return self.end - 1
 
     def _end_transaction(self, producer: int, marker: int, first: int) -> None:
         epoch = EPOCH + (self.row["marker's epoch"] == "raised")
-        self._add(builders.batch_bytes(builders.marker(self.end, marker, producer, epoch=epoch)))
+        self._add(batch_bytes(entries.marker(self.end, marker, producer, epoch=epoch)))
         if marker == _ABORT:
             self.aborted.append((producer, first))
 
     def _last(self) -> bytes:
         """The plain batch at the end, perhaps damaged."""
-        damage, values = self.row["damage"], builders.batch(self.end, [{"key": None}])
-        data = builders.batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
+        damage, values = self.row["damage"], entries.batch(self.end, [{"key": None}])
+        data = batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
         return BATCH_LAYOUT.with_field("batchLength", data, _CUT) if damage == "length behind" else data
 
     def _first(self) -> bytes:
         """The entry that the row is about."""
         faults = {"damaged": self.row["damage"] == "record", "sealed": self.row["damage"] != "checksum"}
         if self.row["entry"] == "batch":
-            return builders.batch_bytes(self._batch(), **faults)
+            return batch_bytes(self._batch(), **faults)
         magic, is_wrapper = _OLD[self.row["entry"]], "wrapper" in self.row["entry"]
         stamp, kind = self._time()
         messages = [
@@ -200,11 +200,11 @@ class _FetchLogBuilder(Struct):
         ]
         outer = {"magic": magic, "timestamp": stamp, "timestampType": kind}
         if not is_wrapper:
-            return builders.message_bytes({**messages[0], **outer, "offset": self.base}, **faults)
+            return message_bytes({**messages[0], **outer, "offset": self.base}, **faults)
         if magic == 0:
             messages = [{**one, "offset": self.base + one["offset"]} for one in messages]
         codec = CODEC_NAMES.index(self.row["codec"])
-        return builders.wrapper_bytes(messages, {**outer, "offset": self.base + _COUNT - 1}, codec, **faults)
+        return wrapper_bytes(messages, {**outer, "offset": self.base + _COUNT - 1}, codec, **faults)
 
     def _content(self) -> Values:
         return {"key": CONTENTS[self.row["key"]], "value": CONTENTS[self.row["value"]]}
@@ -218,13 +218,13 @@ class _FetchLogBuilder(Struct):
         if kind in _MARKERS:
             return self._marker(MARKER_TYPES[kind.removesuffix(" marker")], of_append)
         if kind == _EMPTIED_MARKER:
-            return compact_batch(builders.marker(self.base, _COMMIT, _OWN), ())
+            return compact_batch(entries.marker(self.base, _COMMIT, _OWN), ())
         content: Values = {"timestamp": stamp}
         if kind in _WITH_RECORDS:
             content |= {**self._content(), "headers": headers(self.row["headers"])}
-        fields: Values = builders.of_producer(_OWN) if kind in _ENDED_BY else {}
+        fields: Values = entries.of_producer(_OWN) if kind in _ENDED_BY else {}
         codec = CODEC_NAMES.index(self.row["codec"])
-        values = builders.batch(self.base, [content] * _COUNT, **fields, compression=codec, timestampType=of_append)
+        values = entries.batch(self.base, [content] * _COUNT, **fields, compression=codec, timestampType=of_append)
         if kind in (*_CLEANED, *_WITHOUT_RECORDS):
             values = compact_batch(values, {self.base + 1} if kind in _CLEANED else ())
         return {**values, "compression": codec}
@@ -236,7 +236,7 @@ class _FetchLogBuilder(Struct):
         value = MARKER_VALUES[self.row["marker value"]]
         epoch = EPOCH + (self.row["marker's epoch"] == "raised")
         producer = _OWN if kind in (_ABORT, _COMMIT) else -1
-        made = builders.marker(self.base, kind, producer, epoch=epoch if producer >= 0 else -1, value=value)
+        made = entries.marker(self.base, kind, producer, epoch=epoch if producer >= 0 else -1, value=value)
         if producer < 0:
             made = {**made, "isTransactional": False}
         return {**made, "timestampType": of_append}

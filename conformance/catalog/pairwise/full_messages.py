@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from itertools import count
 
 from conformance.cases.model import Value
-from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise import entries
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
-from conformance.catalog.pairwise.builders import START_MS
 from conformance.catalog.pairwise.messages import both_ways, may_be_null, messages
+from conformance.codec.builders import START_MS, batch_bytes
 from conformance.codec.message_spec import FieldSpec, MessageSpec, default_of, type_name
 
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
@@ -99,7 +99,7 @@ class _FullMessageBuilder:
             case "bytes":
                 return member.name.encode()
             case "records":
-                return builders.batch_bytes(builders.batch(0, [{}]))
+                return batch_bytes(entries.batch(0, [{}]))
             case "uuid":
                 return bytes([number] * 16)
             case "float64":

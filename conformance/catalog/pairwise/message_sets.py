@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise import entries
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
-from conformance.catalog.pairwise.builders import CONTENTS, START_MS
+from conformance.catalog.pairwise.entries import CONTENTS
+from conformance.codec.builders import START_MS, batch_bytes, message_bytes, with_attributes, wrapper_bytes
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.semantics.consumer_view import ISOLATIONS
@@ -96,7 +97,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
     data = before + _entry(row, offsets)
     behind, end = row["behind it"], offsets[-1] + 1
     if behind == "a batch":
-        data += builders.batch_bytes(builders.batch(end, [{}]))
+        data += batch_bytes(entries.batch(end, [{}]))
     elif behind != "nothing":
         further = _message(1, end, START_MS)
         data += further[:_CUT] if "cut" in behind else further
@@ -109,7 +110,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 def _message(magic: int, offset: int, stamp: int) -> bytes:
-    return builders.message_bytes({**_fields(magic, offset, stamp), "key": b"k", "value": b"v"})
+    return message_bytes({**_fields(magic, offset, stamp), "key": b"k", "value": b"v"})
 
 
 def _fields(magic: int, offset: int, stamp: int) -> Values:
@@ -125,7 +126,7 @@ def _before(row: Row, first: int) -> bytes:
         return b""
     shift = 0 if magic else first
     inner = [{**_fields(magic, shift + at, START_MS), "key": None, "value": b"w"} for at in range(2)]
-    return builders.wrapper_bytes(inner, _fields(magic, first + 1, START_MS), CODEC_NAMES.index("gzip"))
+    return wrapper_bytes(inner, _fields(magic, first + 1, START_MS), CODEC_NAMES.index("gzip"))
 
 
 def _entry(row: Row, offsets: list[int]) -> bytes:
@@ -136,8 +137,8 @@ def _entry(row: Row, offsets: list[int]) -> bytes:
     contents = {"key": CONTENTS[row["key"]], "value": CONTENTS[row["value"]]}
     bits = _ATTRIBUTES[row["attributes"]]
     if row["wrapper"] == _PLAIN:
-        plain = builders.message_bytes({**_fields(magic, offsets[0], stamps[0]), **contents})
-        return builders.with_attributes(plain, bits)
+        plain = message_bytes({**_fields(magic, offsets[0], stamps[0]), **contents})
+        return with_attributes(plain, bits)
     inner_magic = magic if row["inner magic"] == "the same" else 1 - magic
     origin = {"from 0": offsets[0], "from above 0": max(0, offsets[0] - 2), "absolute": 0}[row["inner offsets"]]
     inner = [
@@ -147,5 +148,5 @@ def _entry(row: Row, offsets: list[int]) -> bytes:
     newest = {"the largest": max(stamps), "-1": -1, "later": max(stamps) + 5000}[row["timestamp"]]
     outer = _fields(magic, offsets[-1], newest)
     codec = CODEC_NAMES.index(row["wrapper"])
-    whole = builders.wrapper_bytes(inner, outer, codec, inner_bits=_ATTRIBUTES[row["inner attributes"]])
-    return builders.with_attributes(whole, bits)
+    whole = wrapper_bytes(inner, outer, codec, inner_bits=_ATTRIBUTES[row["inner attributes"]])
+    return with_attributes(whole, bits)

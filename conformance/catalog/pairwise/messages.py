@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from conformance import codec
 from conformance.cases.model import Value
-from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise import entries
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
-from conformance.catalog.pairwise.builders import START_MS
+from conformance.codec.builders import START_MS, batch_bytes
 from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, FieldSpec, MessageSpec, default_of, type_name
 from conformance.codec.primitives import PRIMITIVES
 from conformance.definitions.loader import shipped_types
@@ -117,7 +117,7 @@ class RotatingFieldValues:
             plain = edges[0] if member.is_array else default_of(self._message, member)
             return [*dict.fromkeys((plain, edges[0], edges[-1], *([_UUID] if member.type == "uuid" else [])))]
         if member.type == "records":
-            return [b"", builders.batch_bytes(builders.batch(0, [{}, {"key": None}]))]
+            return [b"", batch_bytes(entries.batch(0, [{}, {"key": None}]))]
         if member.type in SIZED:
             return [*_TEXTS] if member.type == "string" else [text.encode() for text in _TEXTS]
         return [self.structure(member.type, turn, depth + 1)]

@@ -6,22 +6,20 @@ a compressor changes with its release; these payloads hold their data uncompress
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 
 from conformance.catalog.pairwise.algorithm import Constraint, FactorTable, Row, RowRequest
+from conformance.catalog.pairwise.entries import MARKER_VALUES
+from conformance.codec.builders import START_MS, batch_bytes
 from conformance.codec.checksums import CRC32C
-from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
 from conformance.codec.derived_fields import Values
-from conformance.codec.dispatch import encode
 from conformance.codec.record_batch import (
     ATTRIBUTES,
     CHECKSUMMED,
     OVERHEAD,
-    PACKED_BATCH,
     TIMESTAMP_TYPES,
-    plain_records,
 )
 
 # --- factors ------------------------------------------------------------------------------------------
@@ -31,14 +29,6 @@ def _octets(size: int, index: int) -> bytes:
     """`size` bytes that go through all values in turn; they differ from record to record."""
     return bytes((7 * at + index) % 256 for at in range(size))
 
-
-def _marker(kind: str) -> bytes:
-    return CONTROL_RECORD.encode({"version": 0, "type": CONTROL_TYPES.index(kind)})
-
-
-_START = 1_700_000_000_000
-_COORDINATOR = struct.pack(">hi", 0, 5)
-"""A marker's value: version and coordinator epoch."""
 
 _RECORDS = {"one": 1, "two": 2, "three": 3, "many": 130}
 
@@ -50,8 +40,8 @@ _KEYS: dict[str, Callable[[int], bytes | None]] = {
     "64 bytes": lambda index: _octets(64, index),
     "127 bytes": lambda index: _octets(127, index),
     "128 bytes": lambda index: _octets(128, index),
-    "ABORT": lambda _: _marker("ABORT"),
-    "COMMIT": lambda _: _marker("COMMIT"),
+    "ABORT": lambda _: CONTROL_KEYS[CONTROL_TYPES.index("ABORT")],
+    "COMMIT": lambda _: CONTROL_KEYS[CONTROL_TYPES.index("COMMIT")],
 }
 
 _VALUES: dict[str, Callable[[int], bytes | None]] = {
@@ -59,7 +49,7 @@ _VALUES: dict[str, Callable[[int], bytes | None]] = {
     "null": lambda _: None,
     "empty": lambda _: b"",
     "300 bytes": lambda index: _octets(300, index),
-    "marker": lambda _: _COORDINATOR,
+    "marker": lambda _: MARKER_VALUES["right"],
 }
 
 _HEADERS: dict[str, tuple[tuple[str, bytes | None], ...]] = {
@@ -72,12 +62,12 @@ _HEADERS: dict[str, tuple[tuple[str, bytes | None], ...]] = {
 }
 
 _TIMESTAMPS: dict[str, Callable[[int], int]] = {
-    "equal": lambda _: _START,
-    "rising": lambda index: _START + 10 * index,
-    "falling": lambda index: _START - 10 * index,
+    "equal": lambda _: START_MS,
+    "rising": lambda index: START_MS + 10 * index,
+    "falling": lambda index: START_MS - 10 * index,
     "-1": lambda _: -1,
-    "deltas beyond 31 bits": lambda index: _START + index * ((1 << 31) + 1),
-    "deltas beyond 42 bits": lambda index: _START + index * ((1 << 42) + 1),
+    "deltas beyond 31 bits": lambda index: START_MS + index * ((1 << 31) + 1),
+    "deltas beyond 42 bits": lambda index: START_MS + index * ((1 << 42) + 1),
 }
 
 _OFFSETS: dict[str, tuple[int, Callable[[int], int], int]] = {
@@ -160,8 +150,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 def batch(row: Row, number: int) -> tuple[bytes, Values]:
     """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
     values = _chosen(row, number)
-    payload = CODECS[values["compression"]].forms[0](plain_records(values["records"]))
-    data = encode(PACKED_BATCH, {**values, "payload": payload})
+    data = batch_bytes(values)
     derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
     return data, {**values, **derived, "recordCount": len(values["records"])}
 
