@@ -66,9 +66,9 @@ def test_where_targets_differ_in_the_docs_is_what_the_suite_prints(tmp_path):
     assert shown[2] in "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
-def test_the_python_adapter_in_the_readme_is_in_order_and_finds_failures(tmp_path):
+def test_the_python_adapter_in_the_docs_is_in_order_and_finds_failures(tmp_path):
     pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
-    (tmp_path / "adapter.py").write_text(example(README, "adapter.py"))
+    (tmp_path / "adapter.py").write_text(example(ADAPTERS, "adapter.py"))
     assert conformance("doctor", "module:./adapter.py", cwd=tmp_path).returncode == 0
     assert conformance("run", "module:./adapter.py", cwd=tmp_path).returncode == 1
 
