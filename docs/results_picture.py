@@ -20,7 +20,7 @@ def main() -> None:
     """Test the libraries, and take a picture of their results page. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "results.html"
-        run = [*"-m conformance run --generated 0 --quiet --html".split(), str(page), *LIBRARIES]
+        run = ["-m", "conformance", "run", *LIBRARIES, "--generated", "0", "--quiet", "--html", str(page)]
         done = subprocess.run([sys.executable, *run], check=False)
         if done.returncode != FAILURES_FOUND:
             raise subprocess.CalledProcessError(done.returncode, run)
