@@ -24,7 +24,7 @@ def require(extra: str, *packages: str, why: str = "") -> None:
         for name in packages:
             import_module(name)
     except ImportError as error:
-        install = f"pip install 'kafka-conformance[{extra}]'"
+        install = f"run pip install '.[{extra}]' in a checkout of kafka-conformance"
         raise MachineError(f"{error.name} is not installed: {install}{why}") from None
 
 

@@ -94,7 +94,8 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
-    said = r"conformance: (pyarrow|pyspark) is not installed: pip install 'kafka-conformance\[spark\]'\n"
+    install = r"run pip install '\.\[spark\]' in a checkout of kafka-conformance"
+    said = rf"conformance: (pyarrow|pyspark) is not installed: {install}\n"
     assert re.fullmatch(said, done.stderr)
     assert not (tmp_path / "out").exists()
 

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -59,6 +61,12 @@ def test_the_manifest_is_true_of_the_files(written, manifest):
         data = files[entry["path"]]
         assert (entry["size"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest()), entry["path"]
         assert list(entry) == ["path", "type", "sha256", "size", "value", "requirement", "valid"]
+
+
+def test_the_size_in_the_docs_is_that_of_the_files(written):
+    page = (Path(__file__).parents[2] / "docs" / "fixtures.md").read_text(encoding="utf-8")
+    megabytes = sum(path.stat().st_size for path in written.rglob("*") if path.is_file()) / 1e6
+    assert int(re.search(r"All files together have about (\d+) MB", page)[1]) == pytest.approx(megabytes, rel=0.1)
 
 
 def test_the_reference_keeps_both_promises(written, manifest, catalog):

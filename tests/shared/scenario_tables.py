@@ -14,20 +14,43 @@ BEGIN, END = (
 )
 
 
+def subject(name, scenario):
+    """Return the heading of the table that has a scenario."""
+    if scenario.produces is not None:
+        return "Transactions" if scenario.produces.transactional else "Producers"
+    if name.startswith("telemetry"):
+        return "Client metrics"
+    if scenario.in_group:
+        return "Consumer groups"
+    if scenario.leader_change is not None or scenario.replica:
+        return "Leaders and replicas"
+    if name.startswith("fetch-session"):
+        return "Fetch sessions"
+    return "Topic names" if scenario.topic_name else "Consumers"
+
+
+def row(name, scenario, cases):
+    """Return the row of a scenario; `cases` are its ids, by level."""
+    levels = "; ".join(f"{level}: {', '.join(ids)}" for level, ids in sorted(cases.items()))
+    text = [scenario.description]
+    text += ["The client may report an error."] * scenario.may_report_error
+    text += [f"A client that still sends {scenario.may_poll_request} is skipped."] * bool(scenario.may_poll_request)
+    return f"| `{name}` | {' '.join(text)} | {levels} |"
+
+
 def tables():
-    """Return the text of both tables."""
+    """Return the text of the tables: scenarios by subject, and checks."""
     cases = defaultdict(lambda: defaultdict(list))
     for case in read_catalog().cases.values():
         if case.op == "send":
             cases[case.request["scenario"]][case.level].append(f"`{case.id}`")
-    lines = ["| scenario | mock broker | cases |", "|---|---|---|"]
+    rows = defaultdict(list)
     for name, scenario in SCENARIOS.items():
-        levels = "; ".join(f"{level}: {', '.join(ids)}" for level, ids in sorted(cases[name].items()))
-        text = [scenario.description]
-        text += ["The client may report an error."] * scenario.may_report_error
-        text += [f"A client that still sends {scenario.may_poll_request} is skipped."] * bool(scenario.may_poll_request)
-        lines.append(f"| `{name}` | {' '.join(text)} | {levels} |")
-    lines += ["", "A case names one of these checks:", "", "| check | requirement |", "|---|---|"]
+        rows[subject(name, scenario)].append(row(name, scenario, cases[name]))
+    lines = []
+    for heading, members in rows.items():
+        lines += [f"### {heading}", "", "| scenario | mock broker | cases |", "|---|---|---|", *members, ""]
+    lines += ["### Checks", "", "Each case names one of these checks:", "", "| check | requirement |", "|---|---|"]
     lines += [f"| `{name}` | {check.description} |" for name, check in CHECKS.items()]
     return "\n" + "\n".join(lines) + "\n\n"
 

@@ -83,7 +83,8 @@ def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is
     before = "from conformance.pipeline.audit import local_runner; local_runner.MOST_BYTES = 100"
     done = run("scan", logs, "--out", tmp_path / "out", before=before)
     assert done.returncode == 2
-    said = "pyspark is not installed: pip install 'kafka-conformance[spark]' (0.0 MB: without Spark at most 0)"
+    install = "run pip install '.[spark]' in a checkout of kafka-conformance"
+    said = f"pyspark is not installed: {install} (0.0 MB: without Spark at most 0)"
     assert done.stderr == f"conformance: {said}\n"
     assert not (tmp_path / "out").exists()
 
@@ -104,7 +105,8 @@ def test_spark_is_used_where_something_is_said_of_it_or_only_it_can_write(tmp_pa
 def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
     done = run("scan", tmp_path, "--out", tmp_path / "out", without=(lacking,))
     assert done.returncode == 2
-    assert done.stderr == f"conformance: {lacking} is not installed: pip install 'kafka-conformance[scan]'\n"
+    install = "run pip install '.[scan]' in a checkout of kafka-conformance"
+    assert done.stderr == f"conformance: {lacking} is not installed: {install}\n"
 
 
 def test_a_table_that_cannot_be_written_leaves_none_behind(tmp_path, monkeypatch):
