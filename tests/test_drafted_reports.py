@@ -1,18 +1,17 @@
-"""Each drafted report shows a vector that is pinned or found on its target, with the bytes of that vector."""
+"""The pages of findings are up to date, and each drafted report shows a case that its finding covers."""
 
 import ast
 import re
 import shutil
 import subprocess
 from fnmatch import fnmatchcase
-from functools import cache
-from pathlib import Path
 
+import finding_pages
 import pytest
-import yaml
+from finding_pages import DOCS, FOLDER, findings
 
-DOCS = Path(__file__).parents[1] / "docs"
-FOLDER = DOCS / "findings"
+from conformance.files.yaml_loader import load
+
 REPORTS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
 CHECKERS = {
     "go": ("go", "gofmt", "-e"),
@@ -20,7 +19,7 @@ CHECKERS = {
     "rust": ("rs", "rustfmt", "--check", "--edition", "2021", "--config", "max_width=110"),
 }
 """By language other than Python: the suffix of a program, and what tells that it can be read."""
-SECTIONS = ["Version", "Bytes", "Reproduction", "What came", "What is due", "Searched"]
+SECTIONS = ["Version", "Bytes", "Steps", "Actual", "Expected", "Why it matters", "Source", "Requirements", "Searched"]
 
 
 def blocks(text, language):
@@ -32,23 +31,26 @@ def programs(text):
     return [(language, program) for language in ("python", *CHECKERS) for program in blocks(text, language)]
 
 
-@cache
-def failing(target):
-    """Globs of the cases that are known to fail, through an adapter or live, or of a broker."""
-    file = DOCS.parent / "tests" / "known" / f"{target}.yaml"
-    pins = [pin["id"] for pin in yaml.safe_load(file.read_text(encoding="utf-8"))] if file.exists() else []
-    parts = re.split(r"^## (.+)\n", (DOCS / "live-findings.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    under = [text for title, text in zip(parts[1::2], parts[2::2], strict=True) if target in title.split(", ")]
-    cases = [line for text in under for line in re.findall(r"^cases: (.+)$", text, re.MULTILINE)]
-    brokers = (DOCS / "brokers.md").read_text(encoding="utf-8")
-    cases += re.findall(rf"^broker: {target}\n\ncases: (.+)$", brokers, re.MULTILINE)
-    return pins + [glob for line in cases for glob in line.split(", ")]
+def test_the_pages_of_findings_are_up_to_date():
+    changed = [path.name for path, text in finding_pages.pages().items() if path.read_text(encoding="utf-8") != text]
+    assert changed == [], "run tests/shared/finding_pages.py"
+    assert [path.stem for path in REPORTS] == sorted(one.page for one in findings() if one.report)
+
+
+def test_the_basis_of_a_requirement_on_a_page_is_that_of_the_register():
+    register = {row["id"]: row["basis"] for row in load(DOCS.parent / "vectors" / "requirements.yaml")}
+    for path in finding_pages.pages():
+        shown = re.findall(r"`([a-z0-9-]+\.[a-z0-9-]+)`\s\((stated|implied|settled)", path.read_text(encoding="utf-8"))
+        assert shown or path.stem == "index"
+        assert [(name, basis) for name, basis in shown if register[name] != basis] == [], path.name
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_a_drafted_report_has_what_its_reader_needs(path):
     text = path.read_text(encoding="utf-8")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    found = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert found == [name for name in SECTIONS if name in found]
+    assert set(found) >= {"Version", "Bytes", "Steps", "Actual", "Expected", "Requirements", "Searched"}
     ((_, program),) = programs(text)
     assert "conformance" not in program, "it shows the fault without this suite"
 
@@ -68,20 +70,13 @@ def test_the_program_of_a_drafted_report_has_no_error_of_syntax(path, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_target(path, catalog):
-    text = path.read_text(encoding="utf-8")
-    target, case = re.search(r"<!-- target: (\S+); case: (\S+) -->", text).groups()
-    asked = catalog.cases[case].request
-    if "scenario" not in asked:  # what a broker says in one is no case's own bytes
-        assert "".join(blocks(text, "")[0].split()) == asked["hex"]
+@pytest.mark.parametrize("finding", [one for one in findings() if one.report], ids=lambda one: one.page)
+def test_the_case_of_a_drafted_report_is_covered_by_its_finding(finding):
+    case = finding.report["case"]
     names = [case, *(f"{case}:{op}" for op in ("read", "encode", "append"))]
-    assert any(fnmatchcase(name, glob) for glob in failing(target) for name in names)
+    assert any(fnmatchcase(name, pattern) for pattern in finding.cases for name in names)
 
 
-def test_every_drafted_report_stands_in_the_list():
-    page = (FOLDER / "index.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| \[.+\]\((\S+)\.md\) \| `", page, re.MULTILINE)
-    assert sorted(listed) == [one.stem for one in REPORTS]
-    (broker,) = blocks(page, "python")
+def test_the_program_of_the_broker_has_no_error_of_syntax():
+    (broker,) = blocks((FOLDER / "index.md").read_text(encoding="utf-8"), "python")
     ast.parse(broker)

@@ -1,5 +1,5 @@
-"""The verdicts on real libraries do not change unseen, and nobody is accused of what nobody has seen: each pinned
-failure, and the cause of each generated one, has an entry in docs/confirmed.md."""
+"""The verdicts on bundled libraries change only with their pins, and each failure was confirmed by hand: each pin, and
+the cause of each generated failure, belongs to a finding in docs/findings."""
 
 import json
 import re
@@ -11,14 +11,13 @@ import msgspec
 import pytest
 import yaml
 from command_line import conformance
+from finding_pages import findings
 from json_reports import messages_judged
 
-from conformance.cases.attribution import basis_of
 from conformance.reports.screen import LINES
 from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "confirmed.md").read_text(encoding="utf-8")
 PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.yaml"))}
 
 
@@ -62,25 +61,14 @@ def judged(run, request):
 of_each_library = pytest.mark.parametrize("judged", LIBRARIES, indirect=True)
 
 
-def texts(page, target):
-    """The entries under the heading that names a target, by their titles."""
-    parts = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)
-    under = [text for heading, text in zip(parts[1::2], parts[2::2], strict=True) if target in heading.split(", ")]
-    return dict(
-        match for text in under for match in re.findall(r"^### (.+)\n\n((?:(?!^### )[^\0])*)", text, re.MULTILINE)
-    )
+def cases(target):
+    """Return the patterns of the cases that each finding on a target covers, by its title."""
+    return {one.fields["title"]: one.cases for one in findings("adapter", target)}
 
 
-def entries(page, target):
-    """The globs of the cases that each entry on a target names."""
-    lines = {title: re.search(r"^cases: (.+)$", text, re.MULTILINE) for title, text in texts(page, target).items()}
-    return {title: line[1].split(", ") if line else [] for title, line in lines.items()}
-
-
-def causes(page, target):
-    """The causes that each entry on a target names."""
-    lines = {title: re.search(r"^causes: (.+)$", text, re.MULTILINE) for title, text in texts(page, target).items()}
-    return {title: re.findall("`([^`]+)`", line[1]) if line else [] for title, line in lines.items()}
+def causes(target):
+    """Return the causes that each finding on a target covers, by its title."""
+    return {one.fields["title"]: one.fields["causes"] for one in findings("adapter", target)}
 
 
 def failing(results):
@@ -111,28 +99,24 @@ def pins(target):
 
 @pytest.mark.parametrize("target", PINNED)
 def test_each_pinned_failure_belongs_to_an_entry(target):
-    assert without_entry(pins(target), entries(PAGE, target)) == []
+    assert without_entry(pins(target), cases(target)) == []
 
 
 @pytest.mark.parametrize("target", PINNED)
 def test_a_pinned_failure_without_an_entry_is_found(target):
-    assert without_entry(["no-such-family/case"], entries(PAGE, target)) == ["no-such-family/case"]
+    assert without_entry(["no-such-family/case"], cases(target)) == ["no-such-family/case"]
 
 
-def test_each_entry_names_cases_that_are_pinned():
-    headings = {name for line in re.findall(r"^## (.+)$", PAGE, re.MULTILINE) for name in line.split(", ")}
-    assert headings <= set(PINNED)
-    for line in re.findall(r"^## (.+)$", PAGE, re.MULTILINE):
-        pinned = [pin for target in line.split(", ") for pin in pins(target)]
-        for title, globs in entries(PAGE, line.split(", ")[0]).items():
-            unused = [glob for glob in globs if not any(fnmatchcase(pin, glob) for pin in pinned)]
-            assert unused == [], title
+def test_each_pattern_of_a_finding_matches_a_pin():
+    assert {target for one in findings("adapter") for target in one.versions} <= set(PINNED)
+    for one in findings("adapter"):
+        pinned = [pin for target in one.versions for pin in pins(target)]
+        unused = [pattern for pattern in one.cases if not any(fnmatchcase(pin, pattern) for pin in pinned)]
+        assert unused == [], one.fields["title"]
 
 
-def test_each_entry_has_its_line_of_causes():
-    for target in PINNED:
-        assert all(causes(PAGE, target).values())
-    assert len(re.findall(r"^### ", PAGE, re.MULTILINE)) == len(re.findall(r"^causes: ", PAGE, re.MULTILINE))
+def test_each_finding_on_an_adapter_has_a_cause():
+    assert all(one.fields["causes"] for one in findings("adapter"))
 
 
 @of_each_library
@@ -184,7 +168,7 @@ def test_the_cause_of_each_generated_failure_has_an_entry(judged):
     name, _, results = judged
     generated = [row for row in results if row["kind"] == "generated"]
     assert sum(row["verdict"] == "fail" for row in generated) > 10
-    assert unconfirmed(generated, causes(PAGE, name)) == {}
+    assert unconfirmed(generated, causes(name)) == {}
 
 
 def test_a_cause_without_an_entry_is_found():
@@ -198,33 +182,3 @@ def test_a_cause_without_an_entry_is_found():
         {**failing, "cause": None, "verdict": "pass"},
     ]
     assert unconfirmed([failing, crash, *others], named) == {"off by 3: X": "run x", "crash: E": "run x"}
-
-
-NAMED = r"(stated|implied|settled):\s((?:`[^`]+`[,\s]*(?:and\s)?)+)"
-NAMED_BEHIND = r"\(((?:`[^`]+`[,\s]*)+)[,;]\s(stated|implied|settled)[);:]"
-
-
-def told_bases(text):
-    """The requirements that the text of an entry names as due, with the basis it gives for each."""
-    told = re.findall(NAMED, text) + [(basis, names) for names, basis in re.findall(NAMED_BEHIND, text)]
-    return {(requirement, basis) for basis, names in told for requirement in re.findall(r"`([^`]+)`", names)}
-
-
-def bases_of(identities, catalog):
-    """The requirements of cases with the bases on which these are judged; of any other, as a cause may break it too."""
-    rows, cases = catalog.requirements, [catalog.cases[name] for name in identities if name in catalog.cases]
-    own = {(case.requirement, basis_of(rows[case.requirement], case)) for case in cases}
-    return own | {(row.id, row.basis) for row in rows.values() if row.id not in {case.requirement for case in cases}}
-
-
-@pytest.mark.parametrize("heading", re.findall(r"^## (.+)$", PAGE, re.MULTILINE))
-def test_each_entry_names_the_basis_on_which_its_cases_are_judged(heading, catalog):
-    text = re.split(r"^## (.+)\n", PAGE, flags=re.MULTILINE)
-    parts = re.split(r"^### .+\n\n(?:cases: )?", text[text.index(heading) + 1], flags=re.MULTILINE)[1:]
-    pinned = [pin for target in heading.split(", ") for pin in pins(target)]
-    for part in parts:
-        globs, _, rest = part.partition("\n")
-        matched = [pin for pin in pinned if any(fnmatchcase(pin, glob) for glob in globs.split(", "))]
-        told = told_bases(rest)
-        assert told, part
-        assert told - bases_of(matched, catalog) == set(), part

@@ -1,13 +1,12 @@
-"""What docs/brokers.md says of brokers is what a run says of them."""
+"""Runs on bundled brokers give the verdicts of the findings."""
 
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from finding_pages import findings
 
 from conformance import cli
 from conformance.cases.model import VerdictKind
@@ -15,9 +14,6 @@ from conformance.judging.judge import judge
 from conformance.live_brokers import bridge
 from conformance.live_brokers.bridge import BrokerBridge
 from conformance.targets.protocol import outcome
-
-PAGE = (Path(__file__).parents[2] / "docs" / "brokers.md").read_text(encoding="utf-8")
-ENTRIES = re.findall(r"^### (.+)\n\nbroker: (\S+)\n\ncases: (.+)\n\nverdict: (\w+)\n\n(\S)", PAGE, re.MULTILINE)
 
 
 def address(broker):
@@ -51,36 +47,38 @@ def test_a_broker_that_keeps_its_log_is_restarted_where_a_case_asks_for_it(bundl
     assert [row["verdict"] for row in found.values()] == ["pass"] * 3
 
 
-def test_every_entry_of_the_page_names_a_bundled_broker_and_cases():
-    assert len(ENTRIES) == PAGE.split("## Seen in brokers", 1)[1].split("\n## ", 1)[0].count("\n### ")
-    assert {broker for _, broker, _, _, _ in ENTRIES} == {"kfake", "librdkafka-mock"}
+def covered(name, *kinds):
+    """Return the verdict of each case that the findings on a broker cover, of these kinds of verdict."""
+    rows = [(one.fields["verdict"], one.cases) for one in findings("broker", name)]
+    return {case: verdict for verdict, cases in rows for case in cases if verdict in kinds}
+
+
+def test_the_findings_on_brokers_are_about_two_bundled_ones():
+    assert {name for one in findings("broker") for name in one.versions} == {"kfake", "librdkafka-mock"}
 
 
 @pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
-def test_a_broker_does_what_the_page_says_of_it(name, bundled_broker, tmp_path):
-    rows = [(cases.split(", "), verdict) for _, broker, cases, verdict, _ in ENTRIES if broker == name]
-    due = {case: verdict for cases, verdict in rows for case in cases if verdict not in ("crash", "timeout")}
+def test_a_broker_fails_the_cases_of_its_findings(name, bundled_broker, tmp_path):
+    due = covered(name, "fail")
     bundled_broker(name)  # builds what it needs, or skips
     found = judged([f"broker:{name}"], tmp_path, *due, status=1)
     assert {case: found[case]["verdict"] for case in due} == due
 
 
 @pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
-def test_a_broker_dies_where_the_page_says_so(name, bundled_broker, tmp_path):
-    rows = [(cases.split(", "), verdict) for _, broker, cases, verdict, _ in ENTRIES if broker == name]
-    due = {case: verdict for cases, verdict in rows for case in cases if verdict == "crash"}
+def test_a_broker_crashes_on_the_cases_of_its_findings(name, bundled_broker, tmp_path):
+    due = covered(name, "crash")
     bundled_broker(name)  # builds what it needs, or skips
     found = judged([f"broker:{name}"], tmp_path, *due, status=1)
     assert {case: row["verdict"] for case, row in found.items()} == due
 
 
-def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypatch):
+def test_a_broker_times_out_on_the_cases_of_its_findings(bundled_broker, catalog, monkeypatch):
     monkeypatch.setattr(bridge, "_SECONDS", 1.0)
-    rows = [(cases.split(", "), broker) for _, broker, cases, verdict, _ in ENTRIES if verdict == "timeout"]
-    assert {broker for _, broker in rows} == {"kfake"}
+    assert covered("librdkafka-mock", "timeout") == {}
     asked = BrokerBridge(bundled_broker("kfake").address)
     try:
-        for case in (catalog.cases[case] for cases, _ in rows for case in cases):
+        for case in (catalog.cases[case] for case in covered("kfake", "timeout")):
             assert judge(case, outcome(asked.answer(case.request))).kind is VerdictKind.TIMEOUT, case.id
     finally:
         asked.close()

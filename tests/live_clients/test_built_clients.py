@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 import pytest
-from live_findings import NAMED, findings, shown
+from live_findings import NAMED, shown, verdicts
 
 from conformance.targets.resolve import drivers
 
@@ -22,16 +22,16 @@ BUILT = ["kafkajs", "platformatic", "franz-go", "sarama", "kafka-go", "rskafka",
 def asked(name):
     """The cases that a client is run on."""
     if name not in BUILT:
-        return tuple(findings(name))
+        return tuple(verdicts(name))
     # kafkajs seeks the offset behind the last one there is without end: its minute shows nothing more of a build.
     offsets = "offset/[!o]*:read" if name == "kafkajs" else "offset/*:read"
-    return ("batch/*-records:read", offsets, "request/*", LARGE, *chain(*WRITTEN.values()), *findings(name))
+    return ("batch/*-records:read", offsets, "request/*", LARGE, *chain(*WRITTEN.values()), *verdicts(name))
 
 
 @pytest.mark.parametrize("name", BUILT)
 def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, run):
     _, found = run(name)
-    reads = [row["verdict"] for case, row in found.items() if row["op"] == "read" and case not in findings(name)]
+    reads = [row["verdict"] for case, row in found.items() if row["op"] == "read" and case not in verdicts(name)]
     assert found[THREE]["verdict"] == "pass"
     assert sum(verdict in ("pass", "either") for verdict in reads) > len(reads) // 2
     claims = drivers()[name].live["producer-features"]
@@ -42,4 +42,4 @@ def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, run):
 
 @pytest.mark.parametrize("name", [name for name in NAMED if drivers()[name].setup])
 def test_a_client_that_is_built_does_what_the_page_says_of_it(name, run):
-    assert shown(name, run) == findings(name)
+    assert shown(name, run) == verdicts(name)

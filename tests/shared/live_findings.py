@@ -1,35 +1,23 @@
-"""What docs/live-findings.md says of live clients."""
+"""The findings on live clients, and the verdicts of a run on their cases."""
 
 import re
-from pathlib import Path
 
 import pytest
+from finding_pages import findings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "live-findings.md").read_text(encoding="utf-8")
-HEADINGS = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
-NAMED = sorted({name for heading in HEADINGS for name in heading.split(", ")})
-
-
-def entries(heading):
-    """The entries under a heading, by their titles: the cases of each, and what is said of them."""
-    part = PAGE.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    found = re.findall(r"^### (.+)\n\ncases: (.+)\n\nverdict: (.+)\n\n(\S)", part, re.MULTILINE)
-    assert len(found) == part.count("\n### ")
-    return {title: (cases.split(", "), verdict) for title, cases, verdict, _ in found}
+NAMED = sorted({name for one in findings("live") for name in one.versions})
 
 
-def findings(name):
-    """The cases by which the page tells of a client, and the verdict on each."""
-    rows = [row for heading in HEADINGS if name in heading.split(", ") for row in entries(heading).values()]
-    return {case: verdict for cases, verdict in rows for case in cases}
+def verdicts(name):
+    """Return the verdict of each case that the findings on a client cover."""
+    return {case: one.fields["verdict"] for one in findings("live", name) for case in one.cases}
 
 
 def shown(name, run):
-    """The verdicts on these cases in the run of a client; skips a version of which the page does not tell."""
+    """Return the verdicts on these cases in the run of a client; skip another version of the client."""
     described, found = run(name)
-    said = re.search(r"librdkafka ([\d.]+)", described)
-    version = said[1] if said else described
-    headings = [heading for heading in HEADINGS if name in heading.split(", ")]
-    if any(version not in PAGE.split(f"## {heading}\n", 1)[1].split("###", 1)[0] for heading in headings):
-        pytest.skip(f"the page does not tell of {name} {version}")
-    return {case: found[case]["verdict"] for case in findings(name)}
+    librdkafka = re.search(r"librdkafka ([\d.]+)", described)
+    version = librdkafka[1] if librdkafka else described
+    if any(version not in one.versions[name] for one in findings("live", name)):
+        pytest.skip(f"the findings are about another version than {name} {version}")
+    return {case: found[case]["verdict"] for case in verdicts(name)}
