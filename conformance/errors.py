@@ -1,6 +1,6 @@
-"""The errors that the suite raises on purpose, split by whose fault they are.
+"""The deliberate errors of the suite, divided by their cause: the user, the target, the machine, or the suite.
 
-The message of each is one line, made to be read by the user. Whatever else is raised is a defect of the suite.
+Each message is one line for the user. Any other exception is a defect of the suite.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import ClassVar
 
 
 class ExitStatus(IntEnum):
-    """What a command tells the shell."""
+    """The exit status of a command."""
 
     OK = 0
     FAILED = 1
     """A failure that counts, or a stale known failure."""
     WRONG_INPUT = 2
-    """The command line, a file or a vector is wrong, a selection matches no case, or the machine lacks something."""
+    """Wrong input (an option, a file, a vector), a selection that matches no case, or a missing package."""
     NOT_JUDGED = 3
     """A target could not be started, was judged on no case, or broke the protocol."""
     DEFECT = 70
-    """The suite itself is wrong: an error that nobody expected."""
+    """A defect of the suite: an unexpected error."""
     INTERRUPTED = 130
     """A signal ended the command early: SIGINT (Ctrl-C), SIGTERM or SIGHUP."""
 
@@ -37,16 +37,16 @@ _PRECEDENCE = (
 
 
 def overall(reasons: Iterable[ExitStatus]) -> ExitStatus:
-    """The status for several reasons: 130 before 70 before 2 before 3 before 1, and 0 where there is none."""
+    """Return the status for several reasons: 130 before 70 before 2 before 3 before 1, or 0 without a reason."""
     given = set(reasons)
     return next((status for status in _PRECEDENCE if status in given), ExitStatus.OK)
 
 
 class ConformanceError(Exception):
-    """The base of all of them."""
+    """The base class."""
 
     exit_status: ClassVar[ExitStatus]
-    """What a command exits with that ends with this error."""
+    """The exit status of a command that ends with this error."""
 
 
 class UserError(ConformanceError):
@@ -56,13 +56,13 @@ class UserError(ConformanceError):
 
 
 class TargetError(ConformanceError):
-    """The target, or its adapter, does not do what the protocol asks of it."""
+    """The target, or its adapter, violates the protocol."""
 
     exit_status = ExitStatus.NOT_JUDGED
 
 
 class CannotStart(TargetError):
-    """A target that could not be started, described or asked any more; the message is one line."""
+    """A target that cannot be started or described, or that no longer answers; the message is one line."""
 
 
 class MachineError(ConformanceError):
@@ -72,13 +72,13 @@ class MachineError(ConformanceError):
 
 
 class SuiteBug(ConformanceError, AssertionError):
-    """The suite contradicts itself: our fault, whatever the input."""
+    """The suite contradicts itself: a defect for any input."""
 
     exit_status = ExitStatus.DEFECT
 
 
 class UsageError(UserError):
-    """An option or argument of the command line that cannot be used: which, and what is wrong with it."""
+    """A wrong option or argument of the command line: its name and the problem."""
 
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"{option}: {problem}")
@@ -87,7 +87,7 @@ class UsageError(UserError):
 
 
 class FileError(UserError):
-    """A file that cannot be used: which, on which line (0: the file as a whole), and what is wrong with it."""
+    """A file that cannot be used: its path, the line (0 for the whole file), and the problem."""
 
     def __init__(self, path: Path | str, problem: str, line: int = 0) -> None:
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")

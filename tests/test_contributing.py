@@ -204,7 +204,7 @@ def open_zlib(stream: BoundedStream) -> None:
     inflater = zlib.decompressobj()
     with stream.refusing(zlib.error, lambda message: ("codec.zlib", False)):
         if not stream.pump(inflater):
-            stream.fail("codec.zlib", "the stream is cut off")
+            stream.fail("codec.zlib", "the zlib stream is truncated")
 
 
 def store_zlib(data: bytes) -> bytes:

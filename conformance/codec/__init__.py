@@ -1,4 +1,4 @@
-"""The reference codec: bytes to values and back, strictly, with every violation named. Pure: no I/O anywhere."""
+"""The reference codec: strict encoding and decoding that reports every violation. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ TYPES: dict[str, WireType] = PRIMITIVES | {
 
 
 class UnknownType(UserError, ValueError):
-    """A type name that the codec does not know."""
+    """An unknown type name."""
 
 
 class DecodeResult(Struct, frozen=True):
-    """What strict decoding made of bytes: a value, or violations (the first is the one to report); and remarks."""
+    """The result of strict decoding: a value or violations (the first one is reported), and remarks."""
 
     value: Any
     consumed: int
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
     rests_on: tuple[str, ...] = ()
-    """Requirements that it takes to read the value, and that not every reader meets."""
+    """Requirements that a reader must meet to read the value; some readers do not meet them."""
     spans: tuple[Span, ...] = ()
     layers: tuple[bytes, ...] = ()
     """The decompressed streams, layer 1 first."""
 
     @property
     def ok(self) -> bool:
-        """Whether there is a value."""
+        """True if there is a value."""
         return not self.violations
 
 
@@ -79,36 +79,36 @@ _PARAMETRISED = re.compile(r"([A-Z_]+)<(.{1,200})>\Z")
 
 
 class TypeRegistry(Struct, frozen=True, eq=False):
-    """The types that there are: the built-in ones, arrays of any of them, and these messages in their versions."""
+    """All known types: the built-in types, their arrays, and the given messages in each version."""
 
     messages: Mapping[str, MessageSpec] = field(default_factory=dict)
 
     def adding(self, messages: Iterable[MessageSpec]) -> TypeRegistry:
-        """These types and those of more messages; a definition replaces the shipped one of its name.
+        """Return a registry with more messages. A definition replaces the shipped one of the same name.
 
-        Raises ValueError where a name has another definition that is not shipped.
+        Raises ValueError if a name already has a different definition that is not shipped.
         """
         known = dict(self.messages)
         for message in messages:
             if known.get(message.name, message).is_shipped:
                 known[message.name] = message
             if known.setdefault(message.name, message).digest != message.digest:
-                raise ValueError(f"there is another definition of {message.name} already")
+                raise ValueError(f"message {message.name} has two different definitions")
         return TypeRegistry(known)
 
     def wire(self, name: str) -> WireType:
-        """The type called `name`: `INT32`, `ARRAY<INT32>`, `MESSAGE<FetchRequest,12>`. Raises UnknownType."""
+        """Return the type with this name: `INT32`, `ARRAY<INT32>`, `MESSAGE<FetchRequest,12>`. Raises UnknownType."""
         return _resolved(self, name)
 
 
 BUILT_IN = TypeRegistry()
-"""The types that need no definition."""
+"""The types that need no message definition."""
 
 
 def wire(given: WireType | str) -> WireType:
-    """The built-in type of a name, arrays of any element included (`ARRAY<INT32>`), or the type that is given.
+    """Return the built-in type with this name (`ARRAY<INT32>` included), or the given type itself.
 
-    Raises UnknownType. Messages are types of the `TypeRegistry` that know their definitions.
+    Raises UnknownType. Messages need a `TypeRegistry` with their definitions.
     """
     return BUILT_IN.wire(given) if isinstance(given, str) else given
 
@@ -126,14 +126,14 @@ def _resolved(types: TypeRegistry, name: str) -> WireType:
         element = types.wire(match[2])
         if element.smallest:
             return array_of(match[1], element)
-        raise UnknownType(f"{element.name} takes all bytes there are, so there is no array of it")
+        raise UnknownType(f"{element.name} cannot be an array element: it reads all remaining bytes")
     known = ", ".join([*TYPES, *(f"{form}<T>" for form in ARRAYS)])
-    raise UnknownType(f"there is no type {name!r}; there are {known}")
+    raise UnknownType(f"unknown type {name!r}; known types: {known}")
 
 
 def _message_wire(types: TypeRegistry, name: str, version: int) -> MessageType:
     if name not in types.messages:
-        raise UnknownType(f"there is no definition of the message {name} (see --definitions)")
+        raise UnknownType(f"message {name} has no definition (add one with --definitions)")
     try:
         return wire_of(types.messages[name], version)
     except Unencodable as error:
@@ -144,7 +144,8 @@ def _pickled(type_: WireType) -> tuple[Callable[[str], WireType], tuple[str]]:
     return wire, (type_.name,)
 
 
-copyreg.pickle(WireType, _pickled)  # a type without a definition is known by its name wherever it arrives
+# A type is pickled by its name, because every process has the same built-in table.
+copyreg.pickle(WireType, _pickled)
 
 # --- bytes and values ---------------------------------------------------------------------------------
 
@@ -153,7 +154,7 @@ _USUAL_LIMITS = Limits()
 
 
 def decode(type_: WireType | str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> DecodeResult:
-    """Decode one value of a type from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
+    """Decode one value from the front of `data`; `trail` records spans. Raises UnknownType."""
     row = wire(type_)
     findings = Findings(spans=[] if trail else None, limits=limits or _USUAL_LIMITS, size=len(data))
     cursor = Cursor(data, findings)
@@ -178,10 +179,10 @@ def decode(type_: WireType | str, data: bytes, *, trail: bool = False, limits: L
 
 
 def encode(type_: WireType | str, value: Any, *, magic: int | None = None, compression: int = 0) -> bytes:
-    """Encode a wire value. A RECORD_BATCH is made from an application's choices (see record_batch.build).
+    """Encode a wire value. Raises UnknownType, or Unencodable for a value without an encoding.
 
-    A MESSAGE_SET is told its magic and codec besides. Raises UnknownType, or Unencodable for a value that has no
-    encoding.
+    A RECORD_BATCH is built from an application's choices (see record_batch.build). `magic` and `compression` apply to a
+    MESSAGE_SET.
     """
     row = wire(type_)
     if row is RECORD_BATCH:

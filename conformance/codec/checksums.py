@@ -1,4 +1,4 @@
-"""Checksums, a row each: name to function over bytes."""
+"""Checksums, one row each: a name and a function over bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Checksum(Struct, frozen=True):
-    """A checksum: what it is called and how it is computed (to an unsigned 32-bit number)."""
+    """A checksum: its name, and a function that returns an unsigned 32-bit number."""
 
     name: str
     compute: Callable[[bytes | memoryview], int]
@@ -23,21 +23,21 @@ def _crc32c(data: bytes | memoryview) -> int:
 
 @cache
 def _castagnoli() -> Callable[[bytes | memoryview], int]:
-    """The function of the package, which reads its own metadata when it is loaded: only where a sum is computed."""
+    """Return the package's function. The import is lazy because the package reads its own metadata."""
     from crc32c import crc32c
 
     return crc32c
 
 
 CRC32C = Checksum("CRC-32C", _crc32c)
-"""Castagnoli, polynomial 0x1EDC6F41, of record batches (record-batch#crc32-c-calculation)."""
+"""Castagnoli, polynomial 0x1EDC6F41, for record batches (record-batch#crc32-c-calculation)."""
 
 CRC32 = Checksum("CRC-32", zlib.crc32)
-"""Of messages of magic 0 and 1, polynomial 0x04C11DB7 (message-format#old-message-format)."""
+"""Polynomial 0x04C11DB7, for messages of magic 0 and 1 (message-format#old-message-format)."""
 
 
 def _xxh32(data: bytes | memoryview) -> int:
-    """XxHash of 32 bits with seed 0, of fewer than 16 bytes: no header of a frame has more."""
+    """Return the 32-bit xxHash, with seed 0, of fewer than 16 bytes: an LZ4 header has no more."""
     assert len(data) < 16
     words, rest = data[: len(data) & ~3], data[len(data) & ~3 :]
     number = (_PRIMES[4] + len(data)) & _MASK
@@ -60,4 +60,4 @@ def _rotated(number: int, by: int) -> int:
 
 
 XXH32 = Checksum("XXH32", _xxh32)
-"""Of the header of an LZ4 frame, whose checksum is its second byte (LZ4 frame format, *Header Checksum*)."""
+"""For the header of an LZ4 frame: its checksum is the second byte of this (LZ4 frame format, *Header Checksum*)."""

@@ -1,4 +1,4 @@
-"""What somebody wrote or showed of a value, held against the whole of it: what differs, lacks or is unknown."""
+"""Comparison of a shown value, which may be partial, with the expected value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from conformance.codec.wire_type import WireType
 
 
 def compare_shown(wire: WireType, expected: Any, actual: Any) -> ValueComparison:
-    """Hold what a target shows of a value of a type against the expected one, whatever names it has for tags."""
+    """Compare the value that a target shows with the expected value. Known tagged fields may be shown by tag."""
     comparison = compare(wire.notation, expected, actual)
     if comparison.mismatches and isinstance(wire, MessageType):
         return compare(wire.notation, expected, by_name(wire, actual))
@@ -31,7 +31,7 @@ def compare_shown(wire: WireType, expected: Any, actual: Any) -> ValueComparison
 
 
 def by_name(wire: WireType, value: Any) -> Any:
-    """The value of a message, or of a part of one, with the fields of known tags under their names."""
+    """Return a message value, or a part of one, with known tagged fields under their names."""
     if value is None or value is UNSHOWN:
         return value
     match wire.shape:
@@ -49,7 +49,7 @@ def by_name(wire: WireType, value: Any) -> Any:
 
 
 def _named(section: TaggedSection, value: Values) -> Values:
-    """The value of a structure with those fields that it shows by their tags alone."""
+    """Move the known fields that a structure shows only by tag to their names."""
     named: Values = {}
     others = []
     for entry in value.get(UNKNOWN) or ():
@@ -63,7 +63,7 @@ def _named(section: TaggedSection, value: Values) -> Values:
 
 
 def _whole(wire: WireType, data: bytes) -> Any:
-    """What the data of a tagged field holds; UNSHOWN where it is not one sound value and nothing more."""
+    """Return the value of a tagged field; UNSHOWN if the data is not exactly one valid value."""
     cursor = Cursor(data, Findings())
     try:
         value = wire.decode(cursor)
@@ -73,22 +73,22 @@ def _whole(wire: WireType, data: bytes) -> Any:
 
 
 _MOST = 100
-"""Differences that a comparison tells at most: the one that a case is about is among them."""
+"""The most differences that a comparison returns; the difference that a case tests is among them."""
 
 
 class ValueComparison(Struct, frozen=True):
-    """What a target showed of a value, held against the value that was expected."""
+    """The result of comparing a shown value with the expected value."""
 
     mismatches: tuple[str, ...]
-    """The paths at which they differ, the first hundred."""
+    """The paths of the differences, at most 100."""
     unshown: tuple[str, ...]
-    """Dotted paths, without indexes, of what was expected and left out."""
+    """Dotted paths, without indexes, of expected parts that the target did not show."""
     observed: bool
-    """Whether the target showed anything of the value."""
+    """True if the target showed any part of the value."""
 
 
 def compare(notation: Any, expected: Any, actual: Any) -> ValueComparison:
-    """Hold a value, which may be UNSHOWN or lack parts, against the expected one, of which nothing may be known."""
+    """Compare a value, which may be UNSHOWN or partial, with the expected one (UNSHOWN if unknown)."""
     observed = notation.observed(actual)
     if actual is UNSHOWN:
         return ValueComparison((), ("value",), observed)
@@ -99,7 +99,7 @@ def compare(notation: Any, expected: Any, actual: Any) -> ValueComparison:
 
 
 def parse_known(notation: Any, given: Any, what: str) -> Any:
-    """Parse a value that may name no field but those of the notation; `what` it is a value of. Raises NotationError."""
+    """Parse a value that may have only known fields; `what` names its type in the error. Raises NotationError."""
     unknown = unknown_fields(notation, given)
     if unknown:
         raise NotationError(f"{unknown[0]} is not a field of {what}")
@@ -107,7 +107,7 @@ def parse_known(notation: Any, given: Any, what: str) -> Any:
 
 
 def unshown_paths(notation: Any, expected: Any, actual: Any, path: str = "") -> list[str]:
-    """Dotted paths (without indexes) of what `expected` has and `actual` leaves out, each once."""
+    """Return dotted paths (without indexes) of the parts of `expected` that `actual` lacks, each once."""
     missing: dict[str, None] = {}
     _collect_unshown(notation, expected, actual, path, missing)
     return list(missing)
@@ -133,7 +133,7 @@ def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missi
 
 
 def unknown_fields(notation: Any, given: Any, path: str = "") -> list[str]:
-    """Dotted paths of names in `given` (JSON) that the notation does not know, each once."""
+    """Return dotted paths of the names in `given` (JSON) that the notation lacks, each once."""
     unknown: dict[str, None] = {}
     if isinstance(notation, ObjectOf) and isinstance(given, dict):
         for name, entry in given.items():

@@ -1,4 +1,4 @@
-"""The table of compression codecs: a row each, and nothing about a codec stands anywhere else.
+"""The table of compression codecs, one row per codec.
 
 To add a codec, add its format to `compression_formats`, its forms without a compressor to `stored_frames`, and a row.
 """
@@ -16,24 +16,24 @@ from conformance.codec.cursor import Cursor, Malformed
 
 
 class Codec(Struct, frozen=True):
-    """A codec: its name in the documents, how its payload is opened and written, where it may stand."""
+    """A codec: its name in the documents, its reader and writer, and the magics that it is used in."""
 
     name: str
     requirement: str
-    """The requirement that gives it its number."""
+    """The requirement that defines its number."""
     unpack: Callable[[BoundedStream], None]
     write: Callable[[bytes], bytes]
     forms: tuple[Callable[[bytes], bytes], ...]
-    """Writers that need no compressor, so that their bytes are the same on every machine; the plainest first."""
+    """Writers without a compressor: their bytes are the same on every machine. The simplest form is first."""
     magics: tuple[int, ...] = (0, 1, 2)
-    """The magics that the documents give it to."""
+    """The magics for which the documents define it."""
     mend_magic_0: Callable[[bytes], bytes] | None = None
-    """For a codec that Apache Kafka reads in magic 0 although no document gives it: makes the payload a sound one."""
+    """Makes a magic 0 payload valid, for a codec that Apache Kafka reads there although no document defines it."""
 
     def open(self, cursor: Cursor, payload: bytes, rescued: Callable[[bytes], None] | None = None) -> bytes:
-        """The plain bytes of a payload that begins at the cursor, which does not move.
+        """Return the decompressed bytes of a payload at the cursor, which does not move.
 
-        Raises Malformed; `rescued` is given what came out before that.
+        Raises Malformed. Before that, `rescued` receives the bytes decompressed so far.
         """
         stream = BoundedStream(cursor, payload)
         try:
@@ -45,7 +45,7 @@ class Codec(Struct, frozen=True):
         return b"".join(stream.plain)
 
     def is_read_in(self, magic: int) -> bool:
-        """Whether Apache Kafka reads it in entries of a magic."""
+        """Return True if Apache Kafka reads this codec in entries of a magic."""
         return magic in self.magics or (magic == 0 and self.mend_magic_0 is not None)
 
 

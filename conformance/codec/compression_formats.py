@@ -1,6 +1,6 @@
-"""How the payload of each codec is opened, in bounds, and how one is written.
+"""Readers with size limits, and writers, for the payload of each codec.
 
-What each framing may hold, and which oddities are open, follows decisions#compression; the libraries do the rest.
+The accepted forms of each framing, and the unspecified ones, follow decisions#compression; libraries do the rest.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from conformance.codec.checksums import XXH32
 from conformance.codec.cursor import LIMIT_RULE, Cursor, Definedness, Limits, Malformed, Violation
 
 _DENSEST_STREAM = 1 << 15
-"""Bytes out per byte in at most: Zstandard's densest block makes 128 KiB of 4 bytes."""
+"""Most output bytes per input byte: the densest Zstandard block makes 128 KiB of 4 bytes."""
 _STEP = 256
-"""Bytes fed at first; then twice as many each time, as long as even the densest of them would find room."""
+"""Bytes of the first piece. Pieces then double, while the output of the densest stream would fit in `room`."""
 
 
 class BoundedStream(Cursor):
-    """Reads a payload, gathers what comes out of it, and stops at the limits; findings stand where it begins."""
+    """A payload reader that collects the output and stops at the limits. Findings point to the payload's first byte."""
 
     __slots__ = ("_begin", "fed", "plain", "room")
 
@@ -37,20 +37,20 @@ class BoundedStream(Cursor):
         super().__init__(payload, cursor.findings, layer=cursor.layer, path=cursor.path)
         self._begin = cursor.pos
         self.fed = 0
-        """Where the piece begins that a decompressor was fed last."""
+        """Start of the last piece that a decompressor received."""
         self.plain: list[bytes] = []
-        """What came out, in parts that are not empty."""
+        """The output, in parts that are not empty."""
         limits: Limits = cursor.findings.limits
         self.room = min(limits.total - cursor.findings.plain, max(1 << 20, limits.ratio * len(payload)))
-        """Bytes that may still come out."""
+        """Output bytes that are still allowed."""
 
     def make_room(self, size: int) -> None:
-        """Stop where so many bytes more would be too many."""
+        """Fail if `size` more output bytes exceed the limit."""
         if size > self.room:
-            self.fail(LIMIT_RULE, f"{size - self.room} bytes too many come out of the payload", open=True)
+            self.fail(LIMIT_RULE, f"the decompressed payload exceeds the limit by {size - self.room} bytes", open=True)
 
     def put(self, part: bytes) -> None:
-        """Take what came out."""
+        """Add a part of the output."""
         if not part:
             return
         self.make_room(len(part))
@@ -59,12 +59,12 @@ class BoundedStream(Cursor):
         self.plain.append(part)
 
     def requires(self, requirement: str) -> None:
-        """Note that not every reader can open the payload, and which requirement asks it of all."""
+        """Record that only readers which meet a requirement can open the payload."""
         if requirement not in self.findings.rests_on:
             self.findings.rests_on.append(requirement)
 
     def pump(self, opener: Any) -> bool:
-        """Feed a decompressor to the end of its stream; False when the bytes end before."""
+        """Feed a decompressor to the end of its stream. Return False if the input ends first."""
         step = _STEP
         while not opener.eof:
             piece = self.data[self.pos : self.pos + step]
@@ -81,7 +81,7 @@ class BoundedStream(Cursor):
     def refusing(
         self, fault: type[Exception] | tuple[type[Exception], ...], verdict: Callable[[str], tuple[str, bool]]
     ) -> Iterator[None]:
-        """What a library raises is a violation: its message tells of which requirement, and whether it is open."""
+        """Turn library errors into violations. `verdict` maps a message to its requirement, and to True if open."""
         try:
             yield
         except fault as error:
@@ -93,7 +93,7 @@ class BoundedStream(Cursor):
 
 
 def open_plain(stream: BoundedStream) -> None:
-    """No compression: the payload as it is."""
+    """Read a payload without compression."""
     stream.put(stream.data)
 
 
@@ -101,11 +101,11 @@ def open_plain(stream: BoundedStream) -> None:
 
 _GZIP = "codec.gzip"
 _OPEN_GZIP = ("header flags", "header crc", "data check", "length check")
-"""What zlib says of reserved flags and wrong checksums."""
+"""Parts of zlib's messages for reserved flags and wrong checksums."""
 
 
 def open_gzip(stream: BoundedStream) -> None:
-    """Every member, joined; what follows the last one and the trailers' checks are open places."""
+    """Read all members, joined. Bytes after the last one and wrong trailer checks are open."""
     _gzip_member(stream)
     while stream.left:
         whole = len(stream.plain)
@@ -113,7 +113,7 @@ def open_gzip(stream: BoundedStream) -> None:
             _gzip_member(stream)
         except Malformed as stop:
             del stream.plain[whole:]
-            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Definedness.ELSEWHERE)
+            stream.remark(_GZIP, f"after a complete member: {stop.violation.hint}", openness=Definedness.ELSEWHERE)
             return
         stream.requires("reader.gzip-members")
 
@@ -125,14 +125,14 @@ def _gzip_member(stream: BoundedStream) -> None:
     with stream.refusing(zlib.error, lambda message: (_GZIP, is_zlib or any(words in message for words in _OPEN_GZIP))):
         try:
             if not stream.pump(inflater):
-                stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
+                stream.fail(_GZIP, "the gzip stream is truncated", open=_lacks_trailer(inflater))
         except zlib.error:
             _rescue(stream, begin)
             raise
 
 
 def _rescue(stream: BoundedStream, begin: int) -> None:
-    """Put what the last piece of a member yields before the byte at which zlib gives it up."""
+    """Put the output from the last piece of a member, up to the byte that zlib rejects."""
     inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
     inflater.decompress(stream.data[begin : stream.fed])
     with suppress(zlib.error):
@@ -141,12 +141,12 @@ def _rescue(stream: BoundedStream, begin: int) -> None:
 
 
 def _has_zlib_header(head: bytes) -> bool:
-    """Whether a stream begins as zlib frames one (RFC 1950), which librdkafka and kafkajs read and Kafka refuses."""
+    """Return True for a zlib header (RFC 1950), which librdkafka and kafkajs read and Kafka rejects."""
     return len(head) == 2 and head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head, "big") % 31 == 0
 
 
 def _lacks_trailer(inflater: zlib._Decompress) -> bool:
-    """Whether all data is there and the trailer is not: four bytes cannot end the data and be held against it too."""
+    """Return True if all data is present but the trailer is not: then zlib takes 4 more bytes as a wrong check."""
     try:
         inflater.decompress(b"\xff" * 4)
     except zlib.error as error:
@@ -155,7 +155,7 @@ def _lacks_trailer(inflater: zlib._Decompress) -> bool:
 
 
 def write_gzip(data: bytes) -> bytes:
-    """One member, without a time."""
+    """Write one member, with timestamp 0."""
     return gzip.compress(data, mtime=0)
 
 
@@ -166,15 +166,15 @@ _XERIAL_VERSIONS = struct.pack(">ii", 1, 1)
 _XERIAL_HEADER = len(_XERIAL + _XERIAL_VERSIONS)
 _XERIAL_BLOCK = 32 * 1024
 _DENSEST = 22
-"""The densest element of a block is a copy of 3 bytes, which yields 64 at most."""
+"""Most output bytes per input byte: the densest element, a copy of 3 bytes, yields at most 64."""
 _SNAPPY = "codec.snappy"
 _SNAPPY_LENGTH = "robustness.snappy-block-length"
 _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
-"""How Snappy's own framing format begins, which Apache Kafka takes for a raw block."""
+"""The start of Snappy's own framing format, which Apache Kafka reads as a raw block."""
 
 
 def open_snappy(stream: BoundedStream) -> None:
-    """The xerial block stream, or one raw block."""
+    """Read a xerial block stream, or one raw block."""
     if not stream.data.startswith(_XERIAL):
         stream.requires("reader.snappy-raw")
         _snappy_block(stream, stream.data)
@@ -188,36 +188,37 @@ def open_snappy(stream: BoundedStream) -> None:
                 raise
             stream.remark(
                 stop.violation.requirement,
-                f"after a whole block: {stop.violation.hint}",
+                f"after a complete block: {stop.violation.hint}",
                 openness=Definedness.ELSEWHERE,
             )
             return
 
 
 def _xerial_block(stream: BoundedStream) -> None:
-    """A length and the raw block that it covers, or the header of a further stream."""
+    """Read a length and its raw block, or the header of a further stream."""
     if stream.data.startswith(_XERIAL, stream.pos):
         stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
         stream.remark(_SNAPPY, "a second xerial stream follows the first", openness=Definedness.ELSEWHERE)
         return
-    # A negative length, read without a sign, is above any that there are bytes for.
+    # Read as unsigned, a negative length is larger than any payload, so `take` fails.
     size = int.from_bytes(stream.take(4, _SNAPPY_LENGTH, "the length of a block"), "big")
     _snappy_block(stream, stream.take(size, _SNAPPY_LENGTH, "a block"))
 
 
 def _snappy_block(stream: BoundedStream, block: bytes) -> None:
-    """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
+    """Read one raw block. Its stated size is first compared with the most that its bytes can yield."""
     framed = block.startswith(_SNAPPY_FRAMING)
     with stream.refusing((cramjam.DecompressionError, snappy.UncompressError), lambda _: (_SNAPPY, framed)):
         size = cramjam.snappy.decompress_raw_len(block)
         if size > _DENSEST * len(block):
-            stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}", open=framed)
+            hint = f"the block of {len(block)} bytes states {size} bytes, at most {_DENSEST * len(block)} are possible"
+            stream.fail(_SNAPPY_LENGTH, hint, open=framed)
         stream.make_room(size)
         stream.put(bytes(snappy.uncompress(block)))
 
 
 def write_snappy(data: bytes) -> bytes:
-    """A xerial stream, in blocks of 32 KiB."""
+    """Write a xerial stream of 32 KiB blocks."""
     out = [_XERIAL, _XERIAL_VERSIONS]
     for at in range(0, len(data), _XERIAL_BLOCK):
         block = bytes(snappy.compress(data[at : at + _XERIAL_BLOCK]))
@@ -230,13 +231,13 @@ def write_snappy(data: bytes) -> bytes:
 _LZ4 = "codec.lz4"
 _LZ4_LEGACY = b"\x02\x21\x4c\x18"
 _OPEN_LZ4 = ("headerChecksum", "reservedFlag")
-"""What the library says of a header that some readers may read."""
+"""Parts of the library's messages for headers that some readers accept."""
 _CONTENT_SIZE, _DICTIONARY = 0x08, 0x01
 _STORED = 1 << 31
 
 
 def open_lz4(stream: BoundedStream) -> None:
-    """The first frame of the LZ4 frame format: Apache Kafka reads no further, and only independent blocks."""
+    """Read the first frame of the LZ4 frame format. Apache Kafka reads no further, and only independent blocks."""
     info = _lz4_header(stream)
     while word := _lz4_word(stream):
         _lz4_block(stream, word, info["block_size"])
@@ -250,12 +251,12 @@ def open_lz4(stream: BoundedStream) -> None:
 
 
 def _lz4_header(stream: BoundedStream) -> dict[str, Any]:
-    """What the library makes of the header, which is passed over; a content size takes 8 bytes more."""
+    """Skip the header and return the library's description of it; a content size takes 8 more bytes."""
     with stream.refusing(RuntimeError, lambda message: (_LZ4, _is_open_lz4(stream, message))):
         info: dict[str, Any] = lz4.frame.get_frame_info(stream.data)
     flags = stream.data[4]
     if info["skippable"] or info["block_linked"] or flags & _DICTIONARY:
-        stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads plain frames of blocks apart", open=True)
+        stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads only independent blocks", open=True)
     stream.take(7 + (flags & _CONTENT_SIZE), _LZ4, "the frame header")
     return info
 
@@ -265,20 +266,20 @@ def _is_open_lz4(stream: BoundedStream, message: str) -> bool:
 
 
 def _lz4_word(stream: BoundedStream) -> int:
-    """The size of a block, its highest bit set where it is stored as it is; 0 ends the frame."""
+    """Read the size of a block. Its highest bit means stored data; 0 ends the frame."""
     return int.from_bytes(stream.take(4, _LZ4, "the size of a block", open=bool(stream.plain)), "little")
 
 
 def _lz4_block(stream: BoundedStream, word: int, most: int) -> None:
     block = stream.take(word & _STORED - 1, _LZ4, "a block")
     if len(block) > most:
-        stream.fail(_LZ4, f"a block of {len(block)} bytes, the frame allows {most}", open=True)
+        stream.fail(_LZ4, f"the block has {len(block)} bytes, the frame allows at most {most}", open=True)
     with stream.refusing(lz4.block.LZ4BlockError, lambda _: (_LZ4, False)):
         stream.put(block if word & _STORED else lz4.block.decompress(block, uncompressed_size=most))
 
 
 def _check_lz4(stream: BoundedStream) -> None:
-    """Let the library check what our reading passes over: Kafka refuses a wrong block checksum, nothing else."""
+    """Let the library check the parts that we skip. Of its errors, Kafka rejects only a wrong block checksum."""
     try:
         lz4.frame.LZ4FrameDecompressor().decompress(stream.data[: stream.pos])
     except RuntimeError as error:
@@ -288,14 +289,14 @@ def _check_lz4(stream: BoundedStream) -> None:
 
 
 def write_lz4(data: bytes) -> bytes:
-    """One frame of independent blocks of 64 KiB, without content size."""
+    """Write one frame of independent 64 KiB blocks, without content size."""
     return bytes(lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False))
 
 
 def with_header_checksum(frame: bytes) -> bytes:
-    """An LZ4 frame with the checksum of its header made right, where it has a header.
+    """Return an LZ4 frame with a correct header checksum; bytes without a complete header stay unchanged.
 
-    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions#compression).
+    Apache Kafka wrote a wrong checksum in magic 0 and does not check it there (decisions#compression).
     """
     at = 14 if len(frame) > 4 and frame[4] & _CONTENT_SIZE else 6
     if len(frame) <= at:
@@ -309,7 +310,7 @@ _ZSTD = "codec.zstd"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WINDOW = 1 << 27
 _OPEN_ZSTD = ("memory", "checksum", "Unsupported")
-"""What the library says of a window that is too large, a wrong checksum, and reserved bits."""
+"""Parts of the library's messages for a window that is too large, a wrong checksum, and reserved bits."""
 _RLE = 1
 """The type of a block that repeats one byte."""
 
@@ -319,7 +320,7 @@ def _is_skippable(frame: bytes) -> bool:
 
 
 def open_zstd(stream: BoundedStream) -> None:
-    """Every frame, joined; skippable frames are skipped."""
+    """Read all frames, joined; skippable frames are skipped."""
     _zstd_frame(stream)
     while stream.left:
         stream.requires("reader.zstd-frames")
@@ -327,7 +328,7 @@ def open_zstd(stream: BoundedStream) -> None:
 
 
 class _ThreadLocalZstd(threading.local):
-    """What costs more to make than a small frame to read, and serves one thread at a time."""
+    """A decompressor per thread: creating one costs more than reading a small frame, and it is not thread-safe."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
@@ -345,7 +346,7 @@ def _zstd_frame(stream: BoundedStream) -> None:
         if stream.pump(opener):
             return
     if not stream.plain or not _ends_between_blocks(stream.data[begin:]):
-        stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
+        stream.fail(_ZSTD, "the Zstandard frame is truncated", open=_is_open_zstd(stream, begin))
     stream.remark(_ZSTD, "the frame ends before its last block or its checksum", openness=Definedness.ELSEWHERE)
 
 
@@ -354,13 +355,13 @@ def _rule_of(message: str) -> str:
 
 
 def _is_open_zstd(stream: BoundedStream, begin: int, message: str = "") -> bool:
-    """Whether the library refuses one of those, or bytes after a frame that do not begin another frame."""
+    """Return True for an open error of the library, or for bytes after a frame that begin no other frame."""
     no_frame = not (stream.data.startswith(_ZSTD_MAGIC, begin) or _is_skippable(stream.data[begin : begin + 4]))
     return (begin > 0 and no_frame) or any(word in message for word in _OPEN_ZSTD)
 
 
 def _ends_between_blocks(frame: bytes) -> bool:
-    """Whether what there is of a cut frame ends with a whole block, or in the checksum after the last (RFC 8878)."""
+    """Return True if a truncated frame ends with a complete block, or in the checksum after the last (RFC 8878)."""
     if frame[:4] != _ZSTD_MAGIC or len(frame) < 5:
         return False
     flags = frame[4]
@@ -375,5 +376,5 @@ def _ends_between_blocks(frame: bytes) -> bool:
 
 
 def write_zstd(data: bytes) -> bytes:
-    """One frame."""
+    """Write one frame."""
     return bytes(zstandard.ZstdCompressor().compress(data))

@@ -21,31 +21,31 @@ CONTROL_TYPES = (
     "KRAFT_VERSION",
     "KRAFT_VOTERS",
 )
-"""Markers of transactions and the others that Apache Kafka's code knows (record-batch#control-record-types)."""
+"""Transaction markers, and the other types in Apache Kafka's code (record-batch#control-record-types)."""
 
 CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTROL_TYPES)))
-"""The keys of their records, of version 0."""
+"""The keys of these types in version 0."""
 
 
 def _open_version(cursor: Cursor, version: int, start: int) -> None:
     if version:
         openness = Definedness.ANY_VALUE if version > 0 else Definedness.OPEN
-        cursor.remark("control.version-zero", f"version {version}, the current one is 0", at=start, openness=openness)
+        cursor.remark("control.version-zero", f"version is {version}, expected 0", at=start, openness=openness)
 
 
 def _open_type(cursor: Cursor, number: int, start: int) -> None:
     if not 0 <= number <= 1:
-        cursor.remark("control.type-unknown", f"type {number}", at=start)
+        cursor.remark("control.type-unknown", f"type is {number}, expected 0 (ABORT) or 1 (COMMIT)", at=start)
 
 
 def _open_rest(cursor: Cursor, values: Values, start: int) -> None:
     del values, start
     if cursor.left:
-        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", openness=Definedness.ANY_VALUE)
+        cursor.remark("control.key-layout", f"{cursor.left} bytes follow the type", openness=Definedness.ANY_VALUE)
 
 
 def _truncated(wire: WireType, rule: str) -> WireType:
-    """The same number, with its own requirement for bytes that are not there."""
+    """Return the same type, with a separate requirement for missing bytes."""
 
     def decode(cursor: Cursor) -> Any:
         if cursor.left < wire.smallest:

@@ -1,7 +1,7 @@
-"""A position in bytes, with bounds, findings and (when asked for) a trail of spans.
+"""A position in bytes, with bounds, findings and, on request, a trail of spans.
 
-A violation is a value: which requirement, where, and a hint. A *definite* one is wrong for every reader; an *open* one
-stands at a place that the documents leave undecided: the codec goes on with Apache Kafka's reading and remembers it.
+A violation is a value: the requirement, the position, and a hint. A *definite* violation is wrong for every reader. An
+*open* one concerns unspecified behaviour: the codec records it and continues as Apache Kafka does.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from msgspec import Struct, field
 from conformance.errors import UserError
 
 LIMIT_RULE = "memory.message-size-limit"
-"""Our own limits: Apache Kafka has none, so what lies beyond is open."""
+"""Our own limits. Apache Kafka has none, so an input beyond them is open."""
 
 
 class Definedness(Enum):
-    """How far the documents settle what is right at a place."""
+    """How far the documents specify the correct behaviour at a place."""
 
     DEFINITE = auto()
-    """Settled: the bytes are wrong for every reader."""
+    """Specified: the bytes are wrong for every reader."""
     OPEN = auto()
-    """A reader may refuse the bytes, or read on as Apache Kafka does."""
+    """A reader may reject the bytes, or continue as Apache Kafka does."""
     ANY_VALUE = auto()
-    """Open, and the other readings cannot be listed: any outcome but a crash is right."""
+    """Open, and the other interpretations cannot be listed: any outcome except a crash is right."""
     ELSEWHERE = auto()
-    """Open, and another reading continues at another byte, so that what follows means nothing to it."""
+    """Open, and another interpretation continues at another byte, so later findings do not apply to it."""
 
 
 class Violation(Struct, frozen=True):
-    """A requirement that the bytes break (or, at an open place, may be held to break)."""
+    """A requirement that the bytes break or, if open, may break."""
 
     requirement: str
     at: int
     """Position in bytes within its layer."""
     hint: str
     layer: int = 0
-    """0 is the input, n the n-th decompressed stream."""
+    """0 is the input, n is the n-th decompressed stream."""
     path: str = ""
     openness: Definedness = Definedness.DEFINITE
 
     @property
     def open(self) -> bool:
-        """Whether the documents leave undecided what is right here."""
+        """True if the documents do not specify the correct behaviour here."""
         return self.openness is not Definedness.DEFINITE
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Violation(Struct, frozen=True):
 
 
 class Malformed(Exception):
-    """Raised inside the codec at a definite violation that leaves nothing to read on from."""
+    """Raised inside the codec at a violation after which reading cannot continue."""
 
     def __init__(self, violation: Violation) -> None:
         super().__init__(str(violation))
@@ -61,7 +61,7 @@ class Malformed(Exception):
 
 
 class Unencodable(UserError):
-    """A value that has no encoding: the requirement it would break, and why."""
+    """A value without an encoding: the requirement that it would break, and a hint."""
 
     def __init__(self, requirement: str, hint: str) -> None:
         super().__init__(f"{requirement}: {hint}")
@@ -70,7 +70,7 @@ class Unencodable(UserError):
 
 
 class Span(Struct, frozen=True):
-    """Where a field lies: bytes start to stop of a layer. `value` is what was read there."""
+    """The place of a field (bytes start to stop of a layer), and the value read there."""
 
     layer: int
     path: str
@@ -78,69 +78,69 @@ class Span(Struct, frozen=True):
     stop: int
     value: object = None
     kind: str = ""
-    """The type of a number there (INT32, VARINT…), for those who want to write another."""
+    """The type of a number (INT32, VARINT…), for mutators that write another number."""
 
 
 class Limits(Struct, frozen=True):
-    """What one decode may cost: bytes and elements that its input does not bound by itself."""
+    """Limits of one decode for output bytes and elements that the input size does not bound."""
 
     total: int = 16 * 2**20
-    """Bytes that come out of all payloads together."""
+    """Output bytes of all payloads together."""
     ratio: int = 200_000
-    """Bytes out of a payload per byte in, once more than a mebibyte has come out."""
+    """Output bytes of a payload per input byte, applied after the first mebibyte of output."""
     elements: int = 2**15
-    """Headers in decompressed bytes, and structures that take no bytes; a record or a message counts as RECORD_COST.
+    """Headers in decompressed bytes, and structures without bytes; a record or a message counts as RECORD_COST.
 
-    An input of more than twice as many bytes may have one for two bytes.
+    An input of more than twice as many bytes may have one element for two bytes.
     """
 
     def elements_of(self, size: int) -> int:
-        """How many elements an input of so many bytes may have."""
+        """Return the number of elements that an input of `size` bytes may have."""
         return max(self.elements, size // 2)
 
 
 RECORD_COST = 4
-"""How many elements a record costs to read."""
+"""The number of elements that a record counts as."""
 
 OFFLINE_LIMITS = Limits(total=256 * 2**20, elements=2**22)
-"""For bytes that nobody waits for the answer of: what is dumped for a person, what a broker has stored."""
+"""Limits for work without a time limit: dumps for a person, and data that a broker has stored."""
 
 
 class Findings(Struct):
-    """What one decode gathers: definite violations that let it go on, open ones, spans, decompressed streams."""
+    """The findings of one decode: definite violations, open ones (remarks), spans, decompressed streams."""
 
     violations: list[Violation] = field(default_factory=list)
     remarks: list[Violation] = field(default_factory=list)
     rests_on: list[str] = field(default_factory=list)
-    """Requirements by which a value stands that other readers would not take."""
+    """Requirements that a reader must meet to accept the value; some readers do not meet them."""
     spans: list[Span] | None = None
     layers: list[bytes] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
     size: int = 0
-    """Bytes of the input."""
+    """Size of the input in bytes."""
     plain: int = 0
-    """Bytes that came out of payloads so far."""
+    """Output bytes of payloads so far."""
     elements: int = 0
-    """Elements counted so far that the input does not bound by itself."""
+    """Elements counted so far that the input size does not bound."""
 
     def mark(self) -> tuple[int, int, int, int, int, int]:
-        """How far each of these has come, first of all violations and remarks."""
-        told = len(self.violations), len(self.remarks)
-        return *told, len(self.rests_on), len(self.layers), self.plain, self.elements
+        """Return the current size of each list and counter, first of violations and remarks."""
+        noted = len(self.violations), len(self.remarks)
+        return *noted, len(self.rests_on), len(self.layers), self.plain, self.elements
 
     def rollback(self, mark: tuple[int, int, int, int, int, int]) -> None:
-        """Forget what was gathered since a mark was taken."""
+        """Remove the findings that were added after a mark."""
         violations, remarks, rests_on, layers, self.plain, self.elements = mark
         del self.violations[violations:], self.remarks[remarks:], self.rests_on[rests_on:], self.layers[layers:]
 
     @property
     def noted(self) -> int:
-        """How much was gathered so far."""
+        """The number of findings and counted elements so far."""
         return len(self.violations) + len(self.remarks) + len(self.rests_on) + len(self.layers) + self.elements
 
 
 class Cursor:
-    """Reads forward through `data[pos:end]`; everything found goes to `findings`."""
+    """A reader of `data[pos:end]`, which adds its findings to `findings`."""
 
     __slots__ = ("data", "end", "explaining", "findings", "hurried", "layer", "path", "pos", "tracing")
 
@@ -152,14 +152,14 @@ class Cursor:
         self.layer = layer
         self.path = path
         self.tracing = findings.spans is not None
-        """Whether the caller wants spans."""
+        """True if the caller requested spans."""
         self.explaining = self.tracing
-        """Whether the interpreter is to read, as a quick reader has met what is to be explained."""
+        """True if the interpreter must read, because a compiled reader met something to explain."""
         self.hurried = False
-        """Whether a quick reader is at work, which explains nothing."""
+        """True while a compiled reader works, which explains nothing."""
 
     def within(self, plain: bytes) -> Cursor:
-        """A cursor over the bytes that came out of a payload, which are the next layer."""
+        """Return a cursor over the decompressed bytes of a payload, which are the next layer."""
         layers = self.findings.layers
         layers.append(plain)
         inner = Cursor(plain, self.findings, layer=len(layers), path=self.path)
@@ -168,13 +168,13 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """Bytes between the position and the bound."""
+        """Bytes between the position and the end."""
         return self.end - self.pos
 
     def take(self, count: int, requirement: str, what: str, *, at: int | None = None, open: bool = False) -> bytes:
-        """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated.
+        """Return the next `count` bytes. If fewer are left, fail with `requirement` before any allocation.
 
-        The violation stands here, or at `at`, and is open where `open` says so.
+        The violation is at the position, or at `at`; `open` makes it an open one.
         """
         start, stop = self.pos, self.pos + count
         if stop > self.end:
@@ -183,20 +183,20 @@ class Cursor:
         return self.data[start:stop]
 
     def fail(self, requirement: str, hint: str, *, at: int | None = None, open: bool = False) -> NoReturn:
-        """Stop at a definite violation, or at an open place where Apache Kafka refuses.
+        """Stop at a definite violation or, with `open`, where Apache Kafka rejects unspecified bytes.
 
-        Other readers may go on at an open place, so any outcome is right.
+        Other readers may continue at an open violation, so any outcome is right.
         """
         openness = Definedness.ANY_VALUE if open else Definedness.DEFINITE
         raise Malformed(self._violation(requirement, hint, at, openness))
 
     def count(self, number: int) -> None:
-        """Hold so many more elements against the limit, if they are of a decompressed stream: others take bytes."""
+        """Count elements of a decompressed stream against the limit; elements of the input take bytes."""
         if self.layer:
             self.count_in(number)
 
     def count_in(self, number: int) -> None:
-        """Hold so many more elements against the limit, wherever they are."""
+        """Count elements against the limit, in any layer."""
         findings = self.findings
         findings.elements += number
         most = findings.limits.elements_of(findings.size)
@@ -204,17 +204,17 @@ class Cursor:
             self.fail(LIMIT_RULE, f"more than {most} elements in an input of {findings.size} bytes", open=True)
 
     def violation(self, requirement: str, hint: str, *, at: int | None = None) -> None:
-        """Note a definite violation that does not hinder reading on (a wrong checksum)."""
+        """Record a definite violation after which reading continues (a wrong checksum)."""
         self.findings.violations.append(self._violation(requirement, hint, at, Definedness.DEFINITE))
 
     def remark(
         self, requirement: str, hint: str, *, at: int | None = None, openness: Definedness = Definedness.OPEN
     ) -> None:
-        """Note an open place; reading goes on as Apache Kafka's does."""
+        """Record an open violation; reading continues as in Apache Kafka."""
         self.findings.remarks.append(self._violation(requirement, hint, at, openness))
 
     def span(self, name: str, start: int, value: object = None, kind: str = "") -> None:
-        """Record that `name`, below the current path, lies from `start` to the position; `kind` is its type's name."""
+        """Record that `name`, below the current path, covers `start` to the position; `kind` names its type."""
         spans = self.findings.spans
         if spans is not None:
             path = self.path

@@ -1,4 +1,4 @@
-"""How a field of a layout follows from the others: lengths, checksums, constants, counts."""
+"""Fields that are derived from others: lengths, checksums, constants, counts."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ Values = dict[str, Any]
 
 
 class DerivedValue(Protocol):
-    """How a field follows from the others: checked on reading, computed on writing."""
+    """The rule of a derived field: checked on reading, computed on writing."""
 
     def check(self, cursor: Cursor, start: int, stated: Any) -> None:
-        """Hold what was read (from `start` to the position) against the rest."""
+        """Compare the value that was read (from `start` to the position) with the other bytes."""
 
     def compute(self, values: Values, tail: bytes) -> Any:
-        """What to write, from the structure's values and the bytes that follow the field."""
+        """Return the value to write, from the structure's values and the bytes after the field."""
 
 
 class ExpectedRange(Struct, frozen=True):
-    """The check of a number that stands at an open place outside of a range."""
+    """A check that remarks on a number outside of a range."""
 
     rule: str
     low: int
     high: int | None
-    """None for no bound above."""
+    """None for no upper bound."""
     hint: str
-    """What is said of the number, which stands for `{}`."""
+    """The text of the remark, with `{}` for the number."""
 
     def __call__(self, cursor: Cursor, number: int, start: int) -> None:
-        """Remarks on a number outside of the range."""
+        """Remark on a number outside of the range."""
         if number < self.low or (self.high is not None and number > self.high):
             cursor.remark(self.rule, self.hint.format(number), at=start)
 
 
 class ByteLength(Struct, frozen=True):
-    """The number of bytes that follow in the structure; on reading it bounds them."""
+    """The number of bytes that follow in the structure; on reading, it sets the end of these bytes."""
 
     rule: str
     least: int = 0
     least_rule: str = ""
-    """Broken by a length below the least, where that is a requirement of its own."""
+    """The requirement that a length below the least breaks, if it is a separate one."""
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
-        """Fails when fewer bytes are left, or the structure cannot be so short."""
+        """Fail if fewer bytes are left, or if the length is below the least."""
         if stated < self.least:
-            cursor.fail(self.least_rule or self.rule, f"length {stated}, at least {self.least} bytes follow", at=start)
+            cursor.fail(self.least_rule or self.rule, f"length is {stated}, expected at least {self.least}", at=start)
         if stated > cursor.left:
-            cursor.fail(self.rule, f"length {stated}, but {cursor.left} bytes are left", at=start)
+            cursor.fail(self.rule, f"length is {stated}, but {cursor.left} bytes are left", at=start)
         cursor.end = cursor.pos + stated
 
     def compute(self, values: Values, tail: bytes) -> int:
-        """The length of what follows."""
+        """Return the length of the bytes that follow."""
         del values
         return len(tail)
 
@@ -67,43 +67,43 @@ class ChecksumOf(Struct, frozen=True):
     rule: str
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
-        """Notes a mismatch and lets reading go on."""
+        """Record a mismatch; reading continues."""
         computed = self.checksum.compute(cursor.data[cursor.pos : cursor.end])
         if computed != stated:
-            cursor.violation(self.rule, f"{self.checksum.name} is {computed:08x}, the bytes say {stated:08x}", at=start)
+            cursor.violation(self.rule, f"{self.checksum.name} is {stated:08x}, expected {computed:08x}", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
-        """The checksum of what follows."""
+        """Return the checksum of the bytes that follow."""
         del values
         return self.checksum.compute(tail)
 
 
 class Constant(Struct, frozen=True):
-    """A field with one value only."""
+    """A field with a single valid value."""
 
     value: int
     rule: str
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
-        """Notes any other value; reading goes on, as if it were right, to see what else there is."""
+        """Record any other value. Reading continues as if it were right, to find further violations."""
         if stated != self.value:
-            cursor.violation(self.rule, f"{stated} where only {self.value} may stand", at=start)
+            cursor.violation(self.rule, f"found {stated}, expected {self.value}", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
-        """The value."""
+        """Return the value."""
         del values, tail
         return self.value
 
 
 class CountOf(Struct, frozen=True):
-    """The number of elements of a later field; that field holds it against what it finds."""
+    """The number of elements of a later field, which checks the count."""
 
     field: str
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
-        """Checks nothing: the counted field checks the count."""
+        """Check nothing: the counted field checks the count."""
 
     def compute(self, values: Values, tail: bytes) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         del tail
         return len(values[self.field])

@@ -1,6 +1,6 @@
-"""Reads and writes quickly where there is nothing to explain, and with the interpreter of layouts where there is.
+"""Choice between compiled functions, which are fast, and the interpreter of layouts, which explains violations.
 
-Both follow from the same tables: a quick reader or writer is made of a type when it is first used.
+Both follow the same tables. A type is compiled when it is first used.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from conformance.codec.wire_type import WireType
 T = TypeVar("T")
 
 COMPILED = True
-"""Whether anything is read and written quickly at all."""
+"""False disables all compiled functions."""
 
 _COMPOSED = (CountedShape, Layout)
-"""Shapes of types whose values have parts: for others the interpreter is quick enough."""
+"""Shapes of types whose values have parts; for other types the interpreter is fast enough."""
 USES_BEFORE_COMPILING = 100
-"""How often a message in a version is left to the interpreter: there are hundreds, and to make functions takes time."""
+"""Uses of a message version before it is compiled: hundreds exist, and compilation takes time."""
 _uses: dict[WireType, int] = {}
 
 
 def _is_worth_compiling(wire: WireType) -> bool:
-    """Whether a type is to be read and written quickly."""
+    """Return True if a type uses compiled functions."""
     if not COMPILED:
         return False
     if isinstance(wire.shape, StructShape):
@@ -38,14 +38,14 @@ def _is_worth_compiling(wire: WireType) -> bool:
 
 
 def decode(wire: WireType, cursor: Cursor) -> Any:
-    """One value of a type, as `wire.decode` reads it. Raises Malformed."""
+    """Read one value of a type, as `wire.decode` reads it. Raises Malformed."""
     if cursor.explaining or not _is_worth_compiling(wire):
         return wire.decode(cursor)
     return _attempted(cursor, readers.reader_of(wire), wire.decode)
 
 
 def decode_many(wire: WireType, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
-    """So many values of a type, as `one` reads them, given the cursor and how many stand before. Raises Malformed."""
+    """Read `count` values of a type, as `one` reads them (given the cursor and an index). Raises Malformed."""
 
     def explain(cursor: Cursor) -> list[T]:
         return [one(cursor, index) for index in range(count)]
@@ -53,7 +53,7 @@ def decode_many(wire: WireType, cursor: Cursor, count: int, one: Callable[[Curso
     if cursor.tracing or not COMPILED:
         return explain(cursor)
     read, was = readers.several_of(wire), cursor.explaining
-    # What is around the values may be what is to be explained.
+    # `explaining` may be set because of bytes outside of these values, so the compiled reader gets another attempt.
     cursor.explaining = False
     try:
         return _attempted(cursor, lambda cursor: read(cursor, count), explain)
@@ -62,7 +62,7 @@ def decode_many(wire: WireType, cursor: Cursor, count: int, one: Callable[[Curso
 
 
 def encode(wire: WireType, value: Any) -> bytes:
-    """The bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
+    """Return the bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
     if _is_worth_compiling(wire):
         try:
             return writers.writer_of(wire)(value)
@@ -72,7 +72,7 @@ def encode(wire: WireType, value: Any) -> bytes:
 
 
 def encode_many(wire: WireType, values: Sequence[Any]) -> bytes:
-    """The bytes of values one after another, as `wire.encode` writes each. Raises Unencodable."""
+    """Return the bytes of consecutive values, as `wire.encode` writes each. Raises Unencodable."""
     if _is_worth_compiling(wire):
         try:
             return writers.several_of(wire)(values)
@@ -82,7 +82,7 @@ def encode_many(wire: WireType, values: Sequence[Any]) -> bytes:
 
 
 def _attempted(cursor: Cursor, quick: Callable[[Cursor], T], explain: Callable[[Cursor], T]) -> T:
-    """What a quick reader reads; where it gives up or anything was noted, what the interpreter reads there."""
+    """Read with a compiled reader; if it gives up or notes anything, read again with the interpreter."""
     if cursor.hurried:
         return quick(cursor)
     findings, start, end = cursor.findings, cursor.pos, cursor.end

@@ -1,4 +1,4 @@
-"""Trails to annotated bytes: which field lies where, what it says, and what is wrong there."""
+"""Annotated hex dumps: the fields of some bytes, their values, and the violations at each place."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from conformance.codec.cursor import OFFLINE_LIMITS, Span
 from conformance.codec.record_batch import HEADER_SIZE
 
 _SHOWN_BY = {"offset": "offsetDelta", "timestamp": "timestampDelta"}
-"""Values of the notation that are computed, and the field whose bytes carry them."""
+"""Computed values of the notation, each with the field whose bytes hold it."""
 
 _ROW = 16
-"""Bytes shown of a field; longer ones are cut."""
+"""Bytes shown of a field; a longer field is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpLine:
-    """One line of a dump: the field, its bytes, and the marks that stand at it."""
+    """One line of a dump: a field, its bytes, and the violations at its place."""
 
     layer: int
     start: int
@@ -30,9 +30,9 @@ class DumpLine:
     value: str
     marks: tuple[Violation, ...] = ()
     parts: tuple[str, ...] = ()
-    """Further fields that lie in the same bytes (the flags of the attributes)."""
+    """Further fields in the same bytes (the flags of the attributes)."""
     hex: str = field(init=False)
-    """Its bytes as digits, cut after a row."""
+    """The bytes as hex digits, cut after `_ROW` bytes."""
 
     def __post_init__(self) -> None:
         further = f" … {len(self.data)} bytes" if len(self.data) > _ROW else ""
@@ -40,9 +40,9 @@ class DumpLine:
 
 
 def annotate(type_: WireType | str, data: bytes) -> tuple[DecodeResult, list[DumpLine]]:
-    """Decode with a trail and lay the bytes out line by line, every violation and remark at its place.
+    """Decode with a trail and return one line per field, with every violation and remark at its place.
 
-    Bytes that no field covers (after a stop, or after the value) get lines of their own.
+    Bytes that no field covers (after a violation, or after the value) get separate lines.
     """
     read = decode(type_, data, trail=True, limits=OFFLINE_LIMITS)
     layers = [data, *read.layers]
@@ -61,7 +61,7 @@ def _layer_lines(number: int, layer: bytes, spans: list[Span], read: DecodeResul
     for (start, stop), group in leaves.items():
         if start > at:
             lines.append(_gap(number, at, start, layer, read))
-        # A flag that is not set says nothing beside the number it is a part of.
+        # A flag that is not set adds no information to the number that contains it.
         first, *parts = group
         text = ", ".join([_plain(first.value), *(_describe(span) for span in parts if span.value is not False)])
         names = tuple(pretty(span.path) for span in parts)
@@ -81,7 +81,7 @@ def _gap(number: int, start: int, stop: int, layer: bytes, read: DecodeResult) -
 
 
 def _leaves(spans: list[Span]) -> dict[tuple[int, int], list[Span]]:
-    """Spans that hold no smaller one, by their range, in order; those of one range together."""
+    """Group the spans that contain no smaller span by their range, in order."""
     groups: dict[tuple[int, int], list[Span]] = {}
     for span in sorted(spans, key=lambda span: (span.start, -span.stop)):
         if span.stop > span.start:
@@ -94,7 +94,7 @@ def _leaves(spans: list[Span]) -> dict[tuple[int, int], list[Span]]:
 
 
 def pretty(path: str) -> str:
-    """A span's path as people write it: `key#length` is keyLength, `headers#count` headersCount."""
+    """Return a span's path for display: `key#length` becomes keyLength, `headers#count` headersCount."""
     head, mark, kind = path.rpartition("#")
     if not mark:
         return path or "value"
@@ -130,13 +130,13 @@ def _with_marks(lines: list[DumpLine], marks: list[Violation]) -> list[DumpLine]
 
 
 def line_at(lines: list[DumpLine], layer: int, at: int) -> int:
-    """The index of the line that holds a byte, or of the last one before it; -1 without such a line."""
+    """Return the index of the line with a byte, or of the last line before it; -1 if there is none."""
     index = bisect_right(lines, (layer, at), key=lambda line: (line.layer, line.start)) - 1
     return index if index >= 0 and lines[index].layer == layer else -1
 
 
 def line_of(lines: list[DumpLine], path: str) -> int:
-    """The index of the line of a field (a path as `judge` gives it); -1 without such a line."""
+    """Return the index of the line of a field (a path from `judge`); -1 if there is none."""
     head, _, last = path.rpartition(".")
     wanted = f"{head}.{_SHOWN_BY.get(last, last)}" if head else _SHOWN_BY.get(last, last)
     names = [wanted, f"{wanted}Length", f"{wanted}Count"]
@@ -148,9 +148,9 @@ def line_of(lines: list[DumpLine], path: str) -> int:
 
 
 def place_of(lines: list[DumpLine], read: DecodeResult, path: str, about: str = "") -> int:
-    """The index of the line to look at: that of the field or byte (`@17`) at `path`, or of the last byte consumed.
+    """Return the index of the line of a field or byte (`@17`) at `path`, or of the last byte consumed.
 
-    Where there is no such path it is the first violation or open place, else the field `about`; -1 without any.
+    If `path` is empty, it is the first violation or remark, else the field `about`; -1 if there is none.
     """
     if path.startswith("@"):
         return line_at(lines, 0, int(path[1:]))

@@ -1,7 +1,7 @@
-"""How wire values are written in JSON and YAML (docs/adapters.md#how-values-are-written), one row per kind.
+"""The notation of wire values in JSON and YAML (docs/adapters.md#how-values-are-written), one row per kind.
 
-`parse` takes what a person or a target wrote and gives the wire value, or raises `NotationError`; `render` is its
-opposite; `same` says whether two wire values count as one observation.
+`parse` turns notation into a wire value or raises `NotationError`; `render` is its inverse. `same` is True if two
+wire values count as the same observation.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from conformance.errors import UserError
 
 
 class _NotShown:
-    """The class of UNSHOWN, which stays one object when it is pickled."""
+    """The class of UNSHOWN, which is still one object after pickling."""
 
     def __reduce__(self) -> str:
         return "UNSHOWN"
 
 
 UNSHOWN = _NotShown()
-"""Stands for a value that a target left out."""
+"""A value that a target did not show."""
 
 
 class NotationError(UserError, ValueError):
-    """A value that is not in the notation of its type; the message says where and what was expected."""
+    """A value that is not in the notation of its type; the message has the place and the expected form."""
 
 
 class Notation(Struct, frozen=True):
-    """One kind of value: what it looks like, both directions, and when two of them are the same."""
+    """One kind of value: its form, both directions, and its equality."""
 
     describes: str
     parse: Callable[[Any], Any]
@@ -41,12 +41,12 @@ class Notation(Struct, frozen=True):
     same: Callable[[Any, Any], bool] = operator.eq
 
     def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-        """The paths at which `actual` differs from `expected`."""
+        """Yield the paths at which `actual` differs from `expected`."""
         if not self.same(expected, actual):
             yield path or "value"
 
     def observed(self, actual: Any) -> bool:
-        """Whether the target showed anything of the value."""
+        """Return True if the target showed any part of the value."""
         return actual is not UNSHOWN
 
 
@@ -79,7 +79,7 @@ def _bits(given: Any) -> int:
 
 
 def is_nan(bits: int) -> bool:
-    """Whether 64 bits are a NaN: all exponent bits set and a fraction other than zero (primitive-types#float64)."""
+    """Return True for a NaN: all exponent bits set and a fraction other than zero (primitive-types#float64)."""
     return bits & 0x7FF0_0000_0000_0000 == 0x7FF0_0000_0000_0000 and bits & 0x000F_FFFF_FFFF_FFFF != 0
 
 
@@ -116,14 +116,14 @@ def _text(given: Any) -> str | None:
 
 
 def _plain_text(value: str | None) -> str | None:
-    """The value holds bytes that are not UTF-8 as lone surrogates; the notation shows them as U+FFFD."""
+    """Replace lone surrogates, which hold bytes that are not UTF-8, by U+FFFD."""
     if value is None or value.isascii():
         return value
     return LONE.sub("\ufffd", value)
 
 
 LONE = re.compile("[\ud800-\udfff]")
-"""How a value holds a byte that is not UTF-8."""
+"""The characters that hold bytes which are not UTF-8."""
 _REPLACED = re.compile("[\ufffd\ud800-\udfff]+")
 
 
@@ -132,7 +132,7 @@ def _same_text(one: str | None, other: str | None) -> bool:
         return True
     if one is None or other is None:
         return False
-    # Readers differ in how many U+FFFD they put for one run of bad bytes (Kafka's Java and Python do).
+    # Readers write different numbers of U+FFFD for one run of bad bytes (Kafka's Java and Python do).
     return _REPLACED.sub("\ufffd", one) == _REPLACED.sub("\ufffd", other)
 
 
@@ -142,7 +142,7 @@ def _octets(given: Any) -> bytes | None:
     if isinstance(given, str):
         try:
             data = bytes.fromhex(given)
-            # bytes.fromhex passes over blanks between digits.
+            # bytes.fromhex accepts blanks between digits.
             if 2 * len(data) == len(given):
                 return data
         except ValueError:
@@ -164,15 +164,15 @@ HEX = Notation("hex digits or null", _octets, lambda value: None if value is Non
 
 
 class NamedNumber(Struct, frozen=True):
-    """A number that is written by its name where it has one (codecs, timestamp types, control types)."""
+    """A number that is written by its name if it has one (codecs, timestamp types, control types)."""
 
     names: Sequence[str]
     further: tuple[str, ...] = ()
-    """Names without a number of their own, held equal to any number that has no name."""
+    """Names without a number, equal to any number without a name."""
     describes: str = "a name or a number"
 
     def parse(self, given: Any) -> Any:
-        """The number that a name stands for; a further name stays itself."""
+        """Return the number of a name; a further name is returned unchanged."""
         if isinstance(given, str):
             if given in self.names:
                 return self.names.index(given)
@@ -182,28 +182,28 @@ class NamedNumber(Struct, frozen=True):
         return _number(given)
 
     def render(self, value: Any) -> Any:
-        """The name, or the number when no name fits."""
+        """Return the name, or the number if it has no name."""
         return dict(enumerate(self.names)).get(value, value)
 
     def same(self, one: Any, other: Any) -> bool:
-        """Equal numbers, or a further name against a number without a name."""
+        """Return True for equal numbers, or for a further name and a number without a name."""
         if one == other:
             return True
         unnamed = [value for value in (one, other) if isinstance(value, int) and not 0 <= value < len(self.names)]
         return bool(unnamed) and any(value in self.further for value in (one, other))
 
     def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-        """The path when the two differ."""
+        """Yield the path if the two differ."""
         if not self.same(expected, actual):
             yield path or "value"
 
     def observed(self, actual: Any) -> bool:
-        """Whether the target showed it."""
+        """Return True if the target showed it."""
         return actual is not UNSHOWN
 
 
 def each(make: Callable[[Any], Any], entries: Iterable[Any]) -> Iterator[Any]:
-    """What `make` makes of each entry, in order; of one object that stands several times in a row it is made once."""
+    """Yield `make(entry)` for each entry; consecutive references to one object are converted once."""
     last = made = UNSHOWN
     for entry in entries:
         if entry is not last:
@@ -219,7 +219,7 @@ class ListOf(Struct, frozen=True):
     describes: str = "a list or null"
 
     def parse(self, given: Any) -> Any:
-        """A tuple of parsed elements."""
+        """Return a tuple of parsed elements."""
         if given is None and self.nullable:
             return None
         if not isinstance(given, list):
@@ -232,15 +232,15 @@ class ListOf(Struct, frozen=True):
         return tuple(out)
 
     def render(self, value: Any) -> Any:
-        """A list of rendered elements."""
+        """Return a list of rendered elements."""
         return None if value is None else list(each(self.element.render, value))
 
     def same(self, one: Any, other: Any) -> bool:
-        """Element by element."""
+        """Compare element by element."""
         return next(self.mismatches(one, other), None) is None
 
     def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-        """Elements that differ, and the first that only one of the two has."""
+        """Yield the paths of different elements, and of the first element that only one of the two has."""
         if expected is None or actual is None:
             if expected is not actual:
                 yield path or "value"
@@ -253,12 +253,12 @@ class ListOf(Struct, frozen=True):
             yield f"{path}[{min(len(expected), len(actual))}]"
 
     def observed(self, actual: Any) -> bool:
-        """A list shows its length at least, so an empty one counts; elements that show nothing do not."""
+        """Return True for an empty list, which shows its length, or if any element shows something."""
         return actual is not UNSHOWN and (not actual or any(self.element.observed(entry) for entry in actual))
 
 
 class ObjectOf(Struct, frozen=True, dict=True):
-    """An object of named fields; any of them may be missing, which leaves it unobserved."""
+    """An object of named fields; a missing field counts as not observed."""
 
     fields: dict[str, Any]
     nullable: bool = False
@@ -266,11 +266,11 @@ class ObjectOf(Struct, frozen=True, dict=True):
 
     @cached_property
     def with_parts(self) -> tuple[str, ...]:
-        """The names of the fields whose value may lack a part."""
+        """The names of the fields whose values can lack a part."""
         return tuple(name for name, notation in self.fields.items() if isinstance(notation, ObjectOf | ListOf))
 
     def parse(self, given: Any) -> Any:
-        """A dict of the fields that are there; it passes over other names (see `unknown_fields`)."""
+        """Return a dict of the present fields; other names are skipped (see `unknown_fields`)."""
         if given is None and self.nullable:
             return None
         if not isinstance(given, dict):
@@ -287,17 +287,17 @@ class ObjectOf(Struct, frozen=True, dict=True):
         return out
 
     def render(self, value: Any) -> Any:
-        """An object of the fields that the notation names, in its order."""
+        """Return an object of the notation's fields, in its order."""
         if value is None:
             return None
         return {name: notation.render(value[name]) for name, notation in self.fields.items() if name in value}
 
     def same(self, one: Any, other: Any) -> bool:
-        """Field by field, over the fields that both have."""
+        """Compare the fields that both have."""
         return next(self.mismatches(one, other), None) is None
 
     def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-        """The fields that both have and in which they differ."""
+        """Yield the paths of the fields that both have and that differ."""
         if expected is None or actual is None:
             if expected is not actual:
                 yield path or "value"
@@ -307,7 +307,7 @@ class ObjectOf(Struct, frozen=True, dict=True):
                 yield from notation.mismatches(expected[name], actual[name], f"{path}.{name}" if path else name)
 
     def observed(self, actual: Any) -> bool:
-        """Whether any field is shown."""
+        """Return True if any field is shown."""
         if actual is None:
             return True
         return actual is not UNSHOWN and any(

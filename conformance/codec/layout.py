@@ -1,6 +1,6 @@
-"""The interpreter of layouts: fields in order, and how lengths, counts and checksums follow from the rest.
+"""The interpreter of layouts: fields in order, with lengths, counts and checksums derived from the rest.
 
-A layout is data. Reading runs from the first field to the last; writing runs from the last to the first, because a
+A layout is data. Reading runs from the first field to the last. Writing runs from the last to the first, because a
 length or checksum depends only on the bytes that follow it in its own structure.
 """
 
@@ -27,41 +27,41 @@ class BitField(Struct, frozen=True):
     width: int
     notation: Any
     rule: str = ""
-    """The requirement that says what the part means: a part that does not fit breaks it."""
+    """The requirement that defines the part; a value that does not fit breaks it."""
 
     @property
     def mask(self) -> int:
-        """The number that has all bits of the part set, and no other."""
+        """The number in which exactly the bits of the part are set."""
         return (1 << self.width) - 1 << self.shift
 
     def read(self, number: int) -> Any:
-        """The part: a bool for a single flag, else a number."""
+        """Return the part of a number: a bool for a flag, else a number."""
         part = number >> self.shift & (1 << self.width) - 1
         return bool(part) if self.notation is n.TRUTH else part
 
     def write(self, part: Any) -> int:
-        """The part at its place; raises Unencodable, breaking the part's own rule, when it does not fit."""
+        """Return the part at its place. Raises Unencodable, with the part's rule, if it does not fit."""
         if not isinstance(part, int) or not 0 <= int(part) < 1 << self.width:
             raise Unencodable(self.rule, f"{self.name} {part!r} does not fit in {self.width} bits")
         return int(part) << self.shift
 
 
 class DependentField(Protocol):
-    """A field that needs earlier fields to be read or written (how many, in which codec)."""
+    """A field that needs earlier fields to be read or written (a count, a codec)."""
 
     @property
     def notation(self) -> Any:
-        """How its value is written in JSON."""
+        """The JSON notation of its value."""
 
     @property
     def smallest(self) -> int:
         """Its least size in bytes."""
 
     def read(self, cursor: Cursor, values: Values) -> Any:
-        """Read it, given the fields before it."""
+        """Read the field, given the fields before it."""
 
     def write(self, values: Values) -> bytes:
-        """Write it, given all fields."""
+        """Return its bytes, given all fields."""
 
 
 class Field(Struct, frozen=True):
@@ -70,24 +70,24 @@ class Field(Struct, frozen=True):
     name: str
     wire: WireType | DependentField
     rule: str = ""
-    """The requirement that says what the field is: broken by a reader that shows another value."""
+    """The requirement that defines the field; a reader that shows another value breaks it."""
     derive: DerivedValue | None = None
     bits: tuple[BitField, ...] = ()
     check: Callable[[Cursor, Any, int], None] | None = None
-    """Called with the cursor, the value and where it starts."""
+    """Called with the cursor, the value and its start."""
     refuse: Callable[[Any], None] | None = None
-    """Called with the value before it is written; raises Unencodable for what a writer must not write."""
+    """Called with the value before writing; raises Unencodable for a value that a writer must not write."""
 
 
 class CompiledField(NamedTuple):
-    """How one field is read where nobody wants a trail."""
+    """The steps to read one field without a trail."""
 
     name: str
     decode: Callable[[Cursor], Any] | None
-    """None for a region, which needs the fields before it."""
+    """None for a dependent field, which has a `region`."""
     region: Callable[[Cursor, Values], Any] | None
     hold: Callable[[Cursor, int, Any], None] | None
-    """Holds a derived field against the rest."""
+    """Checks a derived field."""
     bits: tuple[BitField, ...]
     check: Callable[[Cursor, Any, int], None] | None
 
@@ -106,17 +106,17 @@ class Layout:
     name: str
     fields: tuple[Field, ...]
     rules: tuple[Callable[[Cursor, Values, int], None], ...] = ()
-    """Called after reading with the cursor, the values and where the structure starts."""
+    """Called after reading with the cursor, the values and the start of the structure."""
     hidden: tuple[str, ...] = ()
-    """Fields that the notation does not show."""
+    """Fields that are not in the notation."""
     shown: tuple[tuple[str, Any], ...] = ()
-    """Further names of the notation, which rules add to the values."""
+    """Further names in the notation, whose values come from the rules."""
     bound: str = dataclasses.field(init=False)
-    """The requirement of the field that gives the length of the rest; empty where there is none."""
+    """The requirement of the field with the length of the rest; empty if there is none."""
     _places: Mapping[str, tuple[slice, WireType | DependentField]] = dataclasses.field(init=False)
-    """Where each field lies, up to and with the first that is not of fixed width (its slice is open)."""
+    """The place of each field, up to the first of variable width (its slice has no end)."""
     steps: tuple[CompiledField, ...] = dataclasses.field(init=False)
-    """What is to be done to read each field, looked up once."""
+    """The steps to read each field, computed once."""
 
     def __post_init__(self) -> None:
         bounds = (one.derive.rule for one in self.fields if isinstance(one.derive, ByteLength))
@@ -125,21 +125,21 @@ class Layout:
         object.__setattr__(self, "steps", tuple(map(_step, self.fields)))
 
     def span(self, name: str) -> slice:
-        """Where a field lies in the structure, in bytes. Raises KeyError where that depends on the values before it."""
+        """Return the bytes of a field in the structure. Raises KeyError if they depend on earlier values."""
         return self._places[name][0]
 
     def offset(self, name: str) -> int:
-        """The byte at which a field begins. Raises KeyError where that depends on the values before it."""
+        """Return the first byte of a field. Raises KeyError if it depends on earlier values."""
         return int(self._places[name][0].start)
 
     def part(self, name: str) -> BitField:
-        """The row of a named part of a field. Raises KeyError."""
+        """Return the row of a named part of a field. Raises KeyError."""
         return self._part(name)[1]
 
     def read_field(self, name: str, data: bytes, at: int = 0) -> int:
-        """The number in a field (of fixed width), or in a part of one, of the structure that begins at byte `at`.
+        """Return the number in a field (of fixed width), or in a part of one, of the structure at byte `at`.
 
-        Nothing is checked: where bytes are missing, the number is made of those that are there.
+        The bytes are not checked: if some are missing, the number is made of the others.
         """
         if name in self._places:
             span, wire = self._places[name]
@@ -149,7 +149,7 @@ class Layout:
         return int(bits.read(self.read_field(field, data, at)))
 
     def with_field(self, name: str, data: bytes, number: int) -> bytes:
-        """The structure with another number in a field (of fixed width) or in a part of one; nothing else changes."""
+        """Return the structure with another number in a field (of fixed width), or in a part of one."""
         if name not in self._places:
             field, bits = self._part(name)
             return self.with_field(field, data, self.read_field(field, data) & ~bits.mask | bits.write(number))
@@ -158,9 +158,9 @@ class Layout:
         return data[: span.start] + wire.encode(number) + data[span.stop :]
 
     def with_checksums(self, data: bytes, names: Collection[str]) -> bytes:
-        """The structure with the lengths and checksums called `names` made right for the bytes that it has.
+        """Return the structure with correct lengths and checksums, for the fields in `names`.
 
-        A field that is not there as a whole is left as it is.
+        A field that is not complete stays unchanged.
         """
         for field in reversed(self.fields):
             if field.name in names and field.derive is not None and len(data) >= self.span(field.name).stop:
@@ -172,7 +172,7 @@ class Layout:
         return parts[name]
 
     def notation(self) -> n.ObjectOf:
-        """The value notation that follows from the fields."""
+        """Return the value notation that follows from the fields."""
         rows: dict[str, Any] = {}
         for field in self.fields:
             if field.name not in self.hidden:
@@ -182,18 +182,18 @@ class Layout:
         return n.ObjectOf(rows)
 
     def rules_by_name(self) -> dict[str, str]:
-        """Name in the notation to the requirement that says what it is."""
+        """Return the requirement that defines each name of the notation."""
         rows = {field.name: field.rule for field in self.fields}
         rows.update((bits.name, bits.rule) for field in self.fields for bits in field.bits)
         return rows
 
     def smallest(self) -> int:
-        """The least size of the structure in bytes."""
+        """Return the least size of the structure in bytes."""
         return smallest(self.fields)
 
 
 def smallest(fields: Iterable[Field]) -> int:
-    """The least size of fields one after another, in bytes."""
+    """Return the least size of consecutive fields, in bytes."""
     return sum(field.wire.smallest for field in fields)
 
 
@@ -208,7 +208,7 @@ def _places(fields: Iterable[Field]) -> Iterator[tuple[str, tuple[slice, WireTyp
 
 
 def wire_of(layout: Layout) -> WireType:
-    """A layout as a type like any other."""
+    """Return a layout as a type."""
 
     def decode(cursor: Cursor) -> Values:
         return read(layout, cursor)
@@ -220,7 +220,7 @@ def wire_of(layout: Layout) -> WireType:
 
 
 def read(layout: Layout, cursor: Cursor) -> Values:
-    """Read a structure; a field that gives its byte length bounds the rest, which must fill it exactly."""
+    """Read a structure. A field with its byte length bounds the rest, which must fill it exactly."""
     outer, begin = cursor.end, cursor.pos
     values = _traced_fields(layout, cursor) if cursor.tracing else _fields(layout, cursor)
     _expect_end(layout, cursor, outer)
@@ -231,7 +231,7 @@ def read(layout: Layout, cursor: Cursor) -> Values:
 
 
 def _fields(layout: Layout, cursor: Cursor) -> Values:
-    """The fields in order; no trail is left."""
+    """Read the fields in order, without a trail."""
     values: Values = {}
     for name, decode, region, hold, bits, check in layout.steps:
         start = cursor.pos
@@ -247,7 +247,7 @@ def _fields(layout: Layout, cursor: Cursor) -> Values:
 
 
 def _traced_fields(layout: Layout, cursor: Cursor) -> Values:
-    """The fields in order, each with its span."""
+    """Read the fields in order, each with its span."""
     base = cursor.path
     values: Values = {}
     for field in layout.fields:
@@ -268,7 +268,7 @@ def _traced_fields(layout: Layout, cursor: Cursor) -> Values:
 
 
 def _checked(field: Field, cursor: Cursor, start: int, value: Any) -> None:
-    """Check a derived field, leaving its span behind even when the check ends the reading."""
+    """Check a derived field. Record its span also if the check fails."""
     assert field.derive is not None
     try:
         field.derive.check(cursor, start, value)
@@ -291,7 +291,7 @@ def _expect_end(layout: Layout, cursor: Cursor, outer: int) -> None:
 
 
 def write(layout: Layout, values: Values) -> bytes:
-    """Write a structure from its last field to its first; derived fields in `values` are not looked at."""
+    """Write a structure from its last field to its first; derived fields in `values` are ignored."""
     tail = b""
     for field in reversed(layout.fields):
         if isinstance(field.wire, WireType):

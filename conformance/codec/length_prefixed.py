@@ -1,4 +1,4 @@
-"""Types behind a length or count: how the prefix stands, what it is a length of, and the types made of both."""
+"""Types with a length or count: the prefix, the content, and the types made of both."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from conformance.codec.wire_type import NumberShape, WireType
 
 
 class LengthPrefix(Struct, frozen=True):
-    """How a length or count stands before its content: in which type, how much is added, whether null exists."""
+    """A length or count before its content: its type, the number added to it, and whether null exists."""
 
     wire: WireType
     plus: int = 0
-    """1 in the compact forms, where the number on the wire is one higher and 0 stands for null."""
+    """1 in the compact forms: the number on the wire is one higher, and 0 is null."""
     nullable: bool = False
     null_rule: str = ""
-    """Broken by null where there is none; where there is one, the requirement that gives it, if that is disputed."""
+    """The requirement that null breaks; in a nullable type, the disputed requirement that allows null."""
     long_rule: str = ""
-    """The requirement that allows more than a signed 16-bit length, if that is disputed."""
+    """The requirement that allows more than a signed 16-bit length, if it is disputed."""
     negative_rule: str = ""
-    """Broken by a number below the null form, or open where the type is nullable."""
+    """The requirement that a number below the null form breaks."""
     negative_open: bool = False
-    """Apache Kafka takes such a number for null."""
+    """True if Apache Kafka reads such a number as null; it is then open."""
 
     def read(self, cursor: Cursor) -> int | None:
-        """The length in bytes or elements, or None for null."""
+        """Return the length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
         if 0 <= number <= 32767:
             return number
-        # A compact one beyond 31 bits is negative to Java, which has no unsigned numbers.
+        # Java has no unsigned numbers, so it reads a compact length above 31 bits as negative.
         if (c_int32(number).value if self.negative_open else number) < -1:
             if not self.negative_open:
-                cursor.fail(self.negative_rule, f"length or count {number}", at=start)
-            cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
+                cursor.fail(self.negative_rule, f"length or count is {number}, expected 0 or more", at=start)
+            cursor.remark(self.negative_rule, f"length or count is {number}, for Java below -1 (null)", at=start)
             return None
         if number < 0:
             if not self.nullable:
-                cursor.fail(self.null_rule, "null where the type has none", at=start)
+                cursor.fail(self.null_rule, "found null, which this type does not allow", at=start)
             if self.null_rule:
                 cursor.findings.rests_on.append(self.null_rule)
             return None
@@ -53,7 +53,7 @@ class LengthPrefix(Struct, frozen=True):
         return number
 
     def write(self, number: int | None) -> bytes:
-        """The bytes of a length or count; raises Unencodable for what the type cannot say."""
+        """Return the bytes of a length or count. Raises Unencodable for null in a type without null."""
         if number is None:
             if not self.nullable:
                 raise Unencodable(self.null_rule, "null has no encoding in this type")
@@ -62,16 +62,16 @@ class LengthPrefix(Struct, frozen=True):
 
 
 class ContentCodec(Struct, frozen=True):
-    """What a length-prefixed type holds: bytes to value and back."""
+    """The content of a length-prefixed type, with both directions."""
 
     notation: n.Notation
     read: Callable[[Cursor, bytes], Any]
     write: Callable[[Any], bytes]
     kind: type
     expression: str
-    """What bytes (`{}`) are, where there is nothing to note about them; else it raises ValueError."""
+    """Source for the value of bytes (`{}`); it raises ValueError where the interpreter has a remark."""
     writing: str
-    """The bytes of a value (`{}`) of the kind; it raises ValueError for one that has none."""
+    """Source for the bytes of a value (`{}`) of the kind; it raises ValueError if there are none."""
 
 
 def _read_text(cursor: Cursor, raw: bytes) -> str:
@@ -90,7 +90,7 @@ def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
 
 
 def write_text(value: Any, rule: str = "utf8.encoded-valid") -> bytes:
-    """Text in UTF-8. Raises Unencodable for anything else, breaking `rule`."""
+    """Encode text as UTF-8. Raises Unencodable for anything else, which breaks `rule`."""
     if not isinstance(value, str):
         raise Unencodable(rule, f"{value!r:.60} is not a string")
     try:
@@ -104,21 +104,21 @@ def _same_bytes(_: Cursor, raw: bytes) -> bytes:
 
 
 def write_bytes(value: Any) -> bytes:
-    """Bytes as they are. Raises Unencodable for anything else."""
+    """Return bytes unchanged. Raises Unencodable for anything else."""
     if not isinstance(value, bytes):
         raise Unencodable("general.exact-encoding", f"{value!r:.60} is not bytes")
     return value
 
 
 class SizedShape(Struct, frozen=True):
-    """What a type made of a length and as many bytes is."""
+    """The shape of a type with a length and as many bytes."""
 
     prefix: LengthPrefix
     content: ContentCodec
 
 
 class CountedShape(Struct, frozen=True):
-    """What a type made of a count and as many elements is."""
+    """The shape of a type with a count and as many elements."""
 
     prefix: LengthPrefix
     element: WireType
@@ -129,7 +129,7 @@ OCTETS = ContentCodec(n.HEX, _same_bytes, write_bytes, bytes, expression="{}", w
 
 
 def sized(name: str, prefix: LengthPrefix, content: ContentCodec, truncated: str) -> WireType:
-    """A type made of a length and as many bytes; `truncated` is broken when they are not all there."""
+    """Return a type with a length and as many bytes; missing bytes break `truncated`."""
 
     def decode(cursor: Cursor) -> Any:
         start = cursor.pos
@@ -156,7 +156,7 @@ def sized(name: str, prefix: LengthPrefix, content: ContentCodec, truncated: str
 
 
 def array(name: str, prefix: LengthPrefix, element: WireType, truncated: str) -> WireType:
-    """A count and as many elements; the count is held against the bytes left before anything is made of it."""
+    """Return a type with a count and as many elements. The count is checked before any element is created."""
 
     def decode(cursor: Cursor) -> Any:
         start = cursor.pos
@@ -165,7 +165,7 @@ def array(name: str, prefix: LengthPrefix, element: WireType, truncated: str) ->
         if not count:
             return None if count is None else ()
         if count * element.smallest > cursor.left:
-            cursor.fail(truncated, f"count {count}, but {cursor.left} bytes are left", at=start)
+            cursor.fail(truncated, f"count is {count}, but {cursor.left} bytes are left", at=start)
         cursor.count(count)
         return tuple(_elements(cursor, element, count))
 
@@ -182,7 +182,7 @@ def array(name: str, prefix: LengthPrefix, element: WireType, truncated: str) ->
 
 
 MANY = 64
-"""Elements from which on it pays to look for equal ones."""
+"""The number of elements above which the search for equal ones saves time."""
 
 
 def _elements(cursor: Cursor, element: WireType, count: int) -> list[Any]:
@@ -200,7 +200,7 @@ def _elements(cursor: Cursor, element: WireType, count: int) -> list[Any]:
 
 
 def _traced_numbers(cursor: Cursor, shape: NumberShape, count: int) -> list[int]:
-    """So many numbers, for which there are bytes enough, each with its span."""
+    """Read numbers, for which there are enough bytes, each with its span."""
     start, size, layer, path = cursor.pos, shape.size, cursor.layer, cursor.path
     cursor.pos += count * size
     out = list(unpack_from(f">{count}{shape.code}", cursor.data, start))
@@ -213,9 +213,9 @@ def _traced_numbers(cursor: Cursor, shape: NumberShape, count: int) -> list[int]
 
 
 def _many(cursor: Cursor, element: WireType, count: int) -> list[Any]:
-    """So many elements; the same bytes one after another, about which nothing is noted, are read once.
+    """Read elements. Consecutive equal bytes without findings are read once.
 
-    They then stand for the same value, whoever reads them: what an element is hangs on its bytes alone.
+    They share one value, because an element depends on its bytes alone.
     """
     out: list[Any] = []
     while len(out) < count:
@@ -230,7 +230,7 @@ def _many(cursor: Cursor, element: WireType, count: int) -> list[Any]:
 
 
 def repeats(cursor: Cursor, size: int, most: int) -> int:
-    """How often, `most` times at most, the `size` bytes before the position stand after it again, one after another."""
+    """Return how often, at most `most` times, the `size` bytes before the position repeat after it."""
     data, at, alike, step = cursor.data, cursor.pos, 0, 1
     most = min(most, cursor.left // size) if size else most
     while step and alike < most:

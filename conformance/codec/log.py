@@ -1,4 +1,4 @@
-"""A log: entries of any magic end to end, possibly with a last one cut off (message-format#record-batch)."""
+"""A log: consecutive entries of any magic. The last one may be truncated (message-format#record-batch)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT, MAGIC_AT, OVERHEAD, REC
 from conformance.codec.wire_type import WireType
 
 _LAYOUTS = {**LAYOUTS, 2: BATCH_LAYOUT}
-"""The layout of an entry, by its magic."""
+"""The layout of an entry by its magic."""
 _MAGICS = tuple(_LAYOUTS)
 
 CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked", "legacy.wrapper-crc-checked")
@@ -34,7 +34,7 @@ def _decode(cursor: Cursor) -> dict[str, Any]:
         entry = _entry(cursor)
         cursor.span("", start)
         if batches and first_offset(entry) <= last_offset(batches[-1]):
-            cursor.remark("offset.record-formula", "an entry does not begin after the one before it", at=start)
+            cursor.remark("offset.record-formula", "first offset is not above the last of the entry before", at=start)
         batches.append(entry)
     cursor.path = base
     partial, cursor.pos = cursor.left, cursor.end
@@ -42,25 +42,25 @@ def _decode(cursor: Cursor) -> dict[str, Any]:
 
 
 def _entry(cursor: Cursor) -> Any:
-    """A record batch, or a message of magic 0 or 1, as the magic byte says."""
+    """Read a record batch, or a message of magic 0 or 1, by its magic byte."""
     if cursor.data[cursor.pos + MAGIC_AT] in LAYOUTS:
         return read_entry(cursor)
     return decode(RECORD_BATCH, cursor)
 
 
 def first_offset(entry: dict[str, Any]) -> int:
-    """The first offset that an entry of a log takes: baseOffset, or the first message's."""
+    """Return the first offset of an entry: baseOffset, or the offset of the first message."""
     return int(entry["messages"][0]["offset"] if "messages" in entry else entry["baseOffset"])
 
 
 def last_offset(entry: dict[str, Any]) -> int:
-    """The last offset that an entry of a log takes, gone records included (record-batch#offset-calculation)."""
+    """Return the last offset of an entry, including removed records (record-batch#offset-calculation)."""
     return int(entry["offset"] if "messages" in entry else entry["baseOffset"] + entry["lastOffsetDelta"])
 
 
 def _encode(value: Any) -> bytes:
     if value.get("partial"):
-        raise Unencodable("batch.length-wrong-rejected", "a cut batch is not written")
+        raise Unencodable("batch.length-wrong-rejected", "a truncated batch cannot be written")
     return b"".join(
         encode_entry(entry) if "messages" in entry else encode(RECORD_BATCH, entry) for entry in value["batches"]
     )
@@ -82,22 +82,22 @@ LOG = WireType(
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry of a log, read on its own: where it lies, and what strict decoding made of it."""
+    """One entry of a log, read separately: its place, and the result of strict decoding."""
 
     start: int
     stop: int
     value: Any
-    """None when something else than a checksum is wrong; None without violations for the tail that is cut off."""
+    """None for an error other than a checksum, and (without violations) for the truncated last entry."""
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
     rests_on: tuple[str, ...] = ()
-    """Requirements that not every reader of sound entries meets, and that reading this one takes."""
+    """Requirements that a reader must meet to read this entry; some readers of valid entries do not meet them."""
     beside_checksums: tuple[Violation, ...] = field(init=False)
-    """The violations, but for those of checksums."""
+    """The violations except wrong checksums."""
     first_offset: int = field(init=False, default=-1)
-    """The first offset that it takes; -1 without a value."""
+    """The first offset of the entry; -1 without a value."""
     last_offset: int = field(init=False, default=-1)
-    """The last offset that it takes; -1 without a value."""
+    """The last offset of the entry; -1 without a value."""
 
     def __post_init__(self) -> None:
         beside = tuple(one for one in self.violations if one.requirement not in CHECKSUM_RULES)
@@ -108,10 +108,10 @@ class LogEntry:
 
 
 def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[LogEntry]:
-    """The entries of a log, one at a time, the last of them perhaps cut off. Positions are bytes of `data`.
+    """Yield the entries of a log; the last one may be truncated. Positions are bytes of `data`.
 
-    An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
-    is too small, or whose magic is unknown, is the last.
+    An entry with damage inside is followed by the next, because its size still gives the next start. An entry with an
+    unknown magic, or without a positive size, is the last.
     """
     for at, stop in extents(data):
         findings = Findings(limits=limits or Limits(), size=stop - at)
@@ -133,7 +133,7 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[LogEntry]:
 
 
 def extents(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where the entries of a log or message set lie, by their sizes; what has no right one reaches to the end."""
+    """Yield the extents of the entries by their sizes; an entry without a positive size reaches to the end."""
     at = 0
     while at < len(data):
         size = stored_size(data, at)
@@ -143,9 +143,9 @@ def extents(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:
-    """The codecs and magics in the entries of some bytes of a type, as far as they can be seen.
+    """Return the codecs and magics in the entries of some bytes of a type, as far as they are readable.
 
-    Codecs 5 to 7 do not exist. Other types than record batches, message sets and logs have neither.
+    Codecs 5 to 7 do not exist. Types other than record batches, message sets and logs have neither.
     """
     layouts = _OF_ENTRIES.get(name)
     if layouts is None:
@@ -169,7 +169,7 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
 
 _NOTHING: tuple[frozenset[str], frozenset[int]] = frozenset(), frozenset()
 _OF_ENTRIES = {"RECORD_BATCH": {2: BATCH_LAYOUT}, "MESSAGE_SET": LAYOUTS, "LOG": _LAYOUTS}
-"""The layouts that the entries of a type may have, by magic: bytes of another magic name no codec."""
+"""The layouts of a type's entries by magic; bytes of another magic have no codec."""
 
 
 # --- what a difference breaks -------------------------------------------------------------------------
@@ -190,7 +190,7 @@ _RULES[""] |= {
 
 
 def rule_of(name: str, path: str, value: Any) -> str:
-    """The requirement that says what stands at a path of a structured value; empty when none does."""
+    """Return the requirement that defines the place at a path of a structured value; empty if there is none."""
     steps = [step.partition("[")[0] for step in path.split(".")]
     around = _around(name, steps[:-1])
     if around == "records" and steps[-1] == "timestamp" and _is_append_time(path, value):
@@ -211,4 +211,4 @@ def _is_append_time(path: str, value: Any) -> bool:
 
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
-"""Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
+"""Types whose vectors state only the fields under test; the reference adds the others from the bytes."""

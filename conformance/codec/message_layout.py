@@ -1,7 +1,7 @@
-"""Messages: parsed definitions → the layout of one message in one version (message-definitions.md).
+"""Messages: from a parsed definition to the layout of one message version (message-definitions.md).
 
-A definition says which versions a message and each of its fields has, where a field may be null, and from which version
-on everything is flexible: compact types, and a section of tagged fields at the end of every structure.
+A definition gives the versions of a message and of each field, the versions in which a field may be null, and the
+flexible versions. These have compact types, and a section of tagged fields at the end of every structure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TOO_FEW = "array.too-few-elements-rejected"
 
 
 class MessageType(WireType, frozen=True, kw_only=True, eq=False):
-    """A message in a version as a type: it knows both. Pickled as these, and made anew from them."""
+    """The type of a message version. Its pickled form is the message and the version."""
 
     message: MessageSpec
     version: int
@@ -51,7 +51,7 @@ class MessageType(WireType, frozen=True, kw_only=True, eq=False):
 
 
 def wire_of(message: MessageSpec, version: int) -> MessageType:
-    """A message in a version as a type. Raises Unencodable for a version that it does not have."""
+    """Return the type of a message version. Raises Unencodable if the message does not have the version."""
     if version not in message.valid:
         raise Unencodable("definitions.valid-versions", f"{message.name} has versions {message.valid}, not {version}")
     return _made(message, version)
@@ -67,7 +67,7 @@ def _made(message: MessageSpec, version: int) -> MessageType:
 
 
 def notation_of(message: MessageSpec, name: str) -> n.ObjectOf:
-    """The value notation of a message's structure, by its name, in any version; null is each version's to judge."""
+    """Return the notation of a structure, by its name, for all versions; each version checks for null itself."""
     rows: dict[str, Any] = {}
     for member in message.structures[name]:
         if member.type in SCALARS:
@@ -79,7 +79,7 @@ def notation_of(message: MessageSpec, name: str) -> n.ObjectOf:
 
 
 def with_absent(message: MessageSpec, name: str, value: Values | None) -> Values | None:
-    """A structure as a reader's object holds it: the fields that its version does not have are at their defaults."""
+    """Return a structure as a reader's object has it, with defaults for the fields of other versions."""
     if value is None:
         return None
     out: Values = {}
@@ -96,12 +96,12 @@ def with_absent(message: MessageSpec, name: str, value: Values | None) -> Values
 
 
 class StructShape(Struct, frozen=True, eq=False):
-    """What a structure of a message in a version is."""
+    """The shape of a structure in a message version."""
 
     message: MessageSpec
     version: int
     members: tuple[FieldSpec, ...]
-    """All of them, also those that the version does not have."""
+    """All members, including those of other versions."""
     layout: Layout
     """The fields before the tagged ones."""
     section: TaggedSection | None
@@ -109,20 +109,20 @@ class StructShape(Struct, frozen=True, eq=False):
 
 
 class KeyedArrayShape(Struct, frozen=True, eq=False):
-    """What an array is whose elements are a set by these fields."""
+    """The shape of an array whose elements form a set by key fields."""
 
     elements: WireType
     keys: tuple[str, ...]
 
 
 class NullableStructShape(Struct, frozen=True, eq=False):
-    """What a structure is behind the byte that says whether it is null."""
+    """The shape of a structure after the byte that marks null."""
 
     structure: WireType
 
 
 class _LayoutCompiler(Struct, frozen=True):
-    """Makes the layouts of one message in one version."""
+    """The compiler of the layouts of one message version."""
 
     message: MessageSpec
     version: int
@@ -130,11 +130,11 @@ class _LayoutCompiler(Struct, frozen=True):
 
     @property
     def flexible(self) -> bool:
-        """Whether this version has compact types and tagged sections."""
+        """True if this version has compact types and tagged sections."""
         return self.version in self.message.flexible
 
     def structure(self, name: str) -> WireType:
-        """A structure of the message, made once."""
+        """Return a structure of the message; each is built once."""
         if name not in self.made:
             self.made[name] = self._structure(name)
         return self.made[name]
@@ -157,21 +157,22 @@ class _LayoutCompiler(Struct, frozen=True):
 
         def decode(cursor: Cursor) -> Values:
             if not fields:
-                cursor.count_in(1)  # an array may hold many, and arrays of such arrays many more
+                # An array may hold many empty structures, and arrays of such arrays many more.
+                cursor.count_in(1)
             values = read(layout, cursor)
             values.update(values.pop(UNKNOWN, {}))
             return values
 
         def encode(value: Any) -> bytes:
             if value is None:
-                raise Unencodable(_NULL, f"a null {name}, where the type has none")
+                raise Unencodable(_NULL, f"{name} is null, which its type does not allow")
             return write(layout, self._complete(members, value))
 
-        # As Apache Kafka: an array has no more elements than bytes, whatever their size.
+        # The least size is 1, whatever the fields: Apache Kafka accepts as many elements as there are bytes.
         return WireType(name, decode, encode, notation_of(self.message, name), 1, shape=shape)
 
     def _section(self, members: Sequence[FieldSpec], tagged: Sequence[FieldSpec]) -> TaggedSection | None:
-        """The section of tagged fields at the end of a structure; None where this version has none."""
+        """Return the section of tagged fields of a structure; None if this version is not flexible."""
         if not self.flexible:
             return None
         known = {member.tag: (member, self._wire(member)) for member in tagged if member.tag is not None}
@@ -179,7 +180,7 @@ class _LayoutCompiler(Struct, frozen=True):
         return TaggedSection(self.message, known, others)
 
     def _wire(self, member: FieldSpec) -> WireType:
-        """How a field stands in this version."""
+        """Return the type of a field in this version."""
         nullable = self.version in member.nullable
         if member.is_array:
             element = self._scalar(member, nullable=False) if member.type in SCALARS else self.structure(member.type)
@@ -203,28 +204,28 @@ class _LayoutCompiler(Struct, frozen=True):
         return LengthPrefix(wire, plus, nullable, null_rule=rule, negative_rule=_NEGATIVE, negative_open=nullable)
 
     def _complete(self, members: tuple[FieldSpec, ...], given: Values) -> Values:
-        """The fields that this version writes, missing ones at their default. Raises Unencodable."""
+        """Return the fields that this version writes; missing fields get their default. Raises Unencodable."""
         out: Values = {}
         for member in members:
             value = given[member.name] if member.name in given else default_of(self.message, member)
             if self.version not in member.versions:
                 if not member.ignorable and not is_default(self.message, member, value):
-                    hint = f"{member.name} is set, which version {self.version} does not have"
+                    hint = f"{member.name} is set, but version {self.version} does not have it"
                     raise Unencodable("definitions.non-ignorable-non-default-error", hint)
                 continue
             if value is None and self.version not in member.nullable:
-                raise Unencodable(_NULL, f"{member.name} is null, which it cannot be in version {self.version}")
+                raise Unencodable(_NULL, f"{member.name} is null, which version {self.version} does not allow")
             out[member.name] = value
         unknown = given.get(UNKNOWN) or ()
         if unknown and not self.flexible:
-            raise Unencodable("tagged.only-in-flexible", f"tagged fields in version {self.version}")
+            raise Unencodable("tagged.only-in-flexible", f"version {self.version} has no tagged fields")
         return {**out, UNKNOWN: unknown}
 
 
 def _set_by(keys: tuple[str, ...], elements: WireType) -> WireType:
-    """An array whose elements are a set by these fields; two with the same keys are an open place.
+    """Return an array whose elements form a set by key fields; two with equal keys are open.
 
-    A null is no key: Apache Kafka tells of several topics without names, asked for by ids that nobody has.
+    Null keys do not count: Apache Kafka returns several topics without names, for unknown topic ids.
     """
 
     def decode(cursor: Cursor) -> Any:
@@ -240,14 +241,14 @@ def _set_by(keys: tuple[str, ...], elements: WireType) -> WireType:
 
 
 def _nullable(structure: WireType) -> WireType:
-    """A structure behind an INT8: below 0 it is null (decisions#tagged-fields-and-messages)."""
+    """Return a structure after an INT8; a negative INT8 is null (decisions#tagged-fields-and-messages)."""
 
     def decode(cursor: Cursor) -> Values | None:
         start = cursor.pos
         mark: int = INT8.decode(cursor)
         cursor.span("#present", start, mark, "INT8")
         if mark not in (-1, 1):
-            cursor.remark("definitions.type-unknown", f"{mark} before a structure, -1 or 1 is written", at=start)
+            cursor.remark("definitions.type-unknown", f"byte before a structure is {mark}, expected -1 or 1", at=start)
         return None if mark < 0 else structure.decode(cursor)
 
     def encode(value: Any) -> bytes:
@@ -257,17 +258,17 @@ def _nullable(structure: WireType) -> WireType:
 
 
 class TaggedSection(Struct, frozen=True):
-    """The tagged fields at the end of a structure: those that the definition knows, and the rest as they are."""
+    """The tagged fields at the end of a structure: those that the definition has, and the others as bytes."""
 
     message: MessageSpec
     known: Mapping[int, tuple[FieldSpec, WireType]]
     others: frozenset[int] = frozenset()
-    """Tags that the definition gives to fields which this version does not have."""
+    """Tags of fields that this version does not have."""
     notation: Any = TAGGED_FIELDS.notation
     smallest: int = TAGGED_FIELDS.smallest
 
     def read(self, cursor: Cursor, values: Values) -> Values:
-        """Every known field, those that are not there at their default; the unknown ones under UNKNOWN if any."""
+        """Read all known fields, absent ones at their default, and the unknown ones, if any, under UNKNOWN."""
         del values
         start = cursor.pos
         readers = {tag: _within(member.name, wire) for tag, (member, wire) in self.known.items()}
@@ -279,13 +280,13 @@ class TaggedSection(Struct, frozen=True):
         }
         unknown = tuple(entry for entry in entries if "value" not in entry)
         if any(entry["tag"] in self.others for entry in unknown):
-            # No document speaks of it; Apache Kafka's code refuses to read one, and writes it.
-            cursor.remark("tagged.unknown-skipped", "a tag of a field that this version does not have", at=start)
+            # No document covers this case: Apache Kafka's code writes such a tag, but rejects it when reading.
+            cursor.remark("tagged.unknown-skipped", "a tag belongs to a field that the version does not have", at=start)
         return {**known, UNKNOWN: unknown} if unknown else known
 
     def write(self, values: Values) -> bytes:
-        """Known fields that are not at their default, by tag, and the unknown ones among them."""
-        TAGGED_FIELDS.encode(values[UNKNOWN])  # raises for tags that are out of order or stand twice
+        """Write the known fields that are not at their default, and the unknown ones, in the order of tags."""
+        TAGGED_FIELDS.encode(values[UNKNOWN])  # raises for unordered or duplicate tags
         entries = [
             {"tag": tag, "data": wire.encode(values[member.name])}
             for tag, (member, wire) in self.known.items()
@@ -294,7 +295,7 @@ class TaggedSection(Struct, frozen=True):
         return self.joined(entries, values[UNKNOWN])
 
     def joined(self, entries: list[Values], unknown: tuple[Values, ...]) -> bytes:
-        """The bytes of known and unknown fields together. Raises Unencodable for an unknown one that is known."""
+        """Return the bytes of known and unknown fields. Raises Unencodable if an unknown field has a known tag."""
         known = {entry["tag"] for entry in unknown} & set(self.known)
         if known:
             raise Unencodable("tagged.duplicate-rejected", f"tag {min(known)} is given as unknown, but it is known")
@@ -302,9 +303,9 @@ class TaggedSection(Struct, frozen=True):
 
 
 def _within(name: str, wire: WireType) -> Callable[[Cursor, int], Any]:
-    """Reads a known tagged field from the bytes that its size gives.
+    """Return a reader of a known tagged field, for the bytes that its size gives.
 
-    A size that its value does not fill is open: Apache Kafka does not look at it, and reads on behind the value.
+    A size that the value does not fill is open: Apache Kafka ignores the size and continues after the value.
     """
 
     def value(cursor: Cursor, start: int) -> Any:
@@ -313,9 +314,9 @@ def _within(name: str, wire: WireType) -> Callable[[Cursor, int], Any]:
         cursor.pos = start
         content = wire.decode(cursor)
         if cursor.pos > stop:
-            cursor.fail(_SIZE, f"the value of {name} does not end with its size", at=start, open=True)
+            cursor.fail(_SIZE, f"the value of {name} is longer than its size", at=start, open=True)
         if cursor.pos < stop:
-            cursor.fail(_SIZE, f"the value of {name} ends before its size", open=True)
+            cursor.fail(_SIZE, f"the value of {name} is shorter than its size", open=True)
         cursor.path = base
         return content
 

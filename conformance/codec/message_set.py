@@ -1,4 +1,4 @@
-"""Sets of messages of magic 0 and 1, and what a consumer sees of their entries (message-format#old-message-format)."""
+"""Sets of messages of magic 0 and 1, and a consumer's view of their entries (message-format#old-message-format)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MESSAGE = n.ObjectOf(
         "value": n.HEX,
     }
 )
-"""A message as a consumer sees it; magic 0 has no timestamp and no type, which Apache Kafka has a name for."""
+"""A message as a consumer sees it. Magic 0 has no timestamp and no type; Apache Kafka calls that NoTimestampType."""
 
 ENTRY = n.ObjectOf(
     {
@@ -48,13 +48,13 @@ MESSAGE_RULES = {
     "key": "legacy.key-nullable",
     "value": "legacy.value-nullable",
 }
-"""The requirement that says what a part of a message is."""
+"""The requirement that defines each part of a message."""
 
 # --- entries ------------------------------------------------------------------------------------------
 
 
 def read_entry(cursor: Cursor) -> Values:
-    """A top-level message: what ENTRY shows of it."""
+    """Read a top-level message in the form of ENTRY."""
     message = read_message(cursor)
     inner = message.get("messages", (message,))
     return {
@@ -66,17 +66,17 @@ def read_entry(cursor: Cursor) -> Values:
 
 
 def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
-    """All fields of the wrapper that a writer puts around messages: as magic 1, their offsets count from 0.
+    """Return all fields of the wrapper that a writer puts around messages. In magic 1, inner offsets count from 0.
 
-    Its offset is the last message's, its timestamp the largest. Raises Unencodable where there is no such wrapper.
+    It has the offset of the last message and the largest timestamp. Raises Unencodable if there is no such wrapper.
     """
     if codec not in range(len(CODECS)):
-        raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
+        raise Unencodable("codec.unassigned-values", f"codec is {codec!r}, expected 0 to {len(CODECS) - 1}")
     if not CODECS[codec].is_read_in(magic):
         rule = LAYOUTS[magic].rules_by_name()["compression"]
-        raise Unencodable(rule, f"{CODECS[codec].name} is not a codec of magic {magic}")
+        raise Unencodable(rule, f"codec {CODECS[codec].name} is not defined for magic {magic}")
     if not messages:
-        raise Unencodable("recursive.wrapper-holds-set", "a wrapper holds at least one message")
+        raise Unencodable("recursive.wrapper-holds-set", "a wrapper needs at least one message")
     inner = [_fields(message, magic) for message in messages]
     offset, base = inner[-1]["offset"], inner[0]["offset"] if magic else 0
     inner = [{**message, "offset": message["offset"] - base} for message in inner]
@@ -84,13 +84,14 @@ def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
     if magic:
         kinds, stamps = ({message[name] for message in inner} for name in ("timestampType", "timestamp"))
         if kinds != {0} and not len(kinds) == len(stamps) == 1:
-            raise Unencodable("legacy.v1-attributes", "a wrapper has one type, and one time of appending")
+            hint = "the messages of a wrapper have different timestamp types or append times"
+            raise Unencodable("legacy.v1-attributes", hint)
         outer |= {"timestampType": kinds.pop(), "timestamp": max(stamps)}
     return outer
 
 
 def _fields(message: Values, magic: int) -> Values:
-    """All fields of a plain message."""
+    """Return all fields of a plain message."""
     names = ("offset", "key", "value", "timestamp")[: 3 + magic]
     missing = [name for name in names if name not in message]
     if missing:
@@ -101,16 +102,16 @@ def _fields(message: Values, magic: int) -> Values:
 
 
 def encode_set(messages: Any, magic: int, codec: int) -> bytes:
-    """Messages as a set: each on its own, or, with a codec, all in one wrapper. Raises Unencodable."""
+    """Encode messages as a set: each separately or, with a codec, all in one wrapper. Raises Unencodable."""
     if magic not in LAYOUTS:
-        raise Unencodable("format.magic-versions", f"there is no message of magic {magic!r}")
+        raise Unencodable("format.magic-versions", f"magic is {magic!r}, expected 0 or 1")
     if codec:
         return encode(MESSAGES[magic], entry_of(tuple(messages), magic, codec))
     return b"".join(encode(MESSAGES[magic], _fields(message, magic)) for message in messages)
 
 
 def encode_entry(entry: Values) -> bytes:
-    """A top-level message with its inner ones, as ENTRY shows it."""
+    """Encode a top-level message with its inner messages, in the form of ENTRY."""
     return encode_set(entry["messages"], entry["magic"], entry["compression"])
 
 

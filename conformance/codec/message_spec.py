@@ -1,4 +1,4 @@
-"""What the definition of a message says: its versions, its fields, their defaults (message-definitions.md)."""
+"""Message definitions: versions, fields, and defaults (message-definitions.md)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class VersionRange(Struct, frozen=True):
         return f"{self.low}-{self.high}" if self.low < self.high else f"{self.low}"
 
     def within(self, other: VersionRange) -> bool:
-        """Whether every version of this range is in the other."""
+        """Return True if every version of this range is in the other."""
         return not self or (self.low in other and self.high in other)
 
     def shared(self, other: VersionRange) -> VersionRange:
-        """The versions in both ranges."""
+        """Return the versions in both ranges."""
         return VersionRange(max(self.low, other.low), min(self.high, other.high))
 
 
@@ -50,41 +50,41 @@ FIXED = {
     **{"int64": "INT64", "float64": "FLOAT64", "uuid": "UUID"},
 }
 SIZED = {"string": "STRING", "bytes": "BYTES", "records": "BYTES"}
-"""Types with a length. What is in records is not looked into here: nullability aside, they are bytes."""
+"""Types with a length. Records count as bytes here; their content is not parsed."""
 
 SCALARS = (*FIXED, *SIZED)
 
 
 class FieldSpec(Struct, frozen=True):
-    """A field of a message or structure, as its definition says."""
+    """A field of a message or structure in its definition."""
 
     name: str
     type: str
-    """One of SCALARS or the name of a structure; of an array, what its elements are."""
+    """One of SCALARS or the name of a structure; for an array, the type of its elements."""
     versions: VersionRange
     is_array: bool
     default: Any
-    """As a wire value. Structures that are not null by default have the defaults of their fields instead."""
+    """A wire value. Structures that are not null by default have the defaults of their fields instead."""
     nullable: VersionRange
     tagged: VersionRange
     tag: int | None
     ignorable: bool
     rigid: bool
-    """Never in its compact form (`"flexibleVersions": "none"` on the field)."""
+    """True if it has no compact form (`"flexibleVersions": "none"` on the field)."""
     null_default: bool
-    """Whether the definition gives null as the default."""
+    """True if the definition gives null as the default."""
     is_map_key: bool = False
-    """Whether it is a key, or a part of one, of the set that an array of its structure is."""
+    """True if it is the key, or part of the key, of an array of its structure."""
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is a structure (not an array of them)."""
+        """True if it is a structure (not an array of them)."""
         return self.type not in SCALARS and not self.is_array
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """A message as its definition says, its structures by name; the message itself stands under its own name."""
+    """A message definition, with its structures by name; the message's own fields are under its name."""
 
     name: str
     kind: str
@@ -94,13 +94,13 @@ class MessageSpec:
     structures: Mapping[str, tuple[FieldSpec, ...]] = field(hash=False, compare=False)
     api_key: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
-    """The definition as JSON, comments gone, as it travels in requests."""
+    """The definition as JSON without comments, as requests carry it."""
     origin: str = field(default="", hash=False, compare=False)
-    """Where the definition was read from, as somebody named it; empty for one that came otherwise."""
+    """The file or source of the definition, as the user named it; empty if there is none."""
     digest: str = ""
-    """Of the definition's text: messages of one name and digest are the same."""
+    """The digest of the definition's text: messages with equal names and digests are equal."""
     is_shipped: bool = field(default=False, hash=False, compare=False)
-    """Whether the suite ships the definition; any other of its name replaces it."""
+    """True if the suite ships the definition; another one of the same name replaces it."""
 
     @property
     def members(self) -> tuple[FieldSpec, ...]:
@@ -109,30 +109,30 @@ class MessageSpec:
 
 
 def header_version(message: MessageSpec, version: int) -> int:
-    """The version of the header before a request or response (decisions#tagged-fields-and-messages)."""
+    """Return the version of the header before a request or response (decisions#tagged-fields-and-messages)."""
     flexible = version in message.flexible
     if message.kind == "request":
-        # ControlledShutdown 0 comes with the header that has no client id.
+        # ControlledShutdown 0 has the header without a client id.
         return 0 if (message.name, version) == ("ControlledShutdownRequest", 0) else 1 + flexible
-    # An answer to ApiVersions must be readable by those who do not know yet what is flexible.
+    # A client reads the ApiVersions response before it knows the flexible versions of the broker.
     return 0 if message.name == "ApiVersionsResponse" else int(flexible)
 
 
 # --- defaults -----------------------------------------------------------------------------------------
 
 UNKNOWN = "_unknownTaggedFields"
-"""Where tagged fields that the definition does not know are kept, as TAGGED_FIELDS."""
+"""The key of the tagged fields that the definition does not have, as TAGGED_FIELDS."""
 
 
 def default_of(message: MessageSpec, member: FieldSpec) -> Any:
-    """The default of a field as a wire value, that of a structure with all its fields."""
+    """Return the default of a field as a wire value; a structure has all its fields."""
     if not member.is_struct or member.null_default:
         return member.default
     return {inner.name: default_of(message, inner) for inner in message.structures[member.type]}
 
 
 def is_default(message: MessageSpec, member: FieldSpec, value: Any) -> bool:
-    """Whether a value is the field's default, in itself and in all its parts; parts left out are at theirs."""
+    """Return True if a value is the field's default in all its parts; missing parts have the default."""
     if not member.is_struct or member.null_default or value is None:
         return bool(value == default_of(message, member))
     return not value.get(UNKNOWN) and all(
@@ -142,5 +142,5 @@ def is_default(message: MessageSpec, member: FieldSpec, value: Any) -> bool:
 
 
 def type_name(message: str, version: int) -> str:
-    """What a message in a version is called as a type."""
+    """Return the name of a message version as a type."""
     return f"MESSAGE<{message},{version}>"

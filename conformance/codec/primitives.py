@@ -1,7 +1,7 @@
-"""The table of primitive types (primitive-types.md): a row per type, both directions side by side.
+"""The table of primitive types (primitive-types.md): one row per type, with both directions.
 
-Everything else (size, notation, edges for strategies and mutations) hangs on the same row: a new primitive is one
-row of PRIMITIVES, and has a name of its own only where other tables use it.
+The row also has the size, the notation, and the edges for strategies and mutations. A new primitive is one row of
+PRIMITIVES; it needs a constant only if other tables use it.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ UNSIGNED_VARINT = WireType(
 
 
 Known = Mapping[int, Callable[[Cursor, int], Any]]
-"""Tag to what reads a field's value, given the cursor behind its bytes and where they begin."""
+"""The readers of field values by tag; a reader receives the cursor, after the data, and the start of the data."""
 
 
 def read_tagged(cursor: Cursor, known: Known | None = None) -> tuple[dict[str, Any], ...]:
-    """A tagged-field section (primitive-types#structure, #behavioral-requirements).
+    """Read a tagged-field section (primitive-types#structure, #behavioral-requirements).
 
-    Every field is there with its raw `data`; those with a known tag have a `value` besides.
+    Every field has its raw `data`; a field with a known tag also has a `value`.
     """
     start, base = cursor.pos, cursor.path
     count = UNSIGNED_VARINT.decode(cursor)
     cursor.span("#count", start, count, "UNSIGNED_VARINT")
     if count >= 1 << 31:
-        # A signed loop bound: Kafka's Java sees no field at all (decisions#tagged-fields-and-messages).
-        hint = f"{count} fields is a negative number for a signed reader"
+        # Kafka's Java has a signed loop bound, so it reads no field (decisions#tagged-fields-and-messages).
+        hint = f"count is {count}, which is negative for a signed reader"
         cursor.remark("tagged.section-layout", hint, at=start, openness=Definedness.ELSEWHERE)
         return ()
-    # A count beyond the bytes shows at the field that is not there: what stands before that may be worse.
+    # The count is not compared with the bytes left: an earlier field may have a worse error.
     fields: list[dict[str, Any]] = []
     for index in range(count):
         if cursor.tracing:
@@ -92,7 +92,7 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
     tag: int = UNSIGNED_VARINT.decode(cursor)
     cursor.span("tag", start, tag, "UNSIGNED_VARINT")
     if before and tag <= before[-1]["tag"]:
-        cursor.fail(_unordered(tag, before), f"tag {tag} after tag {before[-1]['tag']}", at=start)
+        cursor.fail(_unordered(tag, before), f"tag is {tag}, expected more than {before[-1]['tag']}", at=start)
     if tag >= 1 << 31:
         cursor.remark(
             "tagged.non-negative",
@@ -103,7 +103,7 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")
-    # Of a size that is negative to a signed reader Apache Kafka's messages die; that of a known field it passes over.
+    # Apache Kafka crashes on a size that is negative for a signed reader, but ignores that of a known field.
     rule = "robustness.tagged-field-size" if size >= 1 << 31 and tag not in known else "tagged.size-bounds-data"
     data = cursor.take(size, rule, "tagged field", at=start, open=tag in known)
     cursor.span("data", cursor.pos - size, data)
@@ -112,7 +112,7 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
 
 
 def _unordered(tag: int, before: list[dict[str, Any]]) -> str:
-    """What a tag breaks that is not above the one before it."""
+    """Return the requirement that a tag breaks if it is not above the one before it."""
     duplicate = any(entry["tag"] == tag for entry in before)
     return "tagged.duplicate-rejected" if duplicate else "tagged.strictly-ascending"
 
@@ -123,7 +123,8 @@ def _write_tagged(value: Any) -> bytes:
         tag, data = entry.get("tag"), entry.get("data")
         out += _encode_uvarint(tag, "tagged.non-negative"), _encode_uvarint(len(write_bytes(data))), data
         if index and tag <= value[index - 1]["tag"]:
-            raise Unencodable(_unordered(tag, value[:index]), f"tag {tag} after tag {value[index - 1]['tag']}")
+            hint = f"tag is {tag}, expected more than {value[index - 1]['tag']}"
+            raise Unencodable(_unordered(tag, value[:index]), hint)
     return b"".join(out)
 
 
@@ -276,10 +277,10 @@ ARRAYS: dict[str, tuple[LengthPrefix, str]] = {
         _COUNT,
     ),
 }
-"""The array types: how the count stands, and what too few elements break (primitive-types#array, #compact-array)."""
+"""The array types: the count, and the requirement for too few elements (primitive-types#array, #compact-array)."""
 
 
 def array_of(form: str, element: WireType) -> WireType:
-    """The array type `form` (a key of ARRAYS) of any element type."""
+    """Return the array type `form` (a key of ARRAYS) of an element type."""
     prefix, truncated = ARRAYS[form]
     return array(f"{form}<{element.name}>", prefix, element, truncated)

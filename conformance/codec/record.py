@@ -31,7 +31,7 @@ def _nullable_bytes(rule: str, truncated: str) -> WireType:
 
 def _nul_in_key(cursor: Cursor, key: str, start: int) -> None:
     if "\0" in key:
-        cursor.remark("header.key-no-nul", "U+0000 in a header key", at=start)
+        cursor.remark("header.key-no-nul", "the header key contains U+0000", at=start)
 
 
 HEADER_LAYOUT = Layout(
@@ -48,13 +48,13 @@ HEADER = wire_of(HEADER_LAYOUT)
 # --- record -------------------------------------------------------------------------------------------
 
 
-_UNUSED = ExpectedRange("record.attributes-zero", 0, 0, "attributes {}, no bit is in use")
-_RISING = ExpectedRange("record.offset-delta", 0, None, "offset delta {}")
+_UNUSED = ExpectedRange("record.attributes-zero", 0, 0, "attributes are {}, expected 0")
+_RISING = ExpectedRange("record.offset-delta", 0, None, "offsetDelta is {}, expected 0 or more")
 
 
 def _refuse_attributes(value: Any) -> None:
     if value != 0:
-        raise Unencodable("record.attributes-zero", f"attributes {value!r}, a writer puts 0")
+        raise Unencodable("record.attributes-zero", f"attributes are {value!r}, expected 0")
 
 
 RECORD_LAYOUT = Layout(

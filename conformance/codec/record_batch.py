@@ -35,16 +35,16 @@ _BATCHED = n.ListOf(n.ObjectOf({**RECORD.notation.fields, "offset": n.DECIMAL, "
 
 
 class _Records(Struct, frozen=True):
-    """The records of a batch: as many as recordCount says, in the codec that the attributes name."""
+    """The records of a batch: recordCount records, in the codec of the attributes."""
 
     notation: Any = _BATCHED
     smallest: int = 0
 
     def read(self, cursor: Cursor, values: Values) -> tuple[Values, ...]:
-        """Opens the payload, reads the records, and expects nothing after them."""
+        """Open the payload and read the records; no bytes may follow them."""
         count, codec = values["recordCount"], values["compression"]
         if codec >= len(CODECS):
-            hint = f"compression is {codec}, and codecs have the numbers 0 to {len(CODECS) - 1}"
+            hint = f"codec is {codec}, expected 0 to {len(CODECS) - 1}"
             cursor.fail("codec.unassigned-values", hint, at=cursor.pos - HEADER_SIZE + CODEC_AT)
         count_at = cursor.pos - HEADER_SIZE + BATCH_LAYOUT.offset("recordCount")
         if count < 0:
@@ -53,7 +53,7 @@ class _Records(Struct, frozen=True):
         if inner is None:
             return ()
         if count * RECORD.smallest > inner.left:
-            hint = f"recordCount is {count}, and only {inner.left} bytes are there for the records"
+            hint = f"recordCount is {count}, but {inner.left} bytes are left for the records"
             cursor.fail("batch.record-count-mismatch", hint, at=count_at)
         inner.count(RECORD_COST * count)
         records = decode_many(RECORD, inner, count, self._record)
@@ -63,15 +63,15 @@ class _Records(Struct, frozen=True):
         return tuple(records)
 
     def write(self, values: Values) -> bytes:
-        """The records one after another, compressed as a whole."""
+        """Return the bytes of consecutive records, compressed as a whole."""
         plain = plain_records(values["records"])
         codec = values.get("compression", 0)
         if not isinstance(codec, int) or not 0 <= codec < len(CODECS):
-            raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
+            raise Unencodable("codec.unassigned-values", f"codec is {codec!r}, expected 0 to {len(CODECS) - 1}")
         return CODECS[codec].write(plain)
 
     def _open(self, cursor: Cursor, codec: int, count: int) -> Cursor | None:
-        """A cursor over the plain records; None for a batch without records whose bytes nobody need look at."""
+        """Return a cursor over the decompressed records; None for a batch without records."""
         payload = cursor.data[cursor.pos : cursor.end]
         if count == 0:
             self._pass_over(cursor, codec, payload)
@@ -81,14 +81,14 @@ class _Records(Struct, frozen=True):
         return cursor.within(CODECS[codec].open(cursor, payload))
 
     def _pass_over(self, cursor: Cursor, codec: int, payload: bytes) -> None:
-        """A batch without records: empty, or an empty stream; anything else is open."""
+        """Skip a batch without records. Bytes other than an empty payload or an empty stream are open."""
         try:
             plain = CODECS[codec].open(cursor, payload)
         except Malformed as stop:
-            cursor.remark("compression.empty-batch", f"no records, and {stop.violation.hint}")
+            cursor.remark("compression.empty-batch", f"recordCount is 0, but {stop.violation.hint}")
         else:
             if plain:
-                cursor.remark("batch.record-count-mismatch", f"{len(plain)} bytes in a batch without records")
+                cursor.remark("batch.record-count-mismatch", f"recordCount is 0, the payload has {len(plain)} bytes")
         cursor.pos = cursor.end
 
     @staticmethod
@@ -104,7 +104,7 @@ class _Records(Struct, frozen=True):
 
 
 def plain_records(records: Sequence[Values]) -> bytes:
-    """The bytes of records one after another, before any codec. Raises Unencodable."""
+    """Return the bytes of consecutive records, without compression. Raises Unencodable."""
     return encode_many(RECORD, records)
 
 
@@ -119,18 +119,17 @@ ATTRIBUTES = (
     BitField("isControlBatch", 5, 1, n.TRUTH, "attributes.control-bit"),
     BitField("hasDeleteHorizonMs", 6, 1, n.TRUTH, "attributes.delete-horizon-bit"),
 )
-"""record-batch#batch-attributes; bits 7 to 15 are in reserve."""
+"""record-batch#batch-attributes; bits 7 to 15 are reserved."""
 
 
 def _reserved_bits(cursor: Cursor, attributes: int, start: int) -> None:
     if attributes >> 7:
-        cursor.remark(
-            "attributes.reserved-bits", f"attributes {attributes & 0xFFFF:04x} has reserved bits set", at=start
-        )
+        hint = f"attributes are {attributes & 0xFFFF:04x}, which sets reserved bits"
+        cursor.remark("attributes.reserved-bits", hint, at=start)
 
 
 def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
-    """Give each record its absolute offset and timestamp (record-batch#offset-calculation, #timestamp-calculation)."""
+    """Set the absolute offset and timestamp of records (record-batch#offset-calculation, #timestamp-calculation)."""
     base, origin, append_time = batch["baseOffset"], batch["baseTimestamp"], batch["timestampType"]
     for record in batch["records"]:
         record["offset"] = base + record["offsetDelta"]
@@ -141,48 +140,48 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
 
 
 def _may_overflow(batch: Values) -> bool:
-    """Whether some offset or timestamp may not be an INT64: only then each is looked at."""
+    """Return True if an offset or timestamp may exceed INT64; only then each one is checked."""
     numbers = [batch["baseOffset"], *[record["timestamp"] for record in batch["records"]]]
     return bool(min(numbers) < -_INT64_MAX // 2 or max(numbers) > _INT64_MAX // 2)
 
 
 def _wrap(cursor: Cursor, record: Values, start: int) -> None:
-    """Make sums that 64 bits may not hold what they are in 64 bits; where one is not the same, that is open."""
+    """Reduce sums to 64 bits; a sum that changes is open."""
     for name, rule in (("offset", "offset.record-formula"), ("timestamp", "timestamp.record-formula")):
         number = record[name]
         record[name] = wrapped(number)
         if record[name] != number:
-            hint = f"{name} {number} is not an INT64"
+            hint = f"{name} is {number}, which does not fit in an INT64"
             cursor.remark(rule, hint, at=start, openness=Definedness.ANY_VALUE)
 
 
 def wrapped(number: int) -> int:
-    """What a sum of 64-bit numbers is in 64 bits."""
+    """Return a sum of 64-bit numbers, reduced to 64 bits."""
     return c_int64(number).value
 
 
 def _at(start: int, name: str) -> int:
-    """Where a field lies of the batch that begins at byte `start`."""
+    """Return the place of a field in the batch that begins at byte `start`."""
     return start + BATCH_LAYOUT.offset(name)
 
 
 def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     deltas = [record["offsetDelta"] for record in batch["records"]]
     if not all(map(operator.lt, deltas, deltas[1:])):
-        cursor.remark("record.offset-delta", "offset deltas do not rise", at=_at(start, "records"))
+        cursor.remark("record.offset-delta", "offset deltas do not increase", at=_at(start, "records"))
     if batch["baseOffset"] < 0:
-        cursor.remark("batch.base-offset", f"baseOffset {batch['baseOffset']}", at=start)
+        cursor.remark("batch.base-offset", f"baseOffset is {batch['baseOffset']}, expected 0 or more", at=start)
     last = batch["lastOffsetDelta"]
     if last < 0 or (deltas and last < max(deltas)):
         cursor.remark(
             "batch.last-offset-delta",
-            f"lastOffsetDelta {last} is below a record's",
+            f"lastOffsetDelta is {last}, expected {max([0, *deltas])} or more",
             at=_at(start, "lastOffsetDelta"),
         )
     if batch["baseOffset"] + last >= _INT64_MAX:
         cursor.remark(
             "offset.next-formula",
-            "the next offset is not an INT64",
+            "the next offset does not fit in an INT64",
             at=_at(start, "lastOffsetDelta"),
             openness=Definedness.ANY_VALUE,
         )
@@ -191,7 +190,7 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
 def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
     stamps = [record["timestamp"] for record in batch["records"]]
     if min(batch["baseTimestamp"], batch["maxTimestamp"], *stamps) < -1:
-        cursor.remark("timestamp.record-formula", "a timestamp below -1", at=_at(start, "baseTimestamp"))
+        cursor.remark("timestamp.record-formula", "a timestamp is below -1", at=_at(start, "baseTimestamp"))
 
 
 def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
@@ -202,7 +201,7 @@ def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
     if mixed or lowest < -1 or (batch["isTransactional"] and not known[0]):
         cursor.remark(
             "non-idempotent.producer-id",
-            "producer id, epoch and sequence do not fit together",
+            "producerId, producerEpoch and baseSequence contradict each other",
             at=_at(start, "producerId"),
         )
 
@@ -213,17 +212,17 @@ def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
     if batch["recordCount"] > 1:
         cursor.remark(
             "control.single-record",
-            f"a control batch of {batch['recordCount']} records",
+            f"the control batch has {batch['recordCount']} records, expected 1",
             at=_at(start, "recordCount"),
         )
     if any(record["key"] not in CONTROL_KEYS or record["headers"] for record in batch["records"]):
         cursor.remark(
             "control.key-layout",
-            "a control record without a marker's key, or with headers",
+            "a control record has an unknown key, or headers",
             at=_at(start, "records"),
         )
     if batch["compression"]:
-        cursor.remark("control.single-record", "a compressed control batch", at=_at(start, "attributes"))
+        cursor.remark("control.single-record", "the control batch is compressed", at=_at(start, "attributes"))
 
 
 _COUNTED = (
@@ -260,16 +259,16 @@ HEADER_SIZE = BATCH_LAYOUT.offset("records")
 """Bytes of a batch before its records (record-batch#overview)."""
 
 OVERHEAD = BATCH_LAYOUT.offset("partitionLeaderEpoch")
-"""Bytes of an entry of any magic before those that its size counts (record-batch#size-calculation)."""
+"""Bytes of an entry of any magic before the bytes that its size counts (record-batch#size-calculation)."""
 
 MAGIC_AT = BATCH_LAYOUT.offset("magic")
-"""Where an entry of any magic has its magic byte (record-batch#magic-byte-location)."""
+"""The place of the magic byte in an entry of any magic (record-batch#magic-byte-location)."""
 
 CHECKSUMMED = BATCH_LAYOUT.offset("attributes")
-"""Where the bytes begin that the crc covers (record-batch#crc-coverage)."""
+"""The first byte that the crc covers (record-batch#crc-coverage)."""
 
 CODEC_AT = BATCH_LAYOUT.span("attributes").stop - 1
-"""The byte of the attributes that holds the bits of the codec."""
+"""The byte of the attributes with the bits of the codec."""
 
 
 def _whole(cursor: Cursor) -> bytes:
@@ -279,26 +278,26 @@ def _whole(cursor: Cursor) -> bytes:
 PACKED_BATCH = wire_of(
     Layout("RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", WireType("payload", _whole, bytes, n.HEX, 0))))
 )
-"""The batch with its records as the bytes of `payload`, whatever these are; `records` are only counted."""
+"""The batch with its records as any bytes, the `payload`; of `records` only the number is used."""
 
 
 def stored_offset(data: bytes, at: int = 0) -> int:
-    """The offset in the first bytes of the entry (of any magic) that begins at byte `at`."""
+    """Return the offset in the first bytes of the entry (of any magic) at byte `at`."""
     return BATCH_LAYOUT.read_field("baseOffset", data, at)
 
 
 def stored_size(data: bytes, at: int = 0) -> int:
-    """The size that the entry (of any magic) which begins at byte `at` states, in bytes beyond OVERHEAD."""
+    """Return the size that the entry (of any magic) at byte `at` states, in bytes beyond OVERHEAD."""
     return BATCH_LAYOUT.read_field("batchLength", data, at)
 
 
 def stored_magic(data: bytes, at: int = 0) -> int:
-    """The magic of the entry that begins at byte `at`; -1 where the bytes end before it."""
+    """Return the magic of the entry at byte `at`; -1 if the bytes end before it."""
     return data[at + MAGIC_AT] if len(data) - at > MAGIC_AT else -1
 
 
 def with_checksums(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
-    """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
+    """Return a batch with correct length and checksum for its bytes; an incomplete one stays unchanged."""
     return BATCH_LAYOUT.with_checksums(batch, [*["batchLength"] * length, *["crc"] * crc])
 
 
@@ -314,23 +313,23 @@ ENCODE_FIELDS = (
     "baseSequence",
     "records",
 )
-"""What an encoder is told of a batch; it derives the rest."""
+"""The fields of a batch that an encoder receives; it derives the rest."""
 
 RECORD_ENCODE_FIELDS = ("offset", "timestamp", "key", "value", "headers")
 
 
 def build(request: Values) -> Values:
-    """All fields of the batch that an application's choices make (ENCODE_FIELDS, records with RECORD_ENCODE_FIELDS).
+    """Return all fields of the batch for an application's choices (ENCODE_FIELDS, records with RECORD_ENCODE_FIELDS).
 
     baseTimestamp is the first record's timestamp, maxTimestamp the largest, lastOffsetDelta the last record's offset
-    relative to baseOffset. Raises Unencodable for a batch without records or a field that is missing.
+    relative to baseOffset. Raises Unencodable for a batch without records or a missing field.
     """
     for name in ENCODE_FIELDS:
         if name not in request:
             raise Unencodable("general.exact-encoding", f"{name} is missing")
     records = request["records"]
     if not records:
-        raise Unencodable("batch.one-or-more-records", "a producer's batch has at least one record")
+        raise Unencodable("batch.one-or-more-records", "a batch needs at least one record")
     for index, record in enumerate(records):
         for name in RECORD_ENCODE_FIELDS:
             if name not in record:
@@ -354,5 +353,5 @@ def build(request: Values) -> Values:
 
 
 def encode_built(request: Values) -> bytes:
-    """The bytes of the batch that `build` makes."""
+    """Return the bytes of the batch that `build` returns."""
     return encode(RECORD_BATCH, build(request))

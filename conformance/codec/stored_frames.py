@@ -1,7 +1,7 @@
-"""Payloads in each codec's framing that hold their data as it is, made without a compressor.
+"""Payloads in each codec's framing with stored (not compressed) data, made without a compressor.
 
-A compressor's output depends on its version; these bytes are the same on every machine, and forms that a local library
-would not write by itself.
+A compressor's output depends on its version. These bytes are the same on every machine, and they include forms that a
+local library does not write.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 
 
 def _pieces(data: bytes, size: int) -> Iterator[tuple[bytes, bool]]:
-    """Pieces of at most `size` bytes, each with whether it is the last; one empty piece of nothing."""
+    """Yield pieces of at most `size` bytes and True for the last one; empty data is one empty piece."""
     for at in range(0, max(len(data), 1), size):
         yield data[at : at + size], at + size >= len(data)
 
 
 def gzip(data: bytes, *, flags: int = 0, fields: bytes = b"", block: int = 0xFFFF) -> bytes:
-    """One member of stored deflate blocks (RFC 1951, 3.2.4; RFC 1952), with optional fields after the header."""
+    """Return a member of stored deflate blocks (RFC 1951, 3.2.4; RFC 1952), with optional fields after the header."""
     out = [b"\x1f\x8b\x08" + bytes((flags,)) + b"\0\0\0\0\0\xff" + fields]
     for piece, last in _pieces(data, block):
         out += struct.pack("<BHH", last, len(piece), len(piece) ^ 0xFFFF), piece
@@ -31,7 +31,7 @@ def _two_members(data: bytes) -> bytes:
 
 
 def snappy(data: bytes, *, block: int = 32 * 1024) -> bytes:
-    """A xerial stream whose blocks are one literal each."""
+    """Return a xerial stream with one literal in each block."""
     out = [b"\x82SNAPPY\0", struct.pack(">ii", 1, 1)]
     for piece, _ in _pieces(data, block):
         raw = _raw_snappy(piece)
@@ -40,20 +40,20 @@ def snappy(data: bytes, *, block: int = 32 * 1024) -> bytes:
 
 
 def _raw_snappy(data: bytes) -> bytes:
-    """One raw block, its literals of 32 KiB at most."""
+    """Return one raw block with literals of at most 32 KiB."""
     literals = (_literal_tag(len(piece)) + piece for piece, _ in _pieces(data, 32 * 1024) if piece)
     return _uvarint(len(data)) + b"".join(literals)
 
 
 def _literal_tag(size: int) -> bytes:
-    """The tag of a literal in its shortest form: the length less one in the tag, or in one or two bytes after it."""
+    """Return the shortest tag of a literal: its length minus 1 is in the tag, or in one or two bytes after it."""
     if size <= 60:
         return bytes((size - 1 << 2,))
     return struct.pack("<BB", 60 << 2, size - 1) if size <= 256 else struct.pack("<BH", 61 << 2, size - 1)
 
 
 def lz4(data: bytes, *, block: int = 1 << 16, literals: bool = False) -> bytes:
-    """A frame of 64 KiB blocks at most, stored or of literals alone, without checksums or content size."""
+    """Return a frame of blocks of at most 64 KiB (stored or literals), without checksums or content size."""
     out = [b"\x04\x22\x4d\x18\x60\x40\x82"]  # 82: the checksum of the descriptor 60 40
     for piece, _ in _pieces(data, block):
         if piece:
@@ -63,7 +63,7 @@ def lz4(data: bytes, *, block: int = 1 << 16, literals: bool = False) -> bytes:
 
 
 def _lz4_literals(data: bytes) -> bytes:
-    """A block of one sequence, which holds literals and no match."""
+    """Return a block of one sequence that has only literals."""
     if len(data) < 15:
         return bytes((len(data) << 4,)) + data
     whole, rest = divmod(len(data) - 15, 255)
@@ -71,7 +71,7 @@ def _lz4_literals(data: bytes) -> bytes:
 
 
 def zstd(data: bytes, *, block: int = 1 << 17) -> bytes:
-    """A frame of raw blocks, without content size or checksum, with a window of 128 KiB (RFC 8878, 3.1.1)."""
+    """Return a frame of raw blocks, without content size or checksum, with a window of 128 KiB (RFC 8878, 3.1.1)."""
     return b"\x28\xb5\x2f\xfd\x00\x38" + _zstd_blocks(data, block)
 
 
@@ -81,7 +81,7 @@ def _zstd_blocks(data: bytes, size: int) -> bytes:
 
 
 def _zstd_sized(data: bytes) -> bytes:
-    """A frame that gives its content size in 4 bytes and has no window of its own."""
+    """Return a frame with a content size of 4 bytes and no separate window size."""
     return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(data)) + _zstd_blocks(data, 1 << 17)
 
 
@@ -112,4 +112,4 @@ ZSTD: tuple[Callable[[bytes], bytes], ...] = (
     lambda data: b"\x5a\x2a\x4d\x18\x03\0\0\0abc" + zstd(data),
     _zstd_sized,
 )
-"""Of each codec its plainest form first, then others that Apache Kafka reads (decisions#compression)."""
+"""The forms of each codec that Apache Kafka reads, the simplest first (decisions#compression)."""

@@ -1,4 +1,4 @@
-"""A type on the wire, and how those of fixed and of variable width are made; `primitives` holds the rows."""
+"""A type on the wire, and the types of fixed and of variable width; `primitives` has the rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Definedness, Unencodable
 
 _LETTERS = {1: "b", 2: "h", 4: "i", 8: "q"}
-"""What `struct` calls integers, by their bytes."""
+"""The letters of `struct` for integers, by their bytes."""
 
 
 class NumberShape(Struct, frozen=True):
-    """What an integer of a width that `struct` has is: its bytes, and whether it has a sign."""
+    """The shape of an integer that `struct` supports: its bytes and its sign."""
 
     size: int
     signed: bool
@@ -28,7 +28,7 @@ class NumberShape(Struct, frozen=True):
 
 
 class RawShape(Struct, frozen=True):
-    """What bytes of a fixed size are, with what makes them a value and a value them."""
+    """The shape of bytes of a fixed size, with the conversions from and to a value."""
 
     size: int
     read: Callable[[bytes], Any]
@@ -36,13 +36,12 @@ class RawShape(Struct, frozen=True):
 
 
 class WireType(Struct, frozen=True, eq=False):
-    """A type on the wire, the same only as itself.
+    """A type on the wire, equal only to itself.
 
-    `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
-    `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes
-    (of a number the least first), `fixed` whether all values have the least size, `shape` what it is made of
-    (NumberShape, RawShape, VarintShape, SizedShape, CountedShape or a Layout): quick readers and writers are made from
-    that.
+    `decode` reads one value (it raises Malformed inside the codec); `encode` writes one or raises Unencodable.
+    `notation` is the JSON form, and `smallest` the least size in bytes. `edges` are the values at which the encoding
+    changes (for a number, the greatest is last). `fixed` is True if all values have the least size. `shape`
+    (NumberShape, RawShape, VarintShape, SizedShape, CountedShape or a Layout) is the source of compiled functions.
     """
 
     name: str
@@ -59,7 +58,7 @@ class WireType(Struct, frozen=True, eq=False):
 
 
 def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMBER) -> WireType:
-    """A big-endian integer of `size` bytes (primitive-types#fixed-width-signed-integers and -unsigned-integers)."""
+    """Return a big-endian integer of `size` bytes (primitive-types#fixed-width-signed-integers, -unsigned-integers)."""
     low, high = (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) if signed else (0, (1 << 8 * size) - 1)
 
     def decode(cursor: Cursor) -> int:
@@ -77,7 +76,7 @@ def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMB
 
 
 def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> WireType:
-    """Raw bytes of a fixed size with a pair of conversions (bytes to value, value to bytes)."""
+    """Return a type of raw bytes of a fixed size, with two conversions (bytes to value, value to bytes)."""
     read, write = convert
 
     def decode(cursor: Cursor) -> Any:
@@ -87,14 +86,14 @@ def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tup
 
 
 def write_boolean(value: Any) -> bytes:
-    """One byte, 1 or 0. Raises Unencodable."""
+    """Return one byte, 1 or 0. Raises Unencodable."""
     if not isinstance(value, bool):
         raise Unencodable("boolean.size", f"{value!r} is neither true nor false")
     return b"\1" if value else b"\0"
 
 
 def write_uuid(value: Any) -> bytes:
-    """The 16 bytes as they are. Raises Unencodable."""
+    """Return the 16 bytes unchanged. Raises Unencodable."""
     if not isinstance(value, bytes):
         raise Unencodable("uuid.layout", f"{value!r} is not bytes")
     return value
@@ -104,7 +103,7 @@ _UINT64 = integer("UINT64", 8, signed=False)
 
 
 def write_float(bits: Any) -> bytes:
-    """The 8 bytes of a float given as its bits, every NaN as the same one. Raises Unencodable."""
+    """Return the 8 bytes of a float that is given as its bits; all NaNs become the same one. Raises Unencodable."""
     raw = _UINT64.encode(bits)
     return b"\x7f\xf8\0\0\0\0\0\0" if n.is_nan(bits) else raw
 
@@ -113,7 +112,7 @@ def write_float(bits: Any) -> bytes:
 
 
 class VarintFormat(Struct, frozen=True):
-    """Numbers in 7-bit groups, low group first: width in bits, bytes at most, and the requirements at each edge."""
+    """Numbers in 7-bit groups, low group first: bits, largest number of bytes, and the requirement for each error."""
 
     bits: int
     limit: int
@@ -122,7 +121,7 @@ class VarintFormat(Struct, frozen=True):
     padded: str
 
     def read(self, cursor: Cursor) -> int:
-        """The number at the cursor, without a sign."""
+        """Read an unsigned number at the cursor."""
         data, start, end = cursor.data, cursor.pos, cursor.end
         if start < end and data[start] < 0x80:
             cursor.pos = start + 1
@@ -131,7 +130,7 @@ class VarintFormat(Struct, frozen=True):
         at = start
         while True:
             if at >= end:
-                cursor.fail("varint.truncated-rejected", "the bytes end before the number does", at=at)
+                cursor.fail("varint.truncated-rejected", "the bytes end inside the number", at=at)
             byte = data[at]
             at += 1
             raw |= (byte & 0x7F) << shift
@@ -142,16 +141,16 @@ class VarintFormat(Struct, frozen=True):
             shift += 7
         if raw >> self.bits:
             cursor.remark(
-                self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, openness=Definedness.ELSEWHERE
+                self.excess, f"byte {self.limit} sets bits above {self.bits}", at=at - 1, openness=Definedness.ELSEWHERE
             )
         elif byte == 0 and at - start > 1:
-            cursor.remark(self.padded, "not the shortest form", at=at - 1)
+            cursor.remark(self.padded, "the number is not in its shortest form", at=at - 1)
         cursor.pos = at
         return raw % (1 << self.bits)
 
     @staticmethod
     def write(raw: int) -> bytes:
-        """The shortest form of a number."""
+        """Return the shortest form of a number."""
         out = bytearray()
         while raw > 0x7F:
             out.append(raw & 0x7F | 0x80)
@@ -161,14 +160,14 @@ class VarintFormat(Struct, frozen=True):
 
 
 class VarintShape(Struct, frozen=True):
-    """What a number in groups is, with or without a sign in its lowest bit."""
+    """The shape of a number in groups, with or without zigzag."""
 
     groups: VarintFormat
     signed: bool
 
 
 def zigzag(name: str, groups: VarintFormat, rule: str, notation: n.Notation) -> WireType:
-    """A signed number, zig-zag mapped and then written in groups (primitive-types#varint, #varlong)."""
+    """Return a signed number: zigzag mapped, then written in groups (primitive-types#varint, #varlong)."""
     low, high = -(1 << groups.bits - 1), (1 << groups.bits - 1) - 1
 
     def decode(cursor: Cursor) -> int:

@@ -1,1 +1,1 @@
-"""Message definitions: the parser, the files, the rules."""
+"""Message definitions: the parser, the files, and the rules."""

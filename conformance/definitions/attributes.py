@@ -1,4 +1,4 @@
-"""The attributes of a definition's objects, each read as what it has to be; what is wrong with them is gathered."""
+"""The attributes of a definition's objects, each with its expected type; problems are collected."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:(\+)|-([0-9]{1,9}))?\Z")
 
 
 class UnusableDefinition(Exception):
-    """A part of a definition that cannot be used; its finding is already on the list."""
+    """A part of a definition that cannot be used; its finding is already recorded."""
 
 
 class AttributeReader:
-    """Reads the attributes of one definition."""
+    """A reader of the attributes of one definition."""
 
     def __init__(self, file: str) -> None:
         self.findings: list[LintFinding] = []
@@ -31,11 +31,11 @@ class AttributeReader:
         self.findings.append(LintFinding(self._file, path, requirement, problem))
 
     def note(self, path: str, requirement: str, problem: str) -> None:
-        """Note a problem that the document leaves open."""
+        """Record a problem that the document does not decide."""
         self.findings.append(LintFinding(self._file, path, requirement, problem, open=True))
 
     def refuse(self, path: str, requirement: str, problem: str) -> UnusableDefinition:
-        """Note what makes a part unusable; the caller raises what this returns."""
+        """Record why a part is unusable, and return the error that the caller raises."""
         self.blame(path, requirement, problem)
         return UnusableDefinition()
 
@@ -63,7 +63,7 @@ class AttributeReader:
         return VersionRange(low, high)
 
     def unquoted(self, path: str, rule: str, key: str, given: object) -> object:
-        """A number, also where it stands in quotes, as Apache Kafka reads it."""
+        """Return a number. A number in quotes is recorded and read, as in Apache Kafka."""
         if isinstance(given, str) and _WHOLE.match(given):
             self.note(path, rule, f"{key} {given!r} is a string, not a number")
             return int(given)
@@ -86,5 +86,5 @@ class AttributeReader:
     def flag(self, path: str, row: Row, key: str) -> bool:
         value = row.get(key, False)
         if not isinstance(value, bool):
-            self.blame(path, "definitions.field-attributes", f"{key} is true or false, not {shown(value)}")
+            self.blame(path, "definitions.field-attributes", f"{key} is {shown(value)}, expected true or false")
         return value is True

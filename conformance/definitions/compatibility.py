@@ -1,4 +1,4 @@
-"""What became of a message of an older set: its structures and fields, each beside the one in its place now."""
+"""Changes of messages since an older set: each old structure and field with its successor."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from conformance.definitions.loader import Definitions
 
 
 class MessageChange(Struct, frozen=True):
-    """A message of an older set, and what became of it."""
+    """A message of an older set and its successor."""
 
     old: MessageSpec
     new: MessageSpec
     released: VersionRange
-    """The versions of the old one, without one that it calls unstable."""
+    """The versions of the old message without an unstable one."""
 
     @property
     def kept(self) -> VersionRange:
-        """The released versions that the new one has as well."""
+        """The released versions that the new message also has."""
         return over(self.released, self.new.valid)
 
 
 @dataclass(frozen=True)
 class StructureChange:
-    """A structure of an older message, and the one in its place; the message itself is one."""
+    """A structure of an older message (or the message itself) and its successor."""
 
     message: MessageChange
     old: tuple[FieldSpec, ...]
     new: tuple[FieldSpec, ...]
     kept: VersionRange
-    """The versions in which bytes of both were written: in these nothing may change."""
+    """The versions in which both were written; these must not change."""
 
     @cached_property
     def pairs(self) -> list[tuple[FieldSpec, FieldSpec]]:
-        """Fields with what became of them, in the old order."""
+        """The old fields with their successors, in the old order."""
         names = {member.name: member for member in self.new}
         pairs = {member.name: names[member.name] for member in self.old if member.name in names}
         lost = [member for member in self.old if member.name not in pairs]
@@ -57,34 +57,34 @@ class StructureChange:
 
     @property
     def gone(self) -> list[FieldSpec]:
-        """Fields of the old one that the new one does not have under any name."""
+        """Old fields without a successor under any name."""
         kept = {old.name for old, _ in self.pairs}
         return [member for member in self.old if member.name not in kept]
 
     @property
     def fresh(self) -> list[FieldSpec]:
-        """Fields of the new one that the old one did not have under any name."""
+        """New fields without a predecessor under any name."""
         kept = {new.name for _, new in self.pairs}
         return [member for member in self.new if member.name not in kept]
 
 
 class FieldChange(Struct, frozen=True):
-    """A field of an older message, and the one in its place."""
+    """A field of an older message and its successor."""
 
     message: MessageChange
     old: FieldSpec
     new: FieldSpec
     kept: VersionRange = field(default=NONE)
-    """As of the structure around it."""
+    """The kept versions of the surrounding structure."""
 
     @property
     def shared(self) -> VersionRange:
-        """The kept versions in which both exist."""
+        """The kept versions in which both fields exist."""
         return over(over(self.kept, self.old.versions), self.new.versions)
 
 
 def released_versions(message: MessageSpec, old: Definitions) -> VersionRange:
-    """The versions of a message but for one that it, or the request that it answers, calls unstable."""
+    """Return the versions of a message, except one that it (or its request) marks as unstable."""
     request = old.messages.get(message.name.removesuffix("Response") + "Request", message)
     unstable = any(
         one.source.get("latestVersionUnstable") is True and one.valid.high == message.valid.high
@@ -94,7 +94,7 @@ def released_versions(message: MessageSpec, old: Definitions) -> VersionRange:
 
 
 def successor_of(message: MessageSpec, new: Definitions) -> MessageSpec | None:
-    """The message of that name, or the one that has its place on the wire now."""
+    """Return the message with the same name, or the one with the same API key and kind."""
     if message.name in new.messages or message.api_key is None:
         return new.messages.get(message.name)
     place = (message.kind, message.api_key)
@@ -102,7 +102,7 @@ def successor_of(message: MessageSpec, new: Definitions) -> MessageSpec | None:
 
 
 def structures_of(evolution: MessageChange) -> Iterator[tuple[str, StructureChange]]:
-    """The message and the structures inside it, each beside the old one, once for the versions it is there in."""
+    """Yield the message and its inner structures with their predecessors, once for each set of versions."""
     commons = commons_of(evolution.new)
     seen: set[tuple[str, str, VersionRange]] = set()
     todo = [("", evolution.old.name, evolution.new.name, evolution.kept)]
@@ -120,7 +120,7 @@ def structures_of(evolution: MessageChange) -> Iterator[tuple[str, StructureChan
 
 
 def is_written_alike(message: MessageChange, old: FieldSpec, new: FieldSpec, kept: VersionRange) -> bool:
-    """Whether two fields are there in the same versions, and written alike in them."""
+    """Return True if two fields exist in the same versions and have the same form there."""
     shared = over(old.versions, kept)
     looks = ((old, old.versions, old.nullable), (new, new.versions, new.nullable))
     one, other = ((m.is_array, m.rigid, over(there, kept), over(null, shared)) for m, there, null in looks)

@@ -1,4 +1,4 @@
-"""Rules over what became of an older set of definitions: of its messages, their structures and their fields."""
+"""Rules for changes since an older set of definitions: its messages, their structures and their fields."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def _flexibility(change: MessageChange) -> Problems:
 
 
 def _presence(what: str, old: VersionRange, new: VersionRange, kept: VersionRange) -> Problems:
-    """Where something was and is not any more, and the reverse, in versions that are not to change."""
+    """Yield the kept versions in which a property was removed or added."""
     for versions in without(over(old, kept), new):
-        yield "", f"{spoken(versions)}: it was {what} there, and no longer is"
+        yield "", f"{spoken(versions)}: it was {what}, and is not now"
     for versions in without(over(new, kept), old):
-        yield "", f"{spoken(versions)}: it was not {what} there, and is now"
+        yield "", f"{spoken(versions)}: it was not {what}, and is now"
 
 
 def _removed(change: StructureChange) -> Problems:
@@ -44,19 +44,20 @@ def _removed(change: StructureChange) -> Problems:
     for member in change.gone:
         versions = over(member.versions, change.kept)
         if versions and (member.tag is None or member.tag not in taken):
-            yield member.name, f"it is gone, but {spoken(versions)} had it: an end to its versions takes it out"
+            hint = f"the field was removed, but {spoken(versions)} had it; give its versions an end instead"
+            yield member.name, hint
 
 
 def _renamed(change: StructureChange) -> Problems:
     for old, new in change.pairs:
         if old.name != new.name:
-            yield new.name, f"it was called {old.name}; the bytes are the same"
+            yield new.name, f"the field was called {old.name}; the bytes are the same"
 
 
 def _added(change: StructureChange) -> Problems:
     for member in change.fresh:
         for versions in without(over(member.versions, change.kept), member.tagged):
-            yield member.name, f"it is new in {spoken(versions)}, which had been released without it"
+            yield member.name, f"the field is new in {spoken(versions)}, released without it"
 
 
 def _tag_reused(change: StructureChange) -> Problems:
@@ -64,7 +65,7 @@ def _tag_reused(change: StructureChange) -> Problems:
     for member in change.new:
         owner = owners.get(member.tag) if member.tag is not None else None
         if owner is not None and owner != member.name:
-            yield member.name, f"tag {member.tag} was that of {owner}"
+            yield member.name, f"tag {member.tag} belonged to {owner}"
 
 
 def _reordered(change: StructureChange) -> Problems:
@@ -94,17 +95,17 @@ def _reordered_on_the_wire(change: StructureChange) -> Problems:
             if _is_written(member, version) and _is_written(mates[member.name], version)
         ]
         if written != sorted(written):
-            yield "", f"the order in which version {version} writes its fields has changed"
+            yield "", f"version {version} writes its fields in a different order"
             return
 
 
 def _ends(member: FieldSpec) -> tuple[int, ...]:
-    """The versions from which on a field is written otherwise than before."""
+    """Return the versions from which a field is written differently."""
     return (member.versions.low, member.versions.high + 1, member.tagged.low, member.tagged.high + 1)
 
 
 def _is_written(member: FieldSpec, version: int) -> bool:
-    """Whether a field stands among the ordinary ones."""
+    """Return True if a version writes a field outside of the tagged fields."""
     return version in member.versions and version not in member.tagged
 
 
@@ -120,18 +121,18 @@ def _type(change: FieldChange) -> Problems:
 
 
 def _is_alike(old: FieldSpec, new: FieldSpec) -> bool:
-    """Whether two fields have one type; what a structure is called does not matter."""
+    """Return True if two fields have the same type, apart from the names of structures."""
     same = old.type == new.type or PLAIN.isdisjoint((old.type, new.type))
     return same and old.is_array == new.is_array
 
 
 def _is_boxed(change: FieldChange) -> bool:
-    """Whether the new structures are written as the old plain elements were."""
+    """Return True if the new structures have the same bytes as the old plain elements."""
     message, shared = change.message, change.shared
     inner = [one for one in message.new.structures[change.new.type] if one.versions.shared(shared)]
     flexible = over(shared, message.old.flexible) or over(shared, message.new.flexible)
     return not shared or (
-        # In flexible versions each structure ends with its tagged fields.
+        # In flexible versions every structure ends with its tagged fields.
         not flexible
         and len(inner) == 1
         and not inner[0].is_array
@@ -153,7 +154,7 @@ def _default(change: FieldChange) -> Problems:
 
 
 def _told(member: FieldSpec) -> str:
-    """The default of a field."""
+    """Return the default of a field as text."""
     if member.null_default:
         return "null"
     if member.type == "float64" and not member.is_array:
@@ -163,7 +164,7 @@ def _told(member: FieldSpec) -> str:
 
 def _existence(change: FieldChange) -> Problems:
     old, new = change.old, change.new
-    # Tagged fields may come to versions that exist, and their support may end.
+    # A released version may gain a tagged field, and a tagged field may end.
     for versions in without(over(old.versions, change.kept), new.versions):
         for plain in without(versions, old.tagged):
             yield "", f"{spoken(plain)} had it, and no longer {has(plain)} it"

@@ -1,4 +1,4 @@
-"""The default of a field, as its definition writes it → a wire value, and every rule about defaults that it breaks."""
+"""The default of a field: from the text of its definition to a wire value, with the rules that it breaks."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _BITS = {
     **{"int32": (32, True), "uint32": (32, False), "int64": (64, True)},
 }
 _IMPLIED: dict[str, Value] = {**dict.fromkeys(_BITS, 0), "bool": False, "float64": 0, "string": ""}
-"""Defaults of the types for which a definition can give another."""
+"""Implied defaults of the types for which a definition can give another."""
 _IMPLIED_OTHERS: dict[str, Value] = {"bytes": b"", "uuid": bytes(16)}
-"""Defaults of the other types; records and structures do not have a default of their own."""
+"""Implied defaults of the other types; records and structures have none."""
 _HEX = re.compile(r"(-?)0[xX]([0-9a-fA-F]+)\Z")
 _OCTAL = re.compile(r"(-?)0([0-7]+)\Z")
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
@@ -40,10 +40,10 @@ _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 
 
 class DefaultContext(Struct, frozen=True):
-    """What the default of a field depends on."""
+    """The properties of a field that its default depends on."""
 
     element: str
-    """Its type, or that of its elements."""
+    """Its type, or the type of its elements."""
     is_array: bool
     versions: VersionRange
     nullable: VersionRange
@@ -52,7 +52,7 @@ class DefaultContext(Struct, frozen=True):
 def read_default(
     attributes: AttributeReader, path: str, given: object, field: DefaultContext, valid: VersionRange
 ) -> tuple[bool, Value]:
-    """Whether the default is null, and the default as a wire value; `valid` are the versions of the message."""
+    """Return True if the default is null, and the default as a wire value; `valid` are the message's versions."""
     element, is_array = field.element, field.is_array
     if given == "null":
         null = _null_default(attributes, path, field, valid)
@@ -72,15 +72,15 @@ def read_default(
 
 
 _WITHOUT_DEFAULT = {"array": "definitions.no-custom-default-array", "bytes": "definitions.no-custom-default-bytes"}
-"""The requirement that a default breaks, by the kinds of types that cannot have a default."""
+"""The requirement that a default breaks, for types that cannot have one."""
 
 
 def _no_default(attributes: AttributeReader, path: str, kind: str, given: object) -> None:
-    hint = f"default {shown(given)}: fields of this type cannot have a default"
+    hint = f"default {shown(given)}: a field of this type cannot have a default"
     if kind in _WITHOUT_DEFAULT:
         attributes.blame(path, _WITHOUT_DEFAULT[kind], hint)
     else:
-        # The document lists the type neither with those that can have a default nor with those that cannot.
+        # The document puts this type neither in the list with a custom default nor in the list without.
         attributes.note(path, "definitions.custom-default-types", hint)
 
 
@@ -90,7 +90,7 @@ def _null_default(attributes: AttributeReader, path: str, field: DefaultContext,
         attributes.blame(path, "definitions.custom-default-fits-type", f"null is not a value of {field.element}")
         return False
     rule = "definitions.default-null-needs-all-nullable"
-    hint = f"the default is null, but the field is nullable in {nullable} and there in {versions}"
+    hint = f"the default is null, but the field exists in {versions} and is nullable in {nullable}"
     if not versions.shared(valid).within(nullable):
         attributes.blame(path, rule, hint)
     elif not versions.within(nullable):
@@ -99,7 +99,7 @@ def _null_default(attributes: AttributeReader, path: str, field: DefaultContext,
 
 
 def _scalar(kind: str, given: object) -> int | bool | str:
-    """A custom default as a wire value. Raises ValueError with what it should be."""
+    """Return a custom default as a wire value. Raises ValueError with the expected form."""
     if isinstance(given, (dict, list)):
         raise ValueError("expected a single value")  # noqa: TRY004 - a wrong default like the others
     text = given if isinstance(given, str) else json.dumps(given)
@@ -107,7 +107,7 @@ def _scalar(kind: str, given: object) -> int | bool | str:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise ValueError("half of a surrogate pair is not text") from None
+            raise ValueError("expected text without lone surrogates") from None
         return text
     if kind == "bool":
         if text.lower() not in ("true", "false"):
@@ -119,12 +119,12 @@ def _scalar(kind: str, given: object) -> int | bool | str:
     number = _integer(text)
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     if not low <= number <= high:
-        raise ValueError(f"{kind} goes from {low} to {high}")
+        raise ValueError(f"{kind} is from {low} to {high}")
     return number
 
 
 def _integer(text: str) -> int:
-    """Decimal, 0x hexadecimal or 0 octal. Raises ValueError."""
+    """Return the value of a decimal, 0x hexadecimal or 0 octal number. Raises ValueError."""
     if len(text) <= 100:
         if match := _HEX.match(text):
             return int(match[1] + match[2], 16)
@@ -132,16 +132,16 @@ def _integer(text: str) -> int:
             return int(match[1] + match[2], 8)
         if _DECIMAL.match(text):
             return int(text)
-    raise ValueError("it is not a decimal, 0x hexadecimal or 0 octal number")
+    raise ValueError("expected a decimal, 0x hexadecimal or 0 octal number")
 
 
 def _float(text: str) -> float:
-    """A number as JSON writes it, or one of NaN and the infinities. Raises ValueError."""
+    """Return the value of a JSON number, NaN or an infinity. Raises ValueError."""
     if text in ("NaN", "Infinity", "-Infinity"):
         return float(text)
     if not _FLOAT.match(text):
-        raise ValueError("it is not a number")
+        raise ValueError("expected a number")
     number = float(text)
     if math.isinf(number):
-        raise ValueError("float64 ends at 1.8e308")
+        raise ValueError("float64 is at most 1.8e308")
     return number

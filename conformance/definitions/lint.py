@@ -1,7 +1,7 @@
-"""Message definitions held against the rules of their document, alone and against an older set.
+"""Checks of message definitions against the rules of their document, alone and against an older set.
 
-The parser reports what it cannot read. The rules over what it read are rows of tables, in `set_rules`
-and `evolution_rules`. A finding carries the id of its requirement; its level is looked up by whoever has the register.
+The parser reports unreadable parts. The other rules are rows of tables, in `lint_rules` and `compatibility_rules`. A
+finding has the id of its requirement; the caller looks up the level in the register.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.definitions.loader import Definitions, read_definitions, usable
 
 
 def lint(path: Path, against: Path | None = None) -> list[LintFinding]:
-    """Everything that is wrong with a set of definitions, and with what became of an older set in it.
+    """Return all problems of a set of definitions, and of its changes since an older set.
 
     Raises DefinitionError for a path without definitions, and for an older set that cannot be read.
     """
@@ -32,7 +32,7 @@ def lint(path: Path, against: Path | None = None) -> list[LintFinding]:
     findings = [*definitions.findings, *_alone(definitions)]
     if old is not None:
         findings += _evolved(old, definitions, whole=path.is_dir() or len(definitions.files) > 1)
-    # A structure that is used in several places gives the same finding in each.
+    # A structure that several fields use has the same finding in each of them.
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.path))
 
 
@@ -49,7 +49,7 @@ def _alone(definitions: Definitions) -> Iterator[LintFinding]:
 
 
 def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[LintFinding]:
-    """What is wrong with what became of the older set. Messages that are gone count where the new set is `whole`."""
+    """Yield the problems of changes since an older set. Missing messages count only if the new set is `whole`."""
     for message in old.messages.values():
         successor = successor_of(message, new)
         released = released_versions(message, old)
@@ -58,12 +58,12 @@ def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[Lin
             for requirement, path, problem, is_open in _changes(MessageChange(message, successor, released)):
                 yield LintFinding(file, path, requirement, problem, is_open)
         elif whole and released:
-            hint = f"{message.name} is gone, and with it {spoken(released)}"
+            hint = f"{message.name} was removed, with {spoken(released)}"
             yield LintFinding(old.files[message.name], "", "definitions.no-version-dropped", hint)
 
 
 def _changes(evolution: MessageChange) -> Iterator[tuple[str, str, str, bool]]:
-    """Requirement, path, problem and whether it is open, of all that is wrong with a message."""
+    """Yield requirement, path, problem and openness for each problem of a message."""
     for row in OF_A_MESSAGE:
         for _, problem in row.check(evolution):
             yield row.requirement, "", problem, row.open

@@ -1,4 +1,4 @@
-"""What all rules of the lint are made of: a row of a table, and the ways through the fields of a message."""
+"""The parts of lint rules (a row of a table, and walks through the fields of a message), and the rules of one set."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conformance.definitions.loader import Definitions
 
 
 def over(one: VersionRange, other: VersionRange) -> VersionRange:
-    """The versions in both; NONE where there are none, so that results can be compared."""
+    """Return the versions in both; NONE if there are none, so that results can be compared."""
     return one.shared(other) or NONE
 
 
 def without(one: VersionRange, other: VersionRange) -> list[VersionRange]:
-    """The ranges of one that are not in the other."""
+    """Return the ranges of one that are not in the other."""
     if not one.shared(other):
         return [one] if one else []
     parts = (VersionRange(one.low, other.low - 1), VersionRange(other.high + 1, one.high))
@@ -26,12 +26,12 @@ def without(one: VersionRange, other: VersionRange) -> list[VersionRange]:
 
 
 def spoken(versions: VersionRange) -> str:
-    """`version 3` or `versions 3-5`."""
+    """Return `version 3` or `versions 3-5`."""
     return f"version{'s' * (versions.low < versions.high)} {versions}"
 
 
 def has(versions: VersionRange) -> str:
-    """The verb that follows `spoken`."""
+    """Return the verb that follows `spoken`."""
     return "have" if versions.low < versions.high else "has"
 
 
@@ -39,20 +39,20 @@ PLAIN = frozenset(SCALARS)
 """Types that are not structures."""
 T = TypeVar("T")
 Problems = Iterator[tuple[str, str]]
-"""Where, within what a rule looks at, and what is wrong there."""
+"""The place, within the object that a rule checks, and the problem."""
 
 
 class LintRule(Struct, Generic[T], frozen=True):
-    """A row of a table of rules: the requirement, and a function that yields what breaks it."""
+    """A row of a table of rules: the requirement, and a function that yields the problems."""
 
     requirement: str
     check: Callable[[T], Problems]
     open: bool = False
-    """The document leaves this open."""
+    """True if the document does not decide this."""
 
 
 def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
-    """The fields of a message and of its structures, with their paths; those of common structures below their name."""
+    """Yield the fields of a message and its structures with their paths; common structures begin a path."""
     commons = commons_of(message)
     todo = [("", message.name), *((name, name) for name in commons)]
     while todo:
@@ -65,12 +65,12 @@ def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
 
 
 def commons_of(message: MessageSpec) -> list[str]:
-    """The names of the structures that a message defines apart from its fields."""
+    """Return the names of the structures that a message defines outside of its fields."""
     return [row["name"] for row in message.source.get("commonStructs", [])]
 
 
 def joined(path: str, name: str) -> str:
-    """The path of a field, or of the structure itself where there is no name."""
+    """Return the path of a field, or of the structure itself for an empty name."""
     return ".".join(filter(None, (path, name)))
 
 
@@ -82,7 +82,7 @@ class FieldInMessage(Struct, frozen=True):
 
 
 def _exchanges(definitions: Definitions) -> Iterator[tuple[MessageSpec, MessageSpec]]:
-    """Each request with its response, where both are there."""
+    """Yield each request with its response, if both exist."""
     for request in definitions.messages.values():
         response = definitions.messages.get(request.name.removesuffix("Request") + "Response")
         if request.kind == "request" and response is not None and response.kind == "response":
@@ -122,7 +122,7 @@ _MEANING = re.compile(r"(validate|verify|check)only|dryrun", re.IGNORECASE)
 def _ignorable_meaning(place: FieldInMessage) -> Problems:
     member = place.member
     if place.message.kind == "request" and member.type == "bool" and member.ignorable and _MEANING.search(member.name):
-        yield "", "it is ignorable, but it changes what the request means"
+        yield "", "the field is ignorable, but it changes the meaning of the request"
 
 
 def _null_too_early(place: FieldInMessage) -> Problems:
@@ -134,17 +134,17 @@ def _tagged_too_early(place: FieldInMessage) -> Problems:
 
 
 def _too_early(what: str, place: FieldInMessage, versions: VersionRange) -> Problems:
-    """Where a field is something before it exists; that such ranges stay open when it ends takes nothing away."""
+    """Yield versions in which a field has a property before it exists. Versions after its end are harmless."""
     there = over(versions, place.message.valid)
     if there and place.member.versions and there.low < place.member.versions.low:
-        yield "", f"it is {what} from version {there.low} on, where it does not exist"
+        yield "", f"the field is {what} from version {there.low} on, where it does not exist"
 
 
 def _in_no_version(place: FieldInMessage) -> Problems:
     valid, versions = place.message.valid, place.member.versions
-    # Fields of versions that were dropped may stay.
+    # A field of versions that were dropped may remain.
     if valid and versions and versions.low > valid.high:
-        yield "", f"validVersions {valid} end before its versions {versions}"
+        yield "", f"its versions {versions} begin after validVersions {valid}"
 
 
 OF_A_SET: tuple[LintRule[Definitions], ...] = (

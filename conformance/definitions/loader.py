@@ -1,7 +1,7 @@
-"""Message definitions: JSON with comments → parsed messages, every rule that is broken as a finding.
+"""Message definitions: from JSON with comments to parsed messages, with a finding for every broken rule.
 
-They are read from a folder (a source checkout's, say), from a file, or from a jar or zip that holds them. Whatever the
-input, it ends in findings: sizes, depths and numbers of fields are bounded before anything is made of them.
+Sources are a folder (a source checkout, for example), a file, or a jar or zip. Any input results in findings: sizes,
+depths and numbers of fields are limited before they are used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class DefinitionError(UserError):
-    """Definitions that cannot be used: everything that is wrong with them."""
+    """Definitions that cannot be used, with all their findings."""
 
     def __init__(self, findings: Iterable[LintFinding]) -> None:
         self.findings = tuple(findings)
@@ -47,23 +47,23 @@ class DefinitionError(UserError):
 
 
 class Definitions(Struct, frozen=True):
-    """The messages of a set of definitions by name, and what was found in reading them."""
+    """The messages of a set of definitions by name, and the findings of reading them."""
 
     messages: dict[str, MessageSpec] = field(default_factory=dict)
     findings: tuple[LintFinding, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
-    """Message name to the file it came from."""
+    """The file of each message, by message name."""
 
 
 # --- files --------------------------------------------------------------------------------------------
 
 _ARCHIVES = (".jar", ".zip", ".whl")
 _MARKS = ("validVersions", "fields", "flexibleVersions", "apiKey")
-"""A JSON object with one of these is meant to be a definition."""
+"""A JSON object with one of these keys is intended as a definition."""
 
 
 def read_definitions(path: Path) -> Definitions:
-    """All definitions of a folder, file, jar or zip, with every finding. Raises DefinitionError when there are none."""
+    """Return the definitions of a folder, file, jar or zip, with all findings. Raises DefinitionError for none."""
     alone = not path.is_dir() and not _is_archive(path)
     definitions = Definitions()
     findings: list[LintFinding] = []
@@ -80,15 +80,15 @@ def read_definitions(path: Path) -> Definitions:
             findings += _add(definitions, path, name, document)
     if not definitions.messages and not findings:
         raise DefinitionError(
-            [LintFinding(str(path), "", "definitions.field-attributes", "it does not contain a definition")]
+            [LintFinding(str(path), "", "definitions.field-attributes", "the path does not contain a definition")]
         )
     return structs.replace(definitions, findings=tuple(findings))
 
 
 def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list[LintFinding]:
-    """Put the definition of a file with the others; what is wrong with it."""
+    """Add the definition of a file to the others. Return its findings."""
     if not isinstance(document, dict):
-        return [LintFinding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
+        return [LintFinding(name, "", "definitions.field-attributes", "expected a JSON object")]
     message, findings = parse_definition(document, name)
     if message is not None and message.name in definitions.messages:
         hint = f"{message.name} is already defined in {definitions.files[message.name]}"
@@ -100,7 +100,7 @@ def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list
 
 
 def usable(path: Path) -> Definitions:
-    """The definitions of a path, to be used. Raises DefinitionError with everything that keeps any from being read."""
+    """Return the definitions of a path for use. Raises DefinitionError with the findings of unreadable ones."""
     definitions = read_definitions(path)
     named = {finding.file for finding in definitions.findings} - set(definitions.files.values())
     broken = [finding for finding in definitions.findings if finding.file in named]
@@ -110,10 +110,10 @@ def usable(path: Path) -> Definitions:
 
 
 _LARGEST = 16 * 2**20
-"""Bytes of one file. Apache Kafka's largest definition has 30 thousand."""
+"""Largest file in bytes. Apache Kafka's largest definition has 30 thousand bytes."""
 _ALTOGETHER = 128 * 2**20
 _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
-"""What reading a file, or a member of an archive, can end in; zipfile raises RuntimeError for encrypted members."""
+"""The errors of reading a file or archive member; zipfile raises RuntimeError for an encrypted member."""
 
 
 def _is_archive(path: Path) -> bool:
@@ -121,7 +121,7 @@ def _is_archive(path: Path) -> bool:
 
 
 def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Name of every JSON file, and how to read it. Raises DefinitionError for a path that cannot be looked into."""
+    """Yield the name and the reader of every JSON file. Raises DefinitionError for an unreadable path."""
     read = _BoundedReader(path)
     try:
         if path.is_dir():
@@ -140,7 +140,7 @@ def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 class _BoundedReader:
-    """Reads files, each and all together only so far."""
+    """A reader of files that limits each one and all of them together."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._left = path, _ALTOGETHER
@@ -150,10 +150,10 @@ class _BoundedReader:
             data: bytes = stream.read(_LARGEST + 1)
         self._left -= len(data)
         if self._left < 0:
-            hint = f"it holds more than {_ALTOGETHER} bytes of JSON"
+            hint = f"the files have more than {_ALTOGETHER} bytes of JSON"
             raise DefinitionError([LintFinding(str(self._path), "", "definitions.comments", hint)])
         if len(data) > _LARGEST:
-            raise ValueError(f"it has more than {_LARGEST} bytes")
+            raise ValueError(f"the file has more than {_LARGEST} bytes")
         return data
 
 
@@ -172,14 +172,14 @@ def _decoded(data: bytes) -> str:
 # --- JSON ---------------------------------------------------------------------------------------------
 
 _COMMENT = re.compile(r'("[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)|//[^\n]*')
-"""A string, also one that does not end (so that nothing is looked at twice), or a comment."""
+"""A string or a comment. A string without an end matches too, so the search stays linear."""
 
 
 def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
-    """JSON with // comments to the end of a line, anywhere but in strings.
+    """Parse JSON with // comments, which extend to the end of a line and cannot be in strings.
 
-    Of a key that occurs twice in one object the last one counts, as in Apache Kafka; `twice` gets what was
-    wrong, and whether both values are the same. Raises ValueError with line and column.
+    If a key occurs twice in one object, the last one counts, as in Apache Kafka. `twice` receives the problem, and True
+    if both values are equal. Raises ValueError with line and column.
     """
     notes: list[tuple[str, bool]] = [] if twice is None else twice
 
@@ -193,7 +193,7 @@ def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
         stripped = _COMMENT.sub(lambda match: match[1] or "", text)
         return json.loads(stripped, object_pairs_hook=pairs, parse_int=_number, parse_constant=_no_number)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
 
 
 def _twice(pairs: list[tuple[str, Any]], parsed: dict[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -201,13 +201,13 @@ def _twice(pairs: list[tuple[str, Any]], parsed: dict[str, Any]) -> Iterator[tup
     for key in islice(repeated, SOME):
         same = all(value == parsed[key] for name, value in pairs if name == key)
         where = f" of {shown(parsed['name'])}" if "name" in parsed else ""
-        values = "with one value" if same else "with different values"
+        values = "with the same value" if same else "with different values"
         yield f"the key {shown(key)}{where} occurs twice, {values}", same
 
 
 def _number(digits: str) -> int:
     if len(digits) > 100:
-        raise ValueError(f"a number of {len(digits)} digits")
+        raise ValueError(f"a number has {len(digits)} digits, expected at most 100")
     return int(digits)
 
 
@@ -220,12 +220,12 @@ SHIPPED = Path(__file__).parent.parent / "vectors" / "definitions"
 
 @cache
 def shipped_types() -> codec.TypeRegistry:
-    """The built-in types and the shipped messages."""
+    """Return the built-in types and the shipped messages."""
     messages = usable(SHIPPED).messages.values()
     return codec.BUILT_IN.adding(replace(message, origin="", is_shipped=True) for message in messages)
 
 
 def types_with(messages: Iterable[MessageSpec]) -> codec.TypeRegistry:
-    """The shipped types and these messages, each of which replaces the shipped one of its name."""
+    """Return the shipped types and these messages, which replace shipped messages of the same name."""
     added = tuple(messages)
     return shipped_types().adding(added) if added else shipped_types()

@@ -1,6 +1,6 @@
-"""One message definition, JSON already parsed → a message, and every rule of the document that it breaks.
+"""From one definition as parsed JSON to a message, with every rule of the document that it breaks.
 
-Depths and numbers of fields are bounded before anything is made of them.
+Depths and numbers of fields are limited before they are used.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _FIELD_KEYS = {
 _KINDS = ("request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value")
 _COMMON_KEYS = {"name", "versions", "fields", "about"}
 _DEEPEST = 32
-"""Structures within structures. Apache Kafka's go 5 deep."""
+"""The deepest nesting of structures. Apache Kafka's definitions are nested 5 deep."""
 _MOST = 5000
-"""Fields of a definition, also counted once for each place that a structure stands in. Apache Kafka's have up to 90."""
+"""The most fields of a definition, counted at each place of their structure. Apache Kafka's have up to 90."""
 
 
 def parse_definition(document: Row, file: str = "") -> tuple[MessageSpec | None, list[LintFinding]]:
-    """A definition as a message, or None where nothing can be made of it; and every rule it breaks, open ones last."""
+    """Return a definition as a message, or None if it is unusable, and the rules it breaks, open ones last."""
     parser = _Parser(file, document)
     try:
         if _depth(document) > 3 * _DEEPEST:
-            raise parser.attributes.refuse("", "definitions.field-attributes", "it is nested too deeply")
+            raise parser.attributes.refuse("", "definitions.field-attributes", "the definition is nested too deeply")
         message: MessageSpec | None = parser.message()
     except UnusableDefinition:
         message = None
@@ -43,7 +43,7 @@ def parse_definition(document: Row, file: str = "") -> tuple[MessageSpec | None,
 
 
 def _depth(document: object) -> int:
-    """How deep objects and lists stand in one another, as far as that matters."""
+    """Return the nesting depth of objects and lists, up to a limit."""
     level: list[object] = [document]
     for depth in range(4 * _DEEPEST):
         if not level:
@@ -54,7 +54,7 @@ def _depth(document: object) -> int:
 
 
 class _Parser:
-    """Reads one definition."""
+    """A parser of one definition."""
 
     def __init__(self, file: str, document: Row) -> None:
         self.attributes = AttributeReader(file)
@@ -71,20 +71,20 @@ class _Parser:
     # --- the message --------------------------------------------------------------------------------
 
     def message(self) -> MessageSpec:
-        """The message; its structures are read on the way."""
+        """Parse the message and its structures."""
         document = self._document
         name = self.attributes.name("", document)
         kind = document.get("type")
         if kind not in _KINDS:
             self.attributes.blame(
-                "", "definitions.field-attributes", f"type {shown(kind)}: a message is one of {', '.join(_KINDS)}"
+                "", "definitions.field-attributes", f"type {shown(kind)}: expected one of {', '.join(_KINDS)}"
             )
         self.attributes.check_names("", document, _MESSAGE_KEYS)
         if "validVersions" not in document:
             raise self.attributes.refuse("", "definitions.valid-versions", "validVersions is missing")
         self._valid = self.attributes.versions("", document, "validVersions", "definitions.valid-versions")
         if self._valid.high == LAST:
-            hint = "validVersions has no end: it always names the highest version"
+            hint = "validVersions has no end, expected the highest version"
             raise self.attributes.refuse("", "definitions.valid-versions-closed", hint)
         self._read_flexible()
         if "fields" not in document and self._valid:
@@ -97,7 +97,7 @@ class _Parser:
         return MessageSpec(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest=digest)
 
     def _read_structures(self, name: str) -> None:
-        """The common structures, and the fields of the message under its own name."""
+        """Read the common structures, and the message's fields as a structure with the message's name."""
         self._open.append(name)
         for row in self.attributes.objects("", self._document, "commonStructs"):
             common = self.attributes.name("commonStructs", row)
@@ -157,10 +157,10 @@ class _Parser:
         self._open.pop()
 
     def _weigh(self, name: str, path: str) -> None:
-        """Keep what is made of nested structures in bounds."""
+        """Limit the number of fields after the expansion of nested structures."""
         self._weights[name] = sum(1 + self._weights.get(member.type, 0) for member in self._structures[name])
         if self._weights[name] > _MOST:
-            hint = f"written out it has more than {_MOST} fields"
+            hint = f"the structure has more than {_MOST} fields, nested ones included"
             raise self.attributes.refuse(path, "definitions.type-array", hint)
 
     def _members(self, rows: list[Row], path: str) -> tuple[FieldSpec, ...]:
@@ -228,7 +228,7 @@ class _Parser:
         )
 
     def _read_element(self, element: str, row: Row, path: str) -> None:
-        """Make sure of a field's type; a structure is read here, or stands among the common ones."""
+        """Check a field's type. Its structure is read here, or is a common one."""
         if element in SCALARS:
             if row.get("fields"):
                 self.attributes.blame(path, "definitions.type-array", f"a {element} has no fields")
@@ -260,12 +260,12 @@ class _Parser:
         return self.attributes.versions(path, row, "taggedVersions", rule)
 
     def _rigid(self, path: str, row: Row, *, sized: bool) -> bool:
-        """Whether a field keeps its plain form in flexible versions, as the client id of request headers does."""
+        """Return True if a field keeps its plain form in flexible versions, like the client id of request headers."""
         given = row.get("flexibleVersions")
         if given is None:
             return False
         if given != "none" or not sized:
-            hint = f"flexibleVersions {shown(given)}: only none is allowed, on a string, bytes or records"
+            hint = f"flexibleVersions {shown(given)}: expected none, on a string, bytes or records field"
             raise self.attributes.refuse(path, "flexible.declared-per-api", hint)
         return True
 
@@ -274,7 +274,7 @@ class _Parser:
         tag = self.attributes.unquoted(path, rule, "tag", row.get("tag"))
         tagged = self.attributes.versions(path, row, "taggedVersions", rule, NONE)
         if (tag is not None) != bool(tagged):
-            raise self.attributes.refuse(path, rule, "a field has both tag and taggedVersions, or neither")
+            raise self.attributes.refuse(path, rule, "a tagged field needs both tag and taggedVersions")
         if tag is None:
             return None, NONE
         if type(tag) is not int or not 0 <= tag < 1 << 31:

@@ -1,4 +1,4 @@
-"""Requests as they stand on a connection: a size, a header, and the body of a definition."""
+"""Requests on a connection: a size, a header, and the body of a definition."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from conformance.codec.primitives import INT32
 from conformance.definitions.loader import shipped_types, types_with, usable
 
 SENT = ListOf(ObjectOf({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
-"""The requests that a client sent: the bytes with their size; the correlation ids that its connection still has to be
-answered; and the lowest and highest version that the broker offers, or null where it does not offer the request."""
+"""The requests that a client sent: the bytes with their size; the correlation ids of unanswered requests on the
+connection; and the broker's lowest and highest version, or null if it does not offer the request."""
 
 START = struct.Struct(">ihhi")
-"""How every request begins: size, API key, version, correlation id."""
+"""The start of every request: size, API key, version, correlation id."""
 
 _OWN_FIELDS = START.size - 4
-"""Bytes of a request at least, without those of its size."""
+"""The least size of a request in bytes, without its size field."""
 
 
 def api_of(data: bytes) -> str:
-    """The name of the request that a frame says it is; empty for one that the suite has no definition of."""
+    """Return the name of a frame's request by its API key; empty if the suite has no definition of it."""
     return names().get(START.unpack_from(data)[1], "") if len(data) >= START.size else ""
 
 
 def frame_wire(data: bytes) -> codec.WireType | None:
-    """What a frame is by its API key and version; None where the suite has no definition of that."""
+    """Return the type of a frame by its API key and version; None if the suite has no definition of it."""
     name = api_of(data)
     version = START.unpack_from(data)[2] if name else 0
     return wire_in(name, version) if name and version in message_of(name).valid else None
@@ -42,7 +42,7 @@ def frame_wire(data: bytes) -> codec.WireType | None:
 
 @lru_cache(maxsize=512)
 def wire_in(name: str, version: int) -> codec.WireType:
-    """A request of this name and version, with its size and header."""
+    """Return the type of a request with its size and header."""
     types, message = shipped_types(), f"{name}Request"
     header = types.wire(type_name("RequestHeader", header_version(message_of(name), version)))
     size = Field("Size", INT32, "request.size", ByteLength("request.size", _OWN_FIELDS))
@@ -53,18 +53,18 @@ def wire_in(name: str, version: int) -> codec.WireType:
 
 @lru_cache(maxsize=1)
 def names() -> dict[int, str]:
-    """The requests that have a definition, by API key."""
+    """Return the names of the requests with a definition, by API key."""
     requests = (message for message in shipped_types().messages.values() if message.kind == "request")
     return {one.api_key: one.name.removesuffix("Request") for one in requests if one.api_key is not None}
 
 
 def message_of(name: str) -> MessageSpec:
-    """The definition of a request."""
+    """Return the definition of a request."""
     return shipped_types().messages[f"{name}Request"]
 
 
 def frame_at(answer: Values, path: str) -> bytes:
-    """The bytes of the request that the path of a verdict names; none where it names none."""
+    """Return the bytes of the request in the path of a verdict; empty if the path has no request."""
     if not path.startswith("["):
         return b""
     index = int(path[1:].partition("]")[0])
@@ -76,19 +76,19 @@ _HEADER = struct.Struct(">hhi")
 
 
 class UnhandledRequest(Exception):
-    """A request that the broker has no answer to; the message says what it was."""
+    """A request that the mock broker cannot answer; the message names it."""
 
 
 class CloseConnection(Exception):
-    """The connection ends without an answer, and what comes of that is the client's own."""
+    """Raised to close the connection without a response; the client decides how to continue."""
 
 
 class MalformedFrame(Exception):
-    """Bytes that are no request or response of Kafka's protocol; the message says why."""
+    """Bytes that are not a request or response of the Kafka protocol; the message has the reason."""
 
 
 class KafkaRequest(Struct, frozen=True):
-    """A request, its header and body as they were read."""
+    """A request with its decoded header and body."""
 
     name: str
     version: int
@@ -97,24 +97,24 @@ class KafkaRequest(Struct, frozen=True):
 
 
 def opening(frame: bytes) -> tuple[str, int, int]:
-    """The name of a request, its version and its correlation id. Raises MalformedFrame."""
+    """Return the name, the version and the correlation id of a request. Raises MalformedFrame."""
     if len(frame) < _HEADER.size:
-        raise MalformedFrame(f"a request of {len(frame)} bytes")
+        raise MalformedFrame(f"the request has {len(frame)} bytes, expected at least {_HEADER.size}")
     key, version, correlation = _HEADER.unpack_from(frame)
     name = names().get(key)
     if name is None:
-        raise MalformedFrame(f"API {key}, which is none")
+        raise MalformedFrame(f"unknown API key {key}")
     return name, version, correlation
 
 
 def request_in(frame: bytes) -> KafkaRequest:
-    """The request that a frame holds. Raises MalformedFrame."""
+    """Return the request in a frame. Raises MalformedFrame."""
     name, version, _ = opening(frame)
     return request_named(name, version, frame)
 
 
 def request_named(name: str, version: int, frame: bytes) -> KafkaRequest:
-    """The request of this name that a frame holds. Raises MalformedFrame."""
+    """Return the request of this name in a frame. Raises MalformedFrame."""
     full = f"{name}Request"
     header = codec.decode(_wire("RequestHeader", header_version(_message(full), version)), frame)
     body = codec.decode(_wire(full, version), frame[header.consumed :]) if header.ok else header
@@ -124,11 +124,11 @@ def request_named(name: str, version: int, frame: bytes) -> KafkaRequest:
 
 
 _STRANGE = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": 10_001, "data": b"\4"})
-"""Tagged fields that nobody knows."""
+"""Tagged fields that no definition has."""
 
 
 def response_frame(correlation: int, name: str, version: int, body: Values, *, is_tagged: bool = False) -> bytes:
-    """The response to a request of this name; `is_tagged`, with fields that nobody knows wherever there is room."""
+    """Return the response to a request; `is_tagged` adds unknown tagged fields to every flexible structure."""
     full = f"{name}Response"
     header: Values = {"CorrelationId": correlation}
     if is_tagged and version in _message(full).flexible:
@@ -139,14 +139,14 @@ def response_frame(correlation: int, name: str, version: int, body: Values, *, i
 
 
 def _with_strange_tags(value: Any) -> Any:
-    """A value with the strange tags in it and in every structure inside it."""
+    """Return a value with the unknown tagged fields in it and in every structure inside it."""
     if isinstance(value, dict):
         return {**{name: _with_strange_tags(part) for name, part in value.items()}, UNKNOWN: _STRANGE}
     return [_with_strange_tags(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def request_frame(correlation: int, name: str, version: int, body: Values, client: str | None) -> bytes:
-    """A request of this name. Raises codec.Unencodable for a body that the version cannot hold."""
+    """Return a request of this name as bytes. Raises codec.Unencodable for a body that the version cannot hold."""
     full = f"{name}Request"
     message = _message(full)
     header = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": correlation}
@@ -155,7 +155,7 @@ def request_frame(correlation: int, name: str, version: int, body: Values, clien
 
 
 def response_in(frame: bytes, name: str, version: int) -> tuple[int, Values]:
-    """The correlation id and the body of the response to a request of this name; bytes behind it are passed over.
+    """Return the correlation id and the body of a response to a request of this name; later bytes are ignored.
 
     Raises MalformedFrame.
     """
@@ -168,7 +168,7 @@ def response_in(frame: bytes, name: str, version: int) -> tuple[int, Values]:
 
 
 def spoken(name: str) -> VersionRange:
-    """The versions of a request that the suite speaks."""
+    """Return the versions of a request that the suite supports."""
     return _message(f"{name}Request").valid
 
 
@@ -182,5 +182,5 @@ def _wire(name: str, version: int) -> codec.WireType:
 
 @cache
 def _types() -> codec.TypeRegistry:
-    """The shipped types, and those of requests that no case is about."""
+    """Return the shipped types, and those of requests that no case tests."""
     return types_with(usable(Path(__file__).parent / "admin").messages.values())

@@ -1,1 +1,1 @@
-"""What keeps the suite whole: files replaced in one step, JSON within bounds, errors that nobody expected."""
+"""File access: atomic replacement, limits for JSON and YAML, and a cache."""

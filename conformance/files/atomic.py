@@ -1,4 +1,4 @@
-"""Files that are written: replaced as a whole or left as they are, and tried before the work that fills them."""
+"""Output files: replaced as a whole or left unchanged, and tested before the work that fills them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from msgspec import Struct, field
 from conformance.errors import FileError
 
 _State = tuple[int, int, int] | None
-"""What tells one state of a file from another; None: there is no file."""
+"""The identity of one state of a file; None if there is no file."""
 
 
 def _state_of(path: Path) -> _State:
-    """The state of a file, or that there is none. Raises OSError."""
+    """Return the state of a file. Raises OSError."""
     try:
         stat = path.stat()
     except FileNotFoundError:
@@ -29,9 +29,9 @@ def _state_of(path: Path) -> _State:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A new file to write, which takes the place of `path` when all went well.
+    """Open a new file, which replaces `path` if there is no error.
 
-    Raises OSError; `path` is then as it was. What is not a regular file, such as /dev/stdout, is written as it is.
+    Raises OSError; `path` is then unchanged. A path that is no regular file, such as /dev/stdout, is written directly.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
@@ -49,7 +49,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _passing(path: Path, fresh: Path) -> Iterator[Path]:
-    """A file that does not stay under its name, on the way to `path`: an OSError is about that one."""
+    """Yield a temporary file on its way to `path`; an OSError names `path`, and the temporary name is removed."""
     try:
         yield fresh
     except OSError as error:
@@ -61,56 +61,56 @@ def _passing(path: Path, fresh: Path) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
-    """A name for a new file in the folder of a file, or of what a symbolic link leads to, which stays a link."""
+    """Return a name for a new file in the folder of a file. A symbolic link is followed, and so it stays a link."""
     real = Path(os.path.realpath(path))
     return real.with_name(f".{real.name[:40]}.{secrets.token_hex(8)}")
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put a text in UTF-8 in the place of a file. Raises OSError."""
+    """Replace a file by a text in UTF-8. Raises OSError."""
     with replacing(path) as stream:
         stream.write(text.encode("utf-8"))
 
 
 def check_writable(paths: Iterable[Path]) -> None:
-    """Find out before the work whether files can be written; nothing stays of it. Raises OSError."""
+    """Check before the work that files can be written, without any change. Raises OSError."""
     for path in paths:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
         if path.is_file() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, "it must not be written", str(path))
+            raise PermissionError(errno.EACCES, "no permission to write it", str(path))
         if path.is_file() or not path.exists():
             _try(path, _beside(path))
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder that files are written into later, and find out whether they can be. Raises OSError."""
+    """Make the folder for later files, and check that it can be written. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     _try(folder, _beside(folder / "file"))
 
 
 def _try(path: Path, fresh: Path) -> None:
-    """Write a file and remove it. Raises OSError, about `path`."""
+    """Write a file and remove it. Raises OSError with `path`."""
     with _passing(path, fresh):
         fresh.write_bytes(b"tried")
 
 
 class OutputFiles(Struct):
-    """Writes the files of a run at its end: what goes wrong with one is kept in `problems`, and stops no other."""
+    """Writes the files of a run at its end; an error is stored in `problems` and does not stop the other files."""
 
     problems: list[str] = field(default_factory=list)
     _folder: Path | None = None
     _states: dict[Path, _State] = field(default_factory=dict)
-    """Of each file that nobody else may change until then."""
+    """The known state of each file that no other process may change."""
 
     @classmethod
     def watching(cls, files: Iterable[Path], folder: Path | None = None) -> Self:
-        """One of these files, or one in the folder, that someone changes from now on is not written."""
+        """Return a writer that does not replace a file of these, or of the folder, that another process changes."""
         inside = folder.iterdir() if folder is not None and folder.is_dir() else ()
         return cls([], folder, {path: _state_of(path) for path in (*files, *inside)})
 
     def write(self, path: Path, pieces: Iterable[str]) -> bool:
-        """Put the pieces of a text in the place of a file; whether it went well."""
+        """Replace a file by the pieces of a text. Return True on success."""
         try:
             self._write(path, pieces)
         except OSError as error:
@@ -122,10 +122,10 @@ class OutputFiles(Struct):
         return False
 
     def _write(self, path: Path, pieces: Iterable[str]) -> None:
-        """Write a file, unless someone else did. Raises FileError or OSError."""
+        """Write a file, unless another process changed it. Raises FileError or OSError."""
         watched = path in self._states or path.parent == self._folder
         if watched and _state_of(path) != self._states.get(path):
-            raise FileError(path, "someone changed it during the run, so it is left as it is")
+            raise FileError(path, "not written, because another process changed it during the run")
         with replacing(path) as stream:
             for piece in pieces:
                 stream.write(piece.encode("utf-8", "backslashreplace"))

@@ -1,6 +1,6 @@
-"""JSON of strangers, read so that nothing in it can exhaust the stack or the memory.
+"""JSON from untrusted sources, read so that it cannot exhaust the stack or the memory.
 
-Strings may hold lone surrogates: as escapes they are within JSON's grammar, but msgspec refuses them.
+Strings may contain lone surrogates: JSON's grammar allows them as escapes, but msgspec rejects them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from itertools import chain
 import msgspec
 
 DEEPEST = 128
-"""Objects and lists within one another, at most; a message's structures go 32 deep."""
+"""The deepest nesting of objects and lists; structures of messages are nested 32 deep."""
 MOST_VALUES = 1_000_000
-"""Values in one text, at most. The largest answer that a case calls for has 400,000."""
+"""The most values in one text. The largest expected answer has 400,000."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-"""The escape of one half of a surrogate pair."""
+"""The escape of a surrogate, one half of a pair."""
 
 
 def read_json(text: bytes) -> object:
-    """What a text of JSON holds. Raises ValueError with what is wrong with it."""
+    """Return the value of a JSON text. Raises ValueError with the problem."""
     given = read_bounded(text)
     if text.count(b"[") + text.count(b"{") > DEEPEST and is_deep(given):
         raise too_deep()
@@ -32,7 +32,7 @@ def read_json(text: bytes) -> object:
 
 
 def read_bounded(text: bytes) -> object:
-    """The same, however deep it is: nothing may go through it before `is_deep`. Raises ValueError."""
+    """Return the same for any depth; call `is_deep` before any recursion over it. Raises ValueError."""
     if holds_too_many(text):
         raise ValueError(f"more than {MOST_VALUES:,} values")
     try:
@@ -42,8 +42,8 @@ def read_bounded(text: bytes) -> object:
 
 
 def holds_too_many(text: bytes) -> bool:
-    """Whether a text has more values than any may have; they are counted without being made."""
-    # No value stands without a comma before it, a bracket around it or a colon between; those in strings count too.
+    """Return True if a text has more values than allowed. They are counted without being created."""
+    # Every value needs a comma or a bracket. Those in strings count too, so the count is an upper bound.
     return len(text) > MOST_VALUES and text.count(b"[") + text.count(b"{") + text.count(b",") > MOST_VALUES
 
 
@@ -58,7 +58,7 @@ def _value(text: bytes) -> object:
 
 
 def is_text(value: object) -> bool:
-    """Whether every string in a value has a form in UTF-8."""
+    """Return True if every string in a value has a form in UTF-8."""
     try:
         _encode(value)
     except UnicodeEncodeError:
@@ -67,12 +67,12 @@ def is_text(value: object) -> bool:
 
 
 def too_deep() -> ValueError:
-    """The error for a text that is nested too deeply."""
+    """Return the error for a text that is nested too deeply."""
     return ValueError(f"objects and lists are nested more than {DEEPEST} deep")
 
 
 def is_deep(given: object) -> bool:
-    """Whether objects and lists stand in one another beyond what is allowed."""
+    """Return True if objects and lists are nested deeper than allowed."""
     level: list[object] = [given]
     for _ in range(DEEPEST):
         level = [child for child in chain.from_iterable(map(_inner, level)) if isinstance(child, (dict, list))]

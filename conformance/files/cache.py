@@ -1,7 +1,7 @@
-"""What is made once for each version of the sources, and kept: in the wheel, or in the user's cache.
+"""Results that are computed once for each version of the sources, and kept in the wheel or in the user's cache.
 
-What is kept is named by the content of all that it is made from, so nothing stale is ever used; where the cache cannot
-be written, it is made each time.
+A file is named by the content of all its sources, so a stale one is never used. If the cache cannot be written, the
+result is computed each time.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ SOURCES = (
 )
 """All files that cases are made from: the packages at and below `catalog`."""
 _DIGEST = 32
-"""Bytes of the digest before what is kept: a damaged file is not loaded."""
+"""Bytes of the digest before the content; a damaged file is not loaded."""
 _OTHERS = 4
-"""Files of other versions of the sources that are left in the cache."""
+"""Files of other versions of the sources that stay in the cache."""
 
 
 class CacheEntry(Struct, frozen=True):
-    """One thing that is kept."""
+    """One kind of result that is kept."""
 
     kind: str
     sources: tuple[str, ...] = SOURCES
-    """Globs of the files that it is made from."""
+    """Globs of its source files."""
 
     def load(self) -> bytes | None:
-        """What is kept of these very sources, if the wheel or the cache has it."""
+        """Return the content for the current sources, if the wheel or the cache has it."""
         name = self.name()
         return _read(PACKAGE / name) or _read(_cache() / name)
 
     def save(self, make: Callable[[], bytes]) -> None:
-        """Keep for the next command what `make` gives; a cache that cannot be written is none."""
+        """Keep the result of `make` for the next command. A cache that cannot be written is ignored."""
         with suppress(OSError):
             _cache().mkdir(parents=True, exist_ok=True)
             _write(make(), _cache() / self.name())
@@ -52,11 +52,11 @@ class CacheEntry(Struct, frozen=True):
                 old.unlink(missing_ok=True)
 
     def write_to_package(self, content: bytes) -> None:
-        """Put it into the package, which is built into a wheel. Raises OSError."""
+        """Write it into the package, from which a wheel is built. Raises OSError."""
         _write(content, PACKAGE / self.name())
 
     def name(self) -> str:
-        """The name of its file."""
+        """Return the name of its file."""
         digest = hashlib.sha256(__version__.encode())
         for pattern in self.sources:
             for path in sorted(PACKAGE.glob(pattern)):

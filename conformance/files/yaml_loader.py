@@ -1,7 +1,7 @@
-"""YAML as people write it here: read through the C loader, with lines, and without its surprises.
+"""YAML as people write it here: read with the C loader, with line numbers, and without surprises.
 
-Duplicate keys, and unquoted scalars that YAML reads as something other than what stands there (`00`, `no`, `12:30`),
-are errors that name the line.
+Errors with a line are duplicate keys, and unquoted scalars that YAML reads differently from their text (`00`, `no`,
+`12:30`).
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from conformance.files.bounded_json import read_json
 from conformance.files.yaml_mapping import YamlMapping
 
 JSON_TAG = "!json"
-"""Stands before a value that is written as JSON text: libyaml refuses a lone surrogate, JSON's escapes hold it."""
+"""The tag of a value that is written as JSON text: libyaml rejects a lone surrogate, and JSON's escapes can hold it."""
 DEEPEST = 100
-"""Lists and mappings within one another, at most."""
+"""The deepest nesting of lists and mappings."""
 MOST_NODES = 300_000
-"""Scalars, lists, mappings and aliases of one file, at most. The largest bundled file has 5,000."""
+"""The most scalars, lists, mappings and aliases of one file. The largest bundled file has 5,000."""
 LARGEST = 16 * 2**20
-"""Bytes of one file, at most; and half the characters that there may be once every alias is replaced."""
+"""The largest file in bytes, and half the characters allowed after the expansion of every alias."""
 
 _OF_NODE = 50
-"""Characters that a node counts for besides those in it."""
+"""Characters that count for a node, in addition to those in it."""
 
 _EventLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlLimitExceeded(yaml.MarkedYAMLError):
-    """A document that is larger, or nested deeper, than any that a person writes."""
+    """A document that is larger, or nested deeper, than any written by a person."""
 
 
 def check_yaml(text: bytes | str) -> None:
-    """Refuse a document that could exhaust the stack or the memory. Raises yaml.YAMLError, with a mark where it can."""
+    """Reject a document that could exhaust the stack or the memory. Raises yaml.YAMLError, if possible with a mark."""
     if len(text) > LARGEST:
         raise YamlLimitExceeded(problem=f"more than {LARGEST >> 20} MiB")
     bounds = _YamlLimits()
@@ -50,16 +50,16 @@ def check_yaml(text: bytes | str) -> None:
 
 
 class _YamlLimits:
-    """How deep, how many and how much so far. An anchor weighs what its node does, with all that aliases in it name."""
+    """The depth, nodes and characters so far. An anchor weighs as much as its node with every alias expanded."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str | None, int]] = []
-        """The anchor of each list or mapping that is open, and the weight before it."""
+        """The anchor of each open list or mapping, and the weight before it."""
         self._weights: dict[str, int] = {}
         self._weight = self._nodes = 0
 
     def take(self, event: yaml.Event) -> None:
-        """The next event. Raises ValueError."""
+        """Count the next event. Raises ValueError."""
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, before = self._open.pop()
             self._remember(anchor, before)
@@ -77,17 +77,17 @@ class _YamlLimits:
         if self._nodes > MOST_NODES:
             raise ValueError(f"more than {MOST_NODES:,} values")
         if self._weight > 2 * LARGEST:
-            raise ValueError(f"more than {2 * LARGEST >> 20} MiB once every alias is replaced")
+            raise ValueError(f"more than {2 * LARGEST >> 20} MiB after the expansion of every alias")
 
     def _weight_of(self, event: yaml.NodeEvent) -> int:
-        """Characters, and some for each node. Raises ValueError for an alias of what it stands in, and for a tag."""
+        """Return the characters and the cost of a node. Raises ValueError for a tag, or an alias inside its anchor."""
         anchor, tag = event.anchor or "", getattr(event, "tag", None)
         if isinstance(event, yaml.AliasEvent):
             if any(name == anchor for name, _ in self._open):
-                raise ValueError(f"the alias {anchor[:40]!r} stands in what it names")
+                raise ValueError(f"the alias {anchor[:40]!r} is inside its own anchor")
             return self._weights.get(anchor, 0) + _OF_NODE
         if tag not in (None, JSON_TAG):
-            raise ValueError(f"the tag {tag[:40]!r}: no tag but {JSON_TAG} is used here")
+            raise ValueError(f"the tag is {tag[:40]!r}, expected {JSON_TAG} or no tag")
         return _OF_NODE + len(getattr(event, "value", ""))
 
     def _remember(self, anchor: str | None, before: int) -> None:
@@ -96,11 +96,11 @@ class _YamlLimits:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Adds lines, refuses duplicate keys and misread scalars."""
+    """A loader that adds lines, and rejects duplicate keys and misread scalars."""
 
 
 class _AmbiguousScalar(yaml.MarkedYAMLError):
-    """A scalar that YAML reads as something else."""
+    """A scalar that YAML reads differently from its text."""
 
 
 _PLAIN = {
@@ -111,7 +111,7 @@ _PLAIN = {
 
 
 def misread(tag: str, text: str) -> bool:
-    """Whether an unquoted scalar resolved to `tag` does not say what its text says."""
+    """Return True if an unquoted scalar, resolved to `tag`, does not have the meaning of its text."""
     allowed = _PLAIN.get(tag)
     return allowed is None or not allowed.match(text)
 
@@ -136,13 +136,13 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> YamlMapping:
         if not isinstance(key, str):
             raise _AmbiguousScalar(problem=f"the key {key!r:.60} is not a string", problem_mark=key_node.start_mark)
         if key in row:
-            raise _AmbiguousScalar(problem=f"the key {key!r:.60} is given twice", problem_mark=key_node.start_mark)
+            raise _AmbiguousScalar(problem=f"the key {key!r:.60} occurs twice", problem_mark=key_node.start_mark)
         row[key] = loader.construct_object(value_node, deep=True)
     return row
 
 
 def _json(loader: Any, node: yaml.Node) -> Any:
-    """A value written as JSON text."""
+    """Return a value that is written as JSON text."""
     try:
         return read_json(loader.construct_scalar(node).encode())
     except ValueError as error:
@@ -156,7 +156,7 @@ for _tag in ("int", "bool", "null", "float", "timestamp"):
 
 
 def load(path: Path) -> Any:
-    """The document in a file: lists, Rows, strings, ints, bools, None. Raises FileError with the line."""
+    """Return the document in a file (lists, YamlMappings, strings, ints, bools, None). Raises FileError."""
     text = content_of(path)
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
@@ -165,7 +165,7 @@ def load(path: Path) -> Any:
 
 
 def content_of(path: Path) -> bytes:
-    """The bytes of a file of YAML that is within bounds. Raises FileError with the line."""
+    """Return the bytes of a YAML file within the limits. Raises FileError with the line."""
     try:
         with path.open("rb") as stream:
             text = stream.read(LARGEST + 1)
@@ -178,11 +178,11 @@ def content_of(path: Path) -> bytes:
 
 
 def in_file(path: Path, error: yaml.YAMLError) -> FileError:
-    """What is wrong with the YAML of a file, and on which line."""
+    """Return the error for the YAML of a file, with its line."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or f"not YAML: {error}"
     return FileError(path, " ".join(problem.split())[:_LONGEST], mark.line + 1 if mark else 0)
 
 
 _LONGEST = 300
-"""Characters of a problem that are told."""
+"""The most characters of a problem in a message."""

@@ -1,4 +1,4 @@
-"""A mapping of a file that people write, with its line; apart from what reads YAML, which most commands never load."""
+"""A mapping with its line in a file; separate from the YAML loader, which most commands never load."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from typing import Any
 
 
 class YamlMapping(dict[str, Any]):
-    """A mapping that knows the line it starts on."""
+    """A mapping with the line where it starts."""
 
     line: int = 0

@@ -1,1 +1,1 @@
-"""The mock broker that serves live clients."""
+"""The mock broker, which serves live clients."""

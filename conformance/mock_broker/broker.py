@@ -1,7 +1,7 @@
-"""The scripted broker: requests in, responses out, in the suite's own message codec; no socket is known here.
+"""The mock broker: requests in, responses out, in the suite's own message codec; it has no sockets.
 
-It says in ApiVersions what it speaks, which pins the versions that a client uses. What it cannot answer voids the case
-that it came with, and accuses nobody. The answers stand beside it, by groups of requests.
+Its ApiVersions response fixes the versions that a client uses. A request that it cannot answer invalidates the current
+case, because the client may be right. The other modules have the handlers, by groups of requests.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 _SOON_MS = 100
-"""Milliseconds from one push to the next."""
+"""Milliseconds between two pushes."""
 _AT_MOST = 1 << 20
-"""Bytes of the metrics of a push."""
+"""The largest size of the metrics in a push, in bytes."""
 
 
 def _topic(broker: MockBroker) -> MockTopic:
-    """The topic of the scenario."""
+    """Return the topic of the scenario."""
     return next(iter(broker.topics.values()))
 
 
 def _subscriptions(broker: MockBroker, _: KafkaRequest) -> Values:
-    """The id that the client has from now on, and the metrics that are wanted of it.
+    """Return the client's instance id and the requested metrics.
 
-    Who has the id is told it again, as by Apache Kafka; its definition says that 0 is told, which its consumer refuses.
+    A client with an id gets it again, as from Apache Kafka. The definition requires 0, which Kafka's consumer rejects.
     """
     topic = _topic(broker)
     told = {
@@ -73,76 +73,76 @@ ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
 
 
 class ResponseFrame(Struct, frozen=True):
-    """What goes back, and after how many seconds where there is nothing to tell yet."""
+    """A response, and the seconds before it is sent if there are no records yet."""
 
     frame: bytes
     delay: float = 0.0
     size: int | None = None
-    """What stands before it instead of its size, if anything."""
+    """The value of the size field if it is not the size of the frame."""
 
 
 class MockBroker(Struct):
-    """A node of a cluster with one partition a topic, on the address that clients are told; most have no other node."""
+    """A node of a cluster, at the address that clients receive. Topics have one partition, most clusters one node."""
 
     host: str
     port: int
     offered: ApiVersions = field(default_factory=lambda: MINIMAL)
     topics: dict[str, MockTopic] = field(default_factory=dict)
     finalized_features: Mapping[str, int] = field(default_factory=dict)
-    """The finalized features that it tells of, and their levels."""
+    """The finalized features in its ApiVersions response, with their levels."""
     api_versions_sent: bool = False
-    """Whether a client was answered what is offered, since somebody set this to False."""
+    """True if a client has received its ApiVersions response since the flag was set to False."""
     max_fetch_magic: int = -1
     """The highest magic that the version of the last fetch carries; -1 before the first one."""
     is_tagged: bool = False
-    """Whether its answers hold tagged fields that nobody knows."""
+    """True if its responses contain unknown tagged fields."""
     is_strict: bool = False
-    """Whether a version that it does not offer ends the connection, and accuses the client of what comes of it."""
+    """True if a request in a version that it does not offer closes the connection and counts against the client."""
     downtime_s: float = 0.0
-    """Seconds in which it takes no connection once it ended one, as all others end too; 0: that one ends alone."""
+    """Seconds in which it accepts no connection after it closed all; 0: it closes a single connection only."""
     is_stopped: bool = False
-    """Whether it ended for good: Metadata tells of it no more."""
+    """True if it has stopped for good; Metadata no longer lists it."""
     aliases: tuple[int, ...] = ()
     """The ids of further nodes that Metadata lists at its address."""
     in_pieces: bool = False
-    """Whether its answers come in several pieces."""
+    """True if its responses are sent in several pieces."""
     node: int = NODE_1
-    """Its id."""
+    """Its node id."""
     other_nodes: tuple[MockBroker, ...] = ()
     """The other nodes of its cluster."""
     sessions: FetchSessionCache | None = None
-    """The fetch sessions that clients have; None where it declines them."""
+    """The clients' fetch sessions; None if it declines sessions."""
 
     @property
     def nodes(self) -> tuple[MockBroker, ...]:
-        """All nodes of its cluster, by their ids."""
+        """All nodes of its cluster, in the order of their ids."""
         return tuple(sorted((self, *self.other_nodes), key=lambda one: one.node))
 
     @property
     def bootstrap(self) -> str:
-        """The address at which a client enters its cluster: that of a node which stays."""
+        """The bootstrap address of its cluster, at a node that does not stop."""
         entry = self.nodes[-1] if self.downtime_s == math.inf else self
         return f"{entry.host}:{entry.port}"
 
     def respond(self, frame: bytes) -> ResponseFrame:
-        """The response to the frame of a request, both without their size.
+        """Return the response to the frame of a request, both without their size.
 
-        Raises UnhandledRequest, CloseConnection or Garbled.
+        Raises UnhandledRequest, CloseConnection or MalformedFrame.
         """
         name, version, correlation = opening(frame)
         if name not in self.offered:
-            raise UnhandledRequest(f"{name} {version}, which was not offered")
+            raise UnhandledRequest(f"{name} {version}, a request that it does not offer")
         low, high = self.offered[name]
         if not low <= version <= high:
             if name == "ApiVersions":
-                # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
+                # As Apache Kafka since 2.4: the error response lists only ApiVersions, and the client must retry.
                 told = self._versions(ErrorCode.UNSUPPORTED_VERSION, (name,))
                 return ResponseFrame(response_frame(correlation, name, 0, told))
             raise (CloseConnection if self.is_strict else UnhandledRequest)(
-                f"{name} {version}, where {low} to {high} is offered"
+                f"{name} {version}, because it offers {low} to {high}"
             )
         if version < MIN_ACCEPTED_VERSION.get(name, low) <= high:
-            raise UnhandledRequest(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
+            raise UnhandledRequest(f"{name} {version}, which Apache Kafka 4 offers but rejects")
         request = request_in(frame)
         body = self._answered(request)
         written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
@@ -152,7 +152,7 @@ class MockBroker(Struct):
         )
 
     def _answered(self, request: KafkaRequest) -> Values:
-        """The body of the response."""
+        """Return the body of the response."""
         if request.name == "ApiVersions":
             self.api_versions_sent = True
             return self._versions()
@@ -184,4 +184,4 @@ _ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
     **produce_handlers.ANSWERS,
     **ANSWERS,
 }
-"""The answer to each request: the body of the response."""
+"""The handlers of requests; each returns the body of the response."""

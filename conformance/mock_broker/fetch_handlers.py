@@ -1,4 +1,4 @@
-"""The scripted broker's answers to what a consumer asks: Metadata, ListOffsets, Fetch."""
+"""The mock broker's responses to a consumer: Metadata, ListOffsets, Fetch, OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CLUSTER = "conformance"
 _EARLIEST, _EARLIEST_LOCAL = -2, -4
 _THROTTLED_MS = 100
 _BEHIND = 10
-"""Where the log of a replica begins that has not what is asked for."""
+"""The first offset in the log of a replica that does not have the requested offset."""
 _LONGEST_WAIT_MS = 50
-"""A consumer may ask on behind the end before it closes, and not close before it has the answer."""
+"""The longest delay of a fetch: a consumer may fetch past the end, and it closes only after the response."""
 
 
 def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
     asked, listed = request.body["Topics"], _brokers_in_metadata(broker)
-    if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
+    if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list requests all
         topics = [_topic_metadata(name, topic) for name, topic in broker.topics.items()]
     else:
         topics = [_topic_metadata_for(broker, request, row) for row in asked]
@@ -57,13 +57,13 @@ def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _brokers_in_metadata(broker: MockBroker) -> Sequence[MockBroker]:
-    """The nodes that Metadata tells of, none that is gone: the leader of a topic alone where that is described so."""
+    """Return the running nodes for Metadata, or only the leader of a topic in the LEADER_ONLY scenario."""
     alone = {topic.leader for topic in broker.topics.values() if topic.metadata_faults[:1] == [LEADER_ONLY]}
     return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_stopped]
 
 
 def _topic_metadata_for(broker: MockBroker, request: KafkaRequest, row: Values) -> Values:
-    """A topic that was asked for by its name, or by its id from version 10 on."""
+    """Return the metadata of a topic that is requested by its name, or by its id from version 10 on."""
     name = row["Name"]
     if name is None:
         name = topic_name(broker, row["TopicId"])
@@ -126,7 +126,7 @@ def _list_offsets(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _offset_at(topic: MockTopic, timestamp: int) -> int:
-    """Where a topic begins or ends. Raises UnhandledRequest for what would take its records to be read."""
+    """Return the first or last offset of a topic. Raises UnhandledRequest for an offset that depends on its records."""
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         return max(topic.start, topic.log_start)
     if timestamp >= 0 and topic.log_start:
@@ -137,7 +137,7 @@ def _offset_at(topic: MockTopic, timestamp: int) -> int:
 
 
 def _fetch(broker: MockBroker, request: KafkaRequest) -> Values:
-    """What each partition has; in a session, what is new of those in it. SessionId 0 declines one."""
+    """Return the records of each partition; in a session, only the changes. SessionId 0 declines a session."""
     try:
         session = _session(broker, request.body)
     except FetchSessionError as problem:
@@ -149,7 +149,7 @@ def _fetch(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _session(broker: MockBroker, body: Values) -> FetchSession | None:
-    """The session of a fetch, where it wants one and the broker keeps them. Raises FetchSessionError."""
+    """Return the session of a fetch, if it requests one and the broker has sessions. Raises FetchSessionError."""
     session = broker.sessions.of(body) if broker.sessions is not None else None
     if broker.sessions is not None and session is not None and session.epoch:
         topics = [resolve_topic(broker, row, "Topic")[1] for row in session.topics()]
@@ -161,7 +161,7 @@ def _session(broker: MockBroker, body: Values) -> FetchSession | None:
 
 
 def _fetch_topics(broker: MockBroker, request: KafkaRequest, topics: Iterable[Values]) -> Values:
-    """What each of these partitions has."""
+    """Return the records of these partitions."""
     isolation, newest = request.body.get("IsolationLevel", 0), max_magic_of_fetch(request.version)
     broker.max_fetch_magic = newest
     rows = []
@@ -188,14 +188,14 @@ def _fetch_topics(broker: MockBroker, request: KafkaRequest, topics: Iterable[Va
 
 
 def fetch_delay_s(request: KafkaRequest, body: Values) -> float:
-    """Seconds that a response is held back: that of a fetch that brings nothing, as the client lets it wait."""
+    """Return the seconds before a response: an empty fetch waits as long as the client allows."""
     if request.name != "Fetch" or any(part["Records"] for row in body["Responses"] for part in row["Partitions"]):
         return 0.0
     return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
 
 
 def _fetch_from_follower(node: int, topic: MockTopic, row: Values, isolation: int, newest: int) -> Values:
-    """What a partition has on a node where the leader sends who fetches to another replica."""
+    """Return the records of a partition on a node, in a scenario whose leader redirects consumers to a replica."""
     if node != topic.leader and topic.replica == REPLICA_BEHIND:
         return {**_refused(row, ErrorCode.OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
     if node != topic.leader or (topic.replica == REPLICA_BEHIND and topic.first_fetch):
@@ -211,13 +211,13 @@ def _refused(row: Values, error: int) -> Values:
 
 
 def _fetch_partition(topic: MockTopic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
-    """What a partition has for a fetch whose version carries no magic above the newest one."""
+    """Return the records of a partition, for a version of Fetch that carries no magic above `newest`."""
     if topic is None:
         return _refused(row, unknown)
     if topic.refusals:
         return _refused(row, topic.refusals.pop(0))
     if not fits_fetch_version(topic.log, newest):
-        return _refused(row, ErrorCode.UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
+        return _refused(row, ErrorCode.UNSUPPORTED_VERSION)  # as Apache Kafka without down-conversion
     if row["FetchOffset"] < topic.log_start:
         return _refused(row, ErrorCode.OFFSET_OUT_OF_RANGE)
     shown: Values = {"PartitionIndex": row["Partition"]}
@@ -232,12 +232,12 @@ def _fetch_partition(topic: MockTopic | None, row: Values, isolation: int, newes
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.aborted_transactions(row["FetchOffset"]) or (
         [] if isolation else None
-    )  # some brokers list them at any level
+    )  # some brokers list them at any isolation level
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 
 def _offset_for_leader_epoch(broker: MockBroker, request: KafkaRequest) -> Values:
-    """Where the epoch of what a client read last ends, unless the new leader cut that off."""
+    """Return the end of the epoch that a client read last, or an earlier end if the new leader truncated its log."""
 
     def one(topic: MockTopic | None, row: Values) -> Values:
         error = _leader_epoch_error(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
@@ -259,9 +259,9 @@ def _offset_for_leader_epoch(broker: MockBroker, request: KafkaRequest) -> Value
 
 
 def _leader_epoch_error(broker: MockBroker, topic: MockTopic | None, row: Values) -> int:
-    """The error about a partition where there is none, or another leader, or the client knows another epoch; 0 if none.
+    """Return the error for a missing partition, another leader, or another leader epoch; 0 if there is none.
 
-    A request in an older version knows none (-1); one of a client that was told of none may have anything there.
+    An older version of the request has no epoch (-1). A client that received no epoch may send any value.
     """
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,7 +1,7 @@
-"""Fetch sessions of the scripted broker, as Apache Kafka keeps them (KIP-227).
+"""Fetch sessions of the mock broker, as Apache Kafka keeps them (KIP-227).
 
-The first fetch of a session names every partition. A later one names only what has changed for the client, and its
-answer holds only partitions for which there is something to tell.
+The first fetch of a session contains every partition. A later fetch contains only the client's changes, and its
+response contains only changed partitions.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 
 _OPENING, _CLOSING = 0, -1
-"""The epochs of a fetch that opens a session, and of one that has none any more."""
+"""The epochs of a fetch that opens a session, and of a fetch without a session."""
 _LAST_EPOCH = (1 << 31) - 1
 
 _Key = tuple[str | bytes, int]
 
 
 class FetchSessionError(Exception):
-    """A fetch that belongs to no session; `error` is the code that it is answered with."""
+    """A fetch whose session does not exist; `error` is the error code of the response."""
 
     def __init__(self, error: int) -> None:
-        """Answered with this error."""
+        """Store the error code of the response."""
         super().__init__(f"error {error}")
         self.error = error
 
 
 class FetchSession(Struct):
-    """What a client fetches: the partitions as they were asked for last, and the high watermarks that it was told."""
+    """A client's fetch session: the partitions as last requested, and the high watermarks that the client received."""
 
     id: int
     epoch: int = 0
-    """That of the last fetch."""
+    """The epoch of the last fetch."""
     asked: dict[_Key, tuple[Values, Values]] = field(default_factory=dict)
-    """How a partition's topic is named, and what of it is fetched."""
+    """The topic of each partition as the request names it, and the request's row of the partition."""
     told: dict[_Key, int] = field(default_factory=dict)
 
     def topics(self) -> list[Values]:
-        """What is fetched, as a fetch without a session has it."""
+        """Return the fetched partitions in the form of a fetch without a session."""
         return [{**topic, "Partitions": [part]} for topic, part in self.asked.values()]
 
     def take(self, body: Values) -> None:
-        """Keep what a fetch names, and let go what it wants no more."""
+        """Store the partitions of a fetch, and remove the forgotten ones."""
         for row in body["Topics"]:
             topic = {key: value for key, value in row.items() if key != "Partitions"}
             for part in row["Partitions"]:
@@ -54,7 +54,7 @@ class FetchSession(Struct):
                 self.asked.pop((_topic(row), partition), None)
 
     def news(self, responses: list[Values]) -> list[Values]:
-        """The rows of an answer that tell a client something: all of them where it opens the session."""
+        """Return the changed rows of a response, or all of them if it opens the session."""
         kept = [{**row, "Partitions": [*self._told_anew(row)]} for row in responses]
         return [row for row in kept if row["Partitions"]]
 
@@ -71,17 +71,17 @@ class FetchSessionCache:
     """The sessions that clients have opened, by id."""
 
     def __init__(self) -> None:
-        """None is open."""
+        """Begin without a session."""
         self._open: dict[int, FetchSession] = {}
         self._opened = 0
 
     def lose(self, session: FetchSession) -> None:
-        """Forget a session, as a broker does that has no room for more. Raises FetchSessionError."""
+        """Forget a session, as a broker without room for it does. Raises FetchSessionError."""
         del self._open[session.id]
         raise FetchSessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
     def of(self, body: Values) -> FetchSession | None:
-        """The session that a fetch belongs to, opened where it asks for that; None where it wants none.
+        """Return the session of a fetch, and open it if requested; None for a fetch without a session.
 
         Raises FetchSessionError.
         """
@@ -105,10 +105,10 @@ class FetchSessionCache:
 
 
 def epoch_after(epoch: int) -> int:
-    """The epoch of the fetch that follows one in a session."""
+    """Return the epoch of the next fetch in a session."""
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 
 def _topic(row: Mapping[str, str | bytes]) -> str | bytes:
-    """The topic of a row, by its id from version 13 on."""
+    """Return the topic of a row: its id from version 13 on, else its name."""
     return row["TopicId"] if "TopicId" in row else row["Topic"]

@@ -1,6 +1,6 @@
-"""The scripted broker's answers to a consumer group, which is named after a topic and made up as its scenario says.
+"""The mock broker's responses to a consumer group, which has the name of a topic and the members of its scenario.
 
-Elsewhere the client is its only member, leads it, and is told to begin at the offset that the group has committed.
+Without such a scenario the client is the only member and the leader, and begins at the committed offset.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
 
 _NAMED_FIRST = 4
-"""From this version of JoinGroup on, a member without an id is given one, and joins again with it (KIP-394)."""
+"""From this version of JoinGroup on, a member without an id receives one, and joins again with it (KIP-394)."""
 _TOLD_ONCE = 2
-"""From this version of OffsetFetch on, an error of the group is told for all of its partitions."""
+"""From this version of OffsetFetch on, an error of the group is returned once for all of its partitions."""
 _NOWHERE = {"NodeId": -1, "Host": "", "Port": -1}
 
 
 def _group(broker: MockBroker, name: str) -> GroupState:
-    """The group of this name; one of nobody where no topic has it."""
+    """Return the group of this name; an empty group if no topic has this name."""
     topic = broker.topics.get(name)
     return GroupState() if topic is None else topic.group
 
@@ -46,7 +46,7 @@ def _find_coordinator(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
-    """The group as it is made up now. Raises UnhandledRequest where the client names no protocol."""
+    """Return the group as it is composed now. Raises UnhandledRequest if the client sends no protocol."""
     body, group = request.body, _group(broker, request.body["GroupId"])
     if not body["Protocols"]:
         raise UnhandledRequest("JoinGroup without a protocol")
@@ -55,7 +55,7 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
         ErrorCode.UNKNOWN_MEMBER_ID if member in group.stopped_nodes else 0
     )
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
-        # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
+        # As Apache Kafka 3.9.2 and 4.4.0: @platformatic/kafka 1.20.0 learns its id from this response alone.
         error = ErrorCode.MEMBER_ID_REQUIRED
     if error:
         return {
@@ -81,9 +81,9 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
-    """What the leader assigns to the client: nothing to an only member is an answer where the topic has an odd name.
+    """Return the client's assignment. It may be empty for an only member if the topic has an unusual name.
 
-    Raises UnhandledRequest elsewhere.
+    Raises UnhandledRequest for any other empty assignment of an only member.
     """
     body, group = request.body, _group(broker, request.body["GroupId"])
     if error := group.error("SyncGroup", broker.node):
@@ -96,7 +96,7 @@ def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
         topic = broker.topics.get(body["GroupId"])
         if topic is not None and topic.name:
             return {"ErrorCode": 0, **asked, "Assignment": b""}
-        raise UnhandledRequest("SyncGroup of a leader that assigns nothing to itself")
+        raise UnhandledRequest("SyncGroup of a leader that assigns no partition to itself")
     is_led = group.now not in ("", *LEADER_COMPOSITIONS) or not mine
     return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
@@ -141,12 +141,12 @@ def _offset_fetch(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _committed_offsets(broker: MockBroker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
-    """The committed offsets of these topics.
+    """Return the committed offsets of these topics.
 
-    Raises UnhandledRequest where none is named: groups have no topics here.
+    Raises UnhandledRequest if the request names no topic: a group has no list of topics here.
     """
     if asked is None:
-        raise UnhandledRequest("OffsetFetch for every topic of a group")
+        raise UnhandledRequest("OffsetFetch for all topics of a group")
     error, rows = _group(broker, group).error("OffsetFetch", broker.node), []
     if error and error != ErrorCode.UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
         return {"ErrorCode": error, "Topics": []}

@@ -1,4 +1,4 @@
-"""The group of a client: how each generation of it is made up, and what its members say to one another."""
+"""The group of a client: its members in each generation, and the metadata that they exchange."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import CloseConnection
 
 LEADER_COMPOSITIONS = (LEADER_OF_TWO, EMPTY_METADATA, MALFORMED_METADATA, OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
-"""How a generation is made up in which the client leads another member."""
+"""The compositions of a generation in which the client leads another member."""
 _APART = (OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
-"""The same, where that wants another topic."""
+"""The compositions of these that need another topic."""
 _NEWEST, _TO_COME = 3, 7
-"""The newest version of what members say that there is, in which Apache Kafka's do, and one that is yet to come."""
+"""The newest version of the consumer protocol, which Apache Kafka writes, and a version of the future."""
 _ADDED = b"\x00\x00\x00\x05later"
-"""What stands behind the fields of that: a reader passes over it."""
+"""Bytes after the fields of the future version: a reader skips them."""
 
 
 class GroupState(Struct):
-    """A group with a client as member, as its coordinator keeps it."""
+    """A group with the client as a member, as its coordinator keeps it."""
 
     errors: dict[str, list[int]] = field(default_factory=dict)
-    """By request, the errors with which the next ones are answered."""
+    """The errors of the next responses, by request."""
     error_is_permanent: bool = False
-    """Whether the first error comes each time."""
+    """True if the first error is returned each time."""
     group_generations: list[str] = field(default_factory=list)
-    """How the next generations are made up; behind them the client is the only member."""
+    """The compositions of the next generations; after them the client is the only member."""
     now: str = ""
-    """How this one is."""
+    """The composition of the current generation."""
     generation: int = 0
     coordinator: int = NODE_1
-    """The node that coordinates it."""
+    """The id of the node that is its coordinator."""
     coordinator_moves: bool = False
-    """Whether the other node comes to coordinate it when this one says that it does not, or is gone."""
+    """True if the other node becomes the coordinator when this one returns NOT_COORDINATOR or stops."""
     stopped_nodes: set[str] = field(default_factory=set)
-    """The members that it does not know any more."""
+    """The members that the group no longer knows."""
 
     @classmethod
     def of(cls, kind: ClientScenario) -> Self:
-        """The group in a scenario of this kind."""
+        """Return the group for a scenario."""
         errors = {name: [*codes] for name, codes in kind.request_errors.items()}
         return cls(
             errors=errors,
@@ -68,9 +68,9 @@ class GroupState(Struct):
         )
 
     def error(self, name: str, node: int | None = None) -> int:
-        """The error with which a request is answered now, by a node where only the coordinator answers; 0 for none.
+        """Return the error for a request; `node` is given if only the coordinator answers. 0 means no error.
 
-        Raises CloseConnection where the node is gone.
+        Raises CloseConnection if the node is gone.
         """
         if node not in (None, self.coordinator):
             return ErrorCode.NOT_COORDINATOR
@@ -78,11 +78,11 @@ class GroupState(Struct):
         if self.coordinator_moves and error in (ErrorCode.NOT_COORDINATOR, CLOSE_CONNECTION):
             self.coordinator = NODE_2
         if error == CLOSE_CONNECTION:
-            raise CloseConnection("its answer is lost")
+            raise CloseConnection("the scenario drops this response")
         return error
 
     def next_of(self, codes: list[int]) -> int:
-        """The next one of these errors, which then is told, but for one that stays; 0 where there is none."""
+        """Return the next of these errors and remove it, unless errors are permanent; 0 if there is none."""
         if not codes:
             return 0
         return codes[0] if self.error_is_permanent else codes.pop(0)
@@ -96,20 +96,20 @@ class GroupState(Struct):
 
     @property
     def is_idle_generation(self) -> bool:
-        """Whether the client has nothing to read in it, and is told at once that another one is to come."""
+        """True if the client has no partition in it, and learns at once that the next generation follows."""
         return self.now in (FOLLOWER_NO_PARTITION, *LEADER_COMPOSITIONS)
 
     @property
     def serves_nothing(self) -> bool:
-        """Whether nothing is served in it, so that a client stays until it knows the topic of another member."""
+        """True if no records are served in it, so that a client stays until it knows the topic of another member."""
         return self.now in _APART
 
     def new_member(self, group: str) -> str:
-        """An id that no member had."""
+        """Return a member id that no member had."""
         return f"{group}-member-{self.generation}-{len(self.stopped_nodes)}"
 
     def assigned(self, topic: str) -> bytes:
-        """What another member that leads assigns to the client, its topic or nothing, with null for user data."""
+        """Return the assignment from another leader: the client's topic or no partition, with null as user data."""
         rows = () if self.is_idle_generation else ({"Topic": topic, "Partitions": (0,)},)
         return _said(
             "Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == FOLLOWER_NEWER_VERSION
@@ -117,7 +117,7 @@ class GroupState(Struct):
 
 
 def other_member(topic: str, group: GroupState) -> Value:
-    """Another member of the group, which wants the same topic, or another one, or says what nobody can read."""
+    """Return another member of the group, with the same topic, another topic, or malformed metadata."""
     how = group.now
     wanted = topic + OTHER_TOPIC_SUFFIX if how in _APART else topic
     said: Value = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}

@@ -1,4 +1,4 @@
-"""Producers: what a driver is told to write, what the scripted broker answers to a producer, and what it kept of it."""
+"""Producers: the commands for a driver, the mock broker's responses to a producer, and the stored batches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _ZSTD = CODEC_NAMES.index("zstd")
 _ZSTD_SINCE = 7
-"""The first version of Produce in which Apache Kafka takes zstd."""
+"""The first version of Produce in which Apache Kafka accepts zstd."""
 _BUMPED_SINCE = 5
-"""The first version of EndTxn that gives a producer another epoch."""
+"""The first version of EndTxn that returns another producer epoch."""
 _ADDED_SINCE = 12
 """The first version of Produce that adds the partition to the transaction."""
 _IDS_SINCE = 13
@@ -32,40 +32,41 @@ _IDS_SINCE = 13
 _NOBODY = (-1, -1, -1)
 
 
-# --- what is asked ------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------
 
 
 def unsupported_batch(batch: Value, produces: Collection[str]) -> str:
-    """Why a client cannot be brought to write a batch; empty when it can. `produces` are its driver's claims."""
+    """Return why a client cannot write a batch; empty if it can. `produces` are the claims of its driver."""
     producer = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
-    needs = [CODEC_NAMES[batch["compression"]] if batch["compression"] < len(CODEC_NAMES) else "such a codec"]
+    codec = batch["compression"]
+    needs = [CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"]
     needs += ["timestamps"] + ["idempotence"] * (producer != _NOBODY) + ["transactions"] * batch["isTransactional"]
     if lacking := [need for need in needs if need not in produces]:
         return f"{', '.join(lacking)}: not claimed"
     if batch["isControlBatch"] or batch["timestampType"] or batch["baseOffset"]:
-        return "a producer leaves control batches, LogAppendTime and offsets to the broker"
+        return "a producer cannot write control batches, LogAppendTime or offsets"
     if producer != _NOBODY and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
-        return "a client is not told with which sequence it begins: it counts from 0, and 2^31 records are too many"
+        return "a client chooses its first sequence, which is 0; 2^31 records are too many"
     if producer == _NOBODY and batch["isTransactional"]:
         return "a client has no transactions without a producer id"
     if any(record["timestamp"] < 0 for record in batch["records"]):
-        return "an application gives no timestamp below 0"
+        return "an application cannot set a timestamp below 0"
     if any(header["key"] is None for record in batch["records"] for header in record["headers"]):
-        return "an application names each header"
+        return "an application cannot write a header without a key"
     return ""
 
 
 _BATCH_BYTES, _FEW = 4 << 20, 1024
-"""Bytes of a batch at most: enough for any, and so few that each record of what is written together is one."""
+"""Bytes of a batch: enough for any batch, and so few that each record becomes a separate batch."""
 
 
 def producer_command(
     batches: Sequence[Value], ends: Sequence[str] = (), *, together: bool = False, given_up: Collection[int] = ()
 ) -> Answer:
-    """What a driver is told to write: batches that follow one another, each with the first one's producer and codec.
+    """Return the command for a driver to write consecutive batches, with the first one's producer and codec.
 
-    `together`: none waits until the one before it is acknowledged. `ends`: how a transaction ends behind each of them;
-    where it is empty, all are in one, which is committed. What fails of some is `given_up`.
+    With `together`, no batch waits for the acknowledgement of the one before. `ends` has the end of a transaction after
+    each batch; if it is empty, all are in one committed transaction. The driver gives up a failed batch in `given_up`.
     """
     first = batches[0]
     return {
@@ -90,12 +91,12 @@ def _record(record: Value) -> Answer:
     return {**shown, "headers": headers}
 
 
-# --- what the broker answers --------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------------
 
 
 def _produce(broker: MockBroker, request: KafkaRequest) -> Values:
     if request.body["Acks"] == 0:
-        raise UnhandledRequest("Produce that wants no answer")
+        raise UnhandledRequest("Produce with acks 0")
     rows = []
     for row in request.body["TopicData"]:
         asked, topic = resolve_topic(broker, row, "Name")
@@ -110,7 +111,7 @@ def _produce(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: int) -> Values:
-    """The answer about a partition: its batches are kept, but for one that is refused."""
+    """Store the batches of a partition, unless they are rejected, and return its response."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
         return {
@@ -125,7 +126,7 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
         return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
     topic.has_started = topic.has_started or version >= _ADDED_SINCE
-    if has_legacy_messages(data):  # each set counts as one: nobody reads them
+    if has_legacy_messages(data):  # each set counts as one offset, because it is never read
         topic.produced.append(data)
         topic.high_watermark += 1
         return {**shown, "ErrorCode": 0, "BaseOffset": base}
@@ -152,25 +153,25 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
 
 
 def _init_producer_id(broker: MockBroker, request: KafkaRequest) -> Values:
-    """The producer id and epoch of the topic that a client is named after."""
+    """Return the producer id and epoch of the topic whose name is the client id."""
     topic = broker.topics.get(request.header["ClientId"] or "")
     if topic is None:
-        raise UnhandledRequest("InitProducerId of a client that is not named after its topic")
+        raise UnhandledRequest("InitProducerId of a client whose id is not the name of its topic")
     if error := topic.group.error("InitProducerId", _coordinator(broker, request)):
         return {"ErrorCode": error, "ProducerId": -1, "ProducerEpoch": -1}
     producer, epoch = topic.producer
-    if topic.accepted_sequences is not None:  # who asks again is another producer
+    if topic.accepted_sequences is not None:  # a second request is from another producer
         topic.producer = producer + 1, epoch
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
 
 def _coordinator(broker: MockBroker, request: KafkaRequest) -> int | None:
-    """The node that is asked, where only the coordinator of a transaction answers."""
+    """Return the node of a transactional request, which only the coordinator answers; else None."""
     return None if request.body["TransactionalId"] is None else broker.node
 
 
 def _add_partitions(broker: MockBroker, request: KafkaRequest) -> Values:
-    """The partitions as part of the transaction; of several transactions where it is in a version for brokers."""
+    """Add partitions to a transaction; a version for brokers has several transactions."""
     if "Transactions" not in request.body:
         return {"ResultsByTopicV3AndBelow": _added(broker, request.body["V3AndBelowTopics"])}
     rows = [
@@ -193,10 +194,10 @@ def _added(broker: MockBroker, topics: Sequence[Values]) -> list[Values]:
 
 
 def _end(broker: MockBroker, request: KafkaRequest) -> Values:
-    """The end of a transaction; from version 5 on the epoch is another one behind it."""
+    """End a transaction. From version 5 on the response has a new epoch."""
     topic = broker.topics.get(request.body["TransactionalId"])
     if topic is None:
-        raise UnhandledRequest("EndTxn with an id that is not named after its topic")
+        raise UnhandledRequest("EndTxn with an id that is not the name of its topic")
     error = topic.group.error("EndTxn", broker.node)
     if error or not topic.has_started:
         return {"ErrorCode": error or ErrorCode.INVALID_TXN_STATE}

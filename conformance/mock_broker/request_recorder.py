@@ -1,4 +1,4 @@
-"""Keeps the requests that clients send."""
+"""The recorder of the requests that clients send."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from conformance.definitions.request_frames import api_of
 from conformance.judging.client_requests import failed_checks
 
 MAX_REQUESTS_IN_ANSWER = 8
-"""Requests in an answer at most: those that stand out first."""
+"""The most requests in an answer; conspicuous ones are first."""
 _FLAWED = 4
-"""Requests that are kept of each kind and each check that they do not stand."""
+"""The most requests that are kept for each kind and each check that they violate."""
 
 
 class RequestRecorder:
-    """Keeps what clients send: the first requests, if that, and all along what does not stand a check."""
+    """Records the first requests of a client, if any, and always requests that violate a check."""
 
     def __init__(self, room: int = 0) -> None:
-        """There is room for so many requests, whatever they are."""
+        """Keep the first `room` requests."""
         self._room = room
         self.requests: list[Value] = []
-        """What came, as long as there was room."""
+        """The first requests."""
         self._flawed: dict[tuple[str, str], list[Value]] = {}
         self.parse_error = ""
-        """Why the first request that nobody can read cannot be read; empty while all could be."""
+        """The error of the first malformed request; empty if there was none."""
         self.wrong_version_requests: list[Value] = []
-        """The first requests in a version beside those that the client was told of."""
+        """The first requests in a version outside of the range that the client had received."""
 
     def record(
         self,
@@ -36,9 +36,9 @@ class RequestRecorder:
         *,
         is_told: bool = False,
     ) -> None:
-        """A request came, with its size, while these correlation ids were not answered yet on its connection.
+        """Record a request with its size, and the correlation ids without a response on its connection.
 
-        `is_told`: the client had been answered what is offered.
+        `is_told` is True if the client had received the ApiVersions response.
         """
         row = {"hex": frame, "inFlight": tuple(in_flight), "offered": offered.get(api_of(frame))}
         if len(self.requests) < self._room:
@@ -56,11 +56,11 @@ class RequestRecorder:
                 self.wrong_version_requests.append(row)
 
     def reset(self) -> None:
-        """Keep nothing of what came but the versions beside those that the client was told of."""
+        """Remove all requests except those in versions outside of the range that the client had received."""
         self.parse_error, self._flawed = "", {}
         for row in self.wrong_version_requests:
             self._flawed.setdefault((api_of(row["hex"]), "offered"), []).append(row)
 
     def violating(self, check: str) -> list[Value]:
-        """What did not stand a check, a few of each kind of request."""
+        """Return requests that violated a check, a few of each kind."""
         return [row for (_, failed), rows in self._flawed.items() if failed == check for row in rows]

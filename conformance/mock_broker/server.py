@@ -1,4 +1,4 @@
-"""The socket layer of the scripted broker: frames of requests come in, frames of responses go out, in order."""
+"""The sockets of the mock broker: request frames in, response frames out, in order."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from conformance.mock_broker.request_recorder import RequestRecorder
 
 
 class MockCluster:
-    """Opens them. `close` it."""
+    """The mock brokers of a run. `close` it in every case."""
 
     full_version_broker: MockBroker
-    """Offers everything."""
+    """The broker that offers every request and version."""
 
     def __init__(self, notice: Callable[[str], object]) -> None:
-        """Nothing listens before `start`. `notice` is told why a request was not answered."""
+        """Create it without a listening socket. `notice` receives the reason if a request gets no response."""
         self._full = MockBrokerServer(notice, VERSION_PROFILES["full"])
         self._servers = [self._full]
 
     async def start(self) -> None:
-        """Let the one that offers everything listen. Raises OSError."""
+        """Start the broker that offers everything. Raises OSError."""
         self.full_version_broker = await self._full.start()
 
     async def start_cluster(
         self, kind: ClientScenario, offered: ApiVersions, witness: RequestRecorder, notice: Callable[[str], object]
     ) -> MockBroker:
-        """A broker for a scenario, and its other node where it has one; `witness` keeps what comes to either.
+        """Start a broker for a scenario, and its second node if it has one; `witness` records the requests to both.
 
-        It listens as long as the others: no broker gets its port, at which the client may still knock. Raises OSError.
+        It listens until `close`, because the client may still connect to its port. Raises OSError.
         """
         nodes = []
         for node in (NODE_1, NODE_2)[: 1 + kind.has_two_nodes]:
@@ -61,51 +61,51 @@ class MockCluster:
         return nodes[0]
 
     async def close(self) -> None:
-        """End them."""
+        """Close all of them."""
         await asyncio.gather(*(server.close() for server in self._servers))
 
 
 HOST = "127.0.0.1"
 _LONGEST = 1 << 24
-"""Bytes of a request at most: consumers send far less."""
+"""The largest request in bytes: consumers send much smaller ones."""
 _MOST = 100 << 20
-"""Bytes of a request that Apache Kafka's broker reads, by default."""
+"""The largest request in bytes that Apache Kafka's broker reads by default."""
 _CONNECTIONS = 1000
-"""Connections that may be open at once."""
+"""The most connections that may be open at once."""
 _AHEAD = 8
-"""Requests that are read while one before them on their connection is not answered."""
+"""Requests that are read ahead of an unanswered request on their connection."""
 _STALLED = 5.0
-"""Seconds in which the rest of a request comes, once its size has come."""
+"""Seconds for the rest of a request after its size."""
 _SIZE = 4
 _PIECES, _APART = (1, 3, 100), 0.001
-"""Bytes of the pieces in which answers come, over and over, and the seconds between two of them."""
+"""Bytes of the pieces of a response, repeated, and the seconds between two of them."""
 
 
 class MockBrokerServer:
-    """A broker on a free port of this machine. `notice` is told why a request was not answered."""
+    """A broker on a free port of this machine. `notice` receives the reason if a request gets no response."""
 
     def __init__(
         self, notice: Callable[[str], object], offered: ApiVersions = MINIMAL, witness: RequestRecorder | None = None
     ) -> None:
-        """Nothing listens before `start`."""
+        """Create it without a listening socket."""
         self._notice, self._offered = notice, offered
         self.witness = witness or RequestRecorder()
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._taken = socket.socket()
-        """Keeps the port of a broker that is gone: it is bound to it, and does not listen."""
+        """Reserves the port of a stopped broker: the socket is bound to it, but does not listen."""
         self._taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._away_until = 0.0
-        """When connections are taken again, by `time.monotonic()`."""
+        """The end of the downtime, by `time.monotonic()`."""
 
     async def start(self, port: int = 0) -> MockBroker:
-        """Listen, on a free port where none is named; the broker that answers. Raises OSError."""
+        """Listen on a port, by default a free one, and return the broker. Raises OSError."""
         self._server = await asyncio.start_server(self._accept, HOST, port, limit=1 << 16, backlog=_CONNECTIONS)
         self._broker = MockBroker(HOST, self._server.sockets[0].getsockname()[1], self._offered)
         return self._broker
 
     async def close(self) -> None:
-        """Listen no more, and close what is open."""
+        """Stop listening and close all connections."""
         if self._server is not None:
             self._server.close()
         for task in tuple(self._open):
@@ -124,12 +124,12 @@ class MockBrokerServer:
             await task
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection until it ends, or sends what has no answer."""
+        """Answer the requests of one connection until it ends or sends a request that has no response."""
         frames: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
         in_flight: deque[int] = deque()
         reading = asyncio.create_task(self._read(reader, frames, in_flight))
         try:
-            with suppress(ConnectionError):  # a client may go at any time, in a request too
+            with suppress(ConnectionError):  # a client may close at any time, also inside of a request
                 while (frame := await frames.get()) is not None:
                     response = self._broker.respond(frame)
                     if response.delay:
@@ -142,23 +142,23 @@ class MockBrokerServer:
                         await writer.drain()
                         if self._broker.in_pieces:
                             await asyncio.sleep(_APART)
-        except MalformedFrame as problem:  # who sends what is none is let go, as Kafka does
+        except MalformedFrame as problem:  # Kafka closes the connection, too
             self.witness.parse_error = self.witness.parse_error or str(problem)
         except CloseConnection:
             if self._broker.downtime_s:
                 self._restart()
         except UnhandledRequest as problem:
-            self._notice(f"the broker has no answer to {problem}")
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's
-            self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
+            self._notice(f"the mock broker cannot answer {problem}")
+        except Exception as problem:  # noqa: BLE001 - any error here is a fault of the mock broker, not of the client
+            self._notice(f"the mock broker failed: {type(problem).__name__}: {problem}")
         finally:
             reading.cancel()
             writer.close()
 
     def _restart(self) -> None:
-        """End every connection, and take none meanwhile. The port stays taken, so that nobody else gets it."""
+        """Close every connection, and accept none for the downtime. The port stays reserved."""
         self._away_until = time.monotonic() + self._broker.downtime_s
-        if self._away_until == math.inf and self._server is not None:  # nobody listens any more
+        if self._away_until == math.inf and self._server is not None:  # it stops for good
             self._broker.is_stopped = True
             self._server.close()
             self._taken.bind((self._broker.host, self._broker.port))
@@ -168,27 +168,27 @@ class MockBrokerServer:
     async def _read(
         self, reader: asyncio.StreamReader, frames: asyncio.Queue[bytes | None], in_flight: deque[int]
     ) -> None:
-        """Read requests ahead of their answers, and note each, until the connection ends or sends what is none."""
+        """Read and record requests ahead of their responses, until the connection ends or a request is malformed."""
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 while _is_whole(frame := await self._next(reader, in_flight)):
                     in_flight.append(START.unpack_from(frame)[-1])
                     await frames.put(frame[_SIZE:])
         except RequestTooLarge as problem:
-            self._notice(f"the broker has no answer to {problem}")
-        except Exception as problem:  # noqa: BLE001 - the broker's own, as when it answers
-            self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
+            self._notice(f"the mock broker cannot answer {problem}")
+        except Exception as problem:  # noqa: BLE001 - a fault of the mock broker, as above
+            self._notice(f"the mock broker failed: {type(problem).__name__}: {problem}")
         await frames.put(None)
 
     async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
-        """The next request with its size, or what came of it, noted. Raises RequestTooLarge, or IncompleteReadError."""
+        """Read and record the next request, or a part of it. Raises RequestTooLarge or IncompleteReadError."""
         frame = await _frame(reader)
         self.witness.record(frame, in_flight, self._broker.offered, is_told=self._broker.api_versions_sent)
         return frame
 
 
 def _in_pieces(data: bytes) -> Iterator[bytes]:
-    """Bytes as a connection may bring them: the size cut, and what follows."""
+    """Split bytes as a connection may: inside of the size, and after it."""
     at, lengths = 0, cycle(_PIECES)
     while at < len(data):
         length = next(lengths)
@@ -197,11 +197,11 @@ def _in_pieces(data: bytes) -> Iterator[bytes]:
 
 
 class RequestTooLarge(Exception):
-    """A request that may be sound and is longer than this broker reads; the message says how long it is."""
+    """A request that may be valid but is longer than this broker reads; the message has its size."""
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """The next request with its size, or what came of it. Raises RequestTooLarge, or IncompleteReadError at the end."""
+    """Read the next request with its size, or a part of it. Raises RequestTooLarge or IncompleteReadError."""
     head = await reader.readexactly(_SIZE)
     size = int.from_bytes(head, "big", signed=True)
     if _LONGEST < size <= _MOST:
@@ -220,5 +220,5 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def _is_whole(frame: bytes) -> bool:
-    """Whether a request has the size that it says, and a header."""
+    """Return True if a request has its stated size and a header."""
     return len(frame) >= START.size and int.from_bytes(frame[:_SIZE], "big", signed=True) == len(frame) - _SIZE

@@ -1,4 +1,4 @@
-"""How requests name a topic of the scripted broker: by its name, or by its id."""
+"""References to a topic in requests to the mock broker: by its name, or by its id."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def resolve_topic(broker: MockBroker, row: Values, key: str) -> tuple[Values, MockTopic | None]:
-    """How a row of a request names a topic, by name or by id, as the response repeats it; and the topic."""
+    """Return the topic of a request row, after the reference to it, by name or id, that the response repeats."""
     if "TopicId" not in row:
         return {key: row[key]}, broker.topics.get(row[key])
     return {"TopicId": row["TopicId"]}, broker.topics.get(topic_name(broker, row["TopicId"]) or "")
 
 
 def topic_name(broker: MockBroker, topic_id: bytes) -> str | None:
-    """The name of the topic with this id; None where there is no such topic, or topics have no ids."""
+    """Return the name of the topic with this id; None if no topic has it, or if topics have no ids."""
     if topic_id == NO_ID:
         return None
     return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)
 
 
 class _LeaderFieldNames(NamedTuple):
-    """What an answer calls topics and partitions, and the first versions that tell the leader, and where it listens."""
+    """The names of topics and partitions in a response, and the first versions with the leader and its endpoint."""
 
     topic: str
     partitions: str
@@ -45,7 +45,7 @@ _ROOMS: Mapping[str, _LeaderFieldNames] = {
 
 
 def add_current_leader(broker: MockBroker, request: KafkaRequest, body: Values) -> Values:
-    """An answer that also tells the leader of each partition which it refuses because the leader has moved."""
+    """Return the response with the current leader of each partition whose error is NOT_LEADER_OR_FOLLOWER."""
     room, leaders = _ROOMS[request.name], set()
     for row in body["Responses"] if request.version >= room.leader else ():
         _, topic = resolve_topic(broker, row, room.topic)

@@ -1,4 +1,4 @@
-"""A target that runs: kept apart by its keeper, watched for memory, talked to without blocking, ended whole.
+"""A running target: it has a supervisor, a memory limit, and pipes that do not block, and it leaves no process.
 
 POSIX only: sessions, signals and non-blocking pipes.
 """
@@ -44,38 +44,38 @@ from conformance.process.process_tree import (
 )
 
 _SAMPLE = 0.01
-"""Seconds between two looks at a target's memory."""
+"""Seconds between two samples of a target's memory."""
 _SELDOM, _FAR = 0.05, 4
-"""The same while it uses less than such a part of what it is allowed, as the rest is not used up in that time."""
+"""Seconds between two samples while it uses less than 1/_FAR of the limit: the rest lasts longer than that."""
 _FAMILY = 0.1
-"""Seconds between two looks for its children."""
+"""Seconds between two searches for its child processes."""
 _ERRORS_KEPT = 1 << 16
-"""Bytes of standard error, the last ones."""
+"""Bytes of standard error that are kept, the last ones."""
 _LAST_LOOKS = 64
-"""Chunks of standard error read for a target's last words, at most."""
+"""The most chunks of standard error that are read after the target's end."""
 _CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
 MAX_LINE_BYTES = 32 * 2**20
 """The longest line that is read from a process."""
 GRACE_PERIOD_S = 1.0
-"""Seconds a target has to exit after the end of its input."""
+"""Seconds for a target to exit after the end of its input."""
 _ENDING = 60
-"""Seconds its keeper has to end all its processes, be they thousands."""
+"""Seconds for the supervisor to end all processes of the target; there may be thousands."""
 _STARTING = 60_000
-"""Milliseconds a keeper has to start a target."""
+"""Milliseconds for a supervisor to start a target."""
 Begin = Callable[[str, int], SupervisedProcess]
 
 
 class ChildProcess:
-    """A running target: lines go in and lines come out. After `close`, which is always due, nothing of it is left."""
+    """A running target that reads and writes lines. `close` it in every case; then no process of it is left."""
 
     def __init__(self, launch: LaunchSpec, memory: int | None, begin: Begin | None = None) -> None:
-        """Start it; `memory` is the most resident memory of the whole family in bytes, if somebody is to look.
+        """Start it. `memory` is the limit in bytes for the resident memory of all its processes, None for no limit.
 
-        `begin` starts its keeper, given the token and the pipe to report on; else the command is. Raises OSError.
+        `begin` starts its supervisor, given the token and the report pipe; by default `start` does. Raises OSError.
         """
         self._token = uuid.uuid4().hex
         self._over = ""
-        """By how much it used more memory than it is allowed; empty while it did not."""
+        """The message about its use of memory; empty while it is below the limit."""
         self._told = b""
         self._footprint, self._stands_still = PeakMemory(), False
         self._family: list[psutil.Process] = []
@@ -85,7 +85,7 @@ class ChildProcess:
         self._in, self._out, self._err = (pipe.fileno() for pipe in pipes if pipe)
         for descriptor in (self._in, self._out, self._err):
             os.set_blocking(descriptor, False)
-            with contextlib.suppress(OSError, AttributeError):  # long lines take a turn for each pipe that is full
+            with contextlib.suppress(OSError, AttributeError):  # a larger pipe needs fewer turns for a long line
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _LARGE_CHUNK)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._out, selectors.EVENT_READ)
@@ -106,7 +106,7 @@ class ChildProcess:
             raise
 
     def _keep(self, begin: Begin) -> None:
-        """Start the keeper, which starts the target. Raises OSError."""
+        """Start the supervisor, which starts the target. Raises OSError."""
         self._report, reporting = os.pipe()
         try:
             self._popen = begin(self._token, reporting)
@@ -117,13 +117,13 @@ class ChildProcess:
             os.close(reporting)
 
     def _await_start(self) -> None:
-        """Wait until the target runs. Raises OSError where it cannot."""
+        """Wait until the target runs. Raises OSError if it cannot run."""
         told = select.poll()
         told.register(self._report)
         while b"\n" not in self._told:
             chunk = os.read(self._report, 4096) if told.poll(_STARTING) else b""
             if not chunk:
-                raise OSError(errno.ECHILD, "its keeper did not start")
+                raise OSError(errno.ECHILD, "its supervisor did not start")
             self._told += chunk
         word, _, problem = self._told.decode().strip().partition(" ")
         if word == "failed":
@@ -132,7 +132,7 @@ class ChildProcess:
     # --- talking ------------------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
-        """Queue a line; it goes out as the pipe takes it, at once or while lines are awaited."""
+        """Queue a line. The pipe takes it at once, or while `line` waits."""
         is_next = not self._unsent
         self._unsent += line
         if is_next:
@@ -141,22 +141,22 @@ class ChildProcess:
                 self._selector.register(self._in, selectors.EVENT_WRITE)
 
     def line(self, deadline: float) -> bytes:
-        """The next line, by `time.monotonic()` deadline. Raises TargetExited, AnswerTimeout or OutputTooLong."""
+        """Return a line before a `time.monotonic()` deadline. Raises TargetExited, AnswerTimeout or OutputTooLong."""
         while not self.lines:
             left, alive = deadline - time.monotonic(), self.alive
-            # We read before we look at the clock: what came while we were busy elsewhere is not late.
+            # Read before the check of the time: a line that arrived while we were busy is not late.
             moved = self._turn(min(max(left, 0), 0.5))
             if self.lines:
                 break
             if left <= 0:
                 raise AnswerTimeout
             if not (alive or moved):
-                # Its output may stay open after its end: a child may hold it.
+                # The output can stay open after its end, because a child process may hold it.
                 raise self._gone()
         return self.lines.popleft()
 
     def _turn(self, wait: float) -> bool:
-        """Move bytes both ways once; whether anything moved. Raises TargetExited or OutputTooLong."""
+        """Move bytes in both directions once. Return True if any moved. Raises TargetExited or OutputTooLong."""
         moved = False
         for key, _ in self._selector.select(wait):
             if key.fd == self._in:
@@ -176,7 +176,7 @@ class ChildProcess:
         except BlockingIOError:
             return False
         except BrokenPipeError:
-            # It does not read any more; whether it died shows on its output.
+            # It no longer reads. Its output shows whether it has ended.
             sent = len(self._unsent)
         del self._unsent[:sent]
         return True
@@ -197,7 +197,7 @@ class ChildProcess:
         self._partial.append(tail)
         self._partial_size += len(tail)
         if self._partial_size > MAX_LINE_BYTES:
-            raise OutputTooLong(f"more than {MAX_LINE_BYTES >> 20} MB without the end of a line")
+            raise OutputTooLong(f"a line of output is longer than {MAX_LINE_BYTES >> 20} MB")
 
     def _read_errors(self) -> bool:
         try:
@@ -217,26 +217,26 @@ class ChildProcess:
             self._popen.wait(GRACE_PERIOD_S)
         except subprocess.TimeoutExpired:
             if is_any_running(supervised_processes(self._popen.pid, [])):
-                return TargetExited("closed its output and went on", lingers=True)
-            with contextlib.suppress(subprocess.TimeoutExpired):  # on a busy machine its keeper tells of its end late
+                return TargetExited("closed its output and continued to run", lingers=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a busy machine delays the report
                 self._popen.wait(10 * GRACE_PERIOD_S)
         with contextlib.suppress(OSError, KeyError, ValueError):
-            # A child that lives on may write for ever, so the number of reads is limited.
+            # A child process that survives may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
         return TargetExited(f"{exit_text(self._status())}{last_stderr_line(self.errors)}")
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """True while the process runs."""
         return self._popen.poll() is None
 
     @property
     def is_answering(self) -> bool:
-        """Whether a line has begun to come."""
+        """True if a part of a line has arrived."""
         return self._partial_size > 0
 
     def _status(self) -> int | None:
-        """The status that its keeper told, once that has ended; None where it told none."""
+        """Return the status that the supervisor reported at its end; None if it reported none."""
         with contextlib.suppress(OSError):
             while chunk := os.read(self._report, 4096):
                 self._told += chunk
@@ -245,13 +245,13 @@ class ChildProcess:
 
     @property
     def errors(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of its standard error."""
         return b"".join(self._errors).decode("utf-8", "replace")
 
     # --- memory -------------------------------------------------------------------------------------
 
     def _watch(self, limit: int) -> None:
-        """Sample the resident memory of all that its keeper keeps, and end it when it is too much."""
+        """Sample the resident memory of all supervised processes, and kill them if it exceeds the limit."""
         looked, used = 0.0, 0
         while not self._ended.wait(_SAMPLE if used > limit / _FAR or not self._family else _SELDOM):
             if self._stands_still:
@@ -267,40 +267,40 @@ class ChildProcess:
                 return
 
     def start_measuring(self) -> int:
-        """The bytes of memory that it holds; from here on, the most that it holds counts anew."""
+        """Return the bytes of memory that it uses now, and begin a new measurement of the peak."""
         self._family = self._family or supervised_processes(self._popen.pid, [])
         return self._footprint.start(self._family)
 
     def memory_growth(self, held: int | None) -> int:
-        """The bytes by which its memory grew at most since a mark; 0 without one."""
+        """Return the largest growth of its memory in bytes since it used `held`; 0 for None."""
         return self._footprint.growth(self._family, held) if held is not None else 0
 
     def cpu_wait_s(self) -> float:
-        """Seconds since its start in which it could not run as others did: they are not its own."""
+        """Return the seconds since its start in which it waited for a CPU; they are not its own time."""
         return cpu_wait_s([process.pid for process in self._family])
 
     def lower_priority(self) -> None:
-        """Leave the cores to whatever else wants them, from now on."""
+        """Use only CPU time that other processes leave, from now on."""
         lower_priority(self._family)
 
     def suspend(self, *, thaw: bool = False) -> None:
-        """Let it stand still, or go on."""
+        """Suspend it or, with `thaw`, resume it."""
         self._stands_still = not thaw
         freeze(self._family, thaw=thaw)
 
     # --- the end ------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Tell its keeper to end it at once."""
+        """Make the supervisor end it at once. SIGCONT resumes a supervisor that the target has stopped."""
         for number in (signal.SIGTERM, signal.SIGCONT):
             with contextlib.suppress(ProcessLookupError):
                 self._popen.send_signal(number)
 
     def close(self, *, kindly: bool = False, patience: float = GRACE_PERIOD_S) -> int | None:
-        """End the target and every process that came of it.
+        """End the target and all its descendants.
 
-        Its input ends first; `kindly`, it may exit by itself then, and has `patience` seconds for that.
-        Returns the status with which it exited by itself, None when it had to be killed.
+        Its input ends first. With `kindly`, it then has `patience` seconds to exit by itself. Returns the exit status,
+        or None if it was killed.
         """
         self._ended.set()
         assert self._popen.stdin is not None
@@ -322,9 +322,9 @@ class ChildProcess:
         return status
 
     def _kill_tree(self) -> None:
-        """Let its keeper end everything; where the target has stopped or killed that, do it from here."""
+        """Let the supervisor end everything. If the target stopped or killed the supervisor, do it from here."""
         for _ in range(_ENDING):
-            self.kill()  # again and again: what it kept may stop it again
+            self.kill()  # repeated, because a target can stop its supervisor again
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(1)
                 break
@@ -340,9 +340,9 @@ class ChildProcess:
         supervisor.remove_group(group)
 
     def _kill_by_token(self) -> None:
-        """Kill the processes that were seen last, and all that carry our token in their environment.
+        """Kill the processes of the last sample, and all that have our token in their environment.
 
-        Where there are no control groups, one escapes that was born after the last look, at a keeper's violent death.
+        Without control groups, a process can escape that starts after the last sample, if its supervisor was killed.
         """
         for process in (*self._family, *psutil.process_iter()):
             with contextlib.suppress(psutil.Error, OSError):
@@ -355,6 +355,6 @@ _running: set[ChildProcess] = set()
 
 @atexit.register
 def _end_all() -> None:
-    """No target outlives this process, even where an interrupt came while it was being started or ended."""
+    """Kill all targets at exit, even if an interrupt arrived while one was started or ended."""
     for process in list(_running):
         process._kill_tree()  # noqa: SLF001 - the class is ours

@@ -1,4 +1,4 @@
-"""A program that serves until it is told to end: kept apart by a keeper, its output drained, ended whole."""
+"""A program that serves until it is ended: it has a supervisor, its output is drained, and it leaves no process."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _CHUNK = 4096
 _KEPT = 1 << 16
 """Bytes of its output that are kept, the last ones."""
 _BEGINNING = 4096
-"""Bytes of standard output that are kept from its beginning."""
+"""Bytes that are kept from the beginning of standard output."""
 _LAST_LINES, _LONGEST_LINE = 6, 300
 """Lines of its output in an error, and characters of each."""
 _ENDING = 60.0
-"""Seconds its keeper has to end it with all that came of it."""
+"""Seconds for the supervisor to end it and all its descendants."""
 
 
 class Daemon:
-    """A program that runs. `close` it, however the work ended; its keeper ends it too when this process is gone."""
+    """A running program. `close` it in every case; its supervisor also ends it when this process is gone."""
 
     def __init__(self, name: str, command: tuple[str, ...], env: Mapping[str, str], folder: Path) -> None:
-        """Start it in a folder. Raises OSError where its keeper cannot be started."""
+        """Start it in a folder. Raises OSError if its supervisor cannot be started."""
         self.beginning = b""
-        """What standard output began with."""
+        """The beginning of standard output."""
         self._said = bytearray()
         self._saying = threading.Lock()
         self._told = b""
@@ -53,25 +53,25 @@ class Daemon:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """True while it runs."""
         return self._keeper.poll() is None
 
     @property
     def pids(self) -> list[int]:
-        """The processes that it is; empty once it has ended."""
+        """The process ids of the program; empty after its end."""
         with suppress(psutil.Error):
             return [process.pid for process in psutil.Process(self._keeper.pid).children()]
         return []
 
     @property
     def last_stderr_line(self) -> str:
-        """The last lines that it wrote, standard output and standard error alike, on one line; stacks are left out."""
+        """The last lines of standard output and standard error, joined to one line; stack frames are left out."""
         lines = self._said.decode("utf-8", "replace").splitlines()
         told = [line.strip() for line in lines if line.strip() and not line[0].isspace()]
         return " | ".join(line[:_LONGEST_LINE] for line in told[-_LAST_LINES:])
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end; whether it came in time."""
+        """Wait for its end. Return True if it ended in time."""
         try:
             self._keeper.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -81,31 +81,31 @@ class Daemon:
         return True
 
     def ask_to_end(self) -> None:
-        """Send it SIGTERM: it shuts down as it does for its operator."""
+        """Send SIGTERM: it shuts down as it does for its operator."""
         for pid in self.pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     @property
     def status(self) -> int | None:
-        """The status with which it ended, once it has; a negative number is a signal, None that nobody saw it end."""
+        """Its exit status after its end; a negative number is a signal, None means unknown."""
         word, status = self._report_of_its_end()
         return int(status) if word == "ended" and status != "None" else None
 
     def how_it_ended(self) -> str:
-        """What became of it, in words, once it has ended."""
+        """Return how it ended, as text; call it after its end."""
         word, status = self._report_of_its_end()
         return f"could not be started: {os.strerror(int(status))}" if word == "failed" else exit_text(self.status)
 
     def _report_of_its_end(self) -> tuple[str, str]:
-        """The last line that its keeper wrote: a word, and a status or the number of an error."""
+        """Return the last line of its supervisor: a word, and a status or the number of an error."""
         while chunk := os.read(self._report, _CHUNK):
             self._told += chunk
         word, _, status = self._told.decode().strip().rpartition("\n")[2].partition(" ")
         return word, status
 
     def close(self) -> None:
-        """Kill it with all that came of it."""
+        """Kill it and all its descendants."""
         with suppress(ProcessLookupError):
             self._keeper.send_signal(signal.SIGTERM)
         if not self.wait(_ENDING):
@@ -114,7 +114,7 @@ class Daemon:
         os.close(self._report)
 
     def _drain(self, pipe: IO[bytes]) -> None:
-        """Read a pipe to its end, so that whatever is written to it is not waited for."""
+        """Read a pipe to its end, so that a full pipe never blocks the program."""
         with pipe:
             while chunk := os.read(pipe.fileno(), _CHUNK):
                 with self._saying:

@@ -10,19 +10,19 @@ class TargetFailure(TargetError):
 
 
 class TargetExited(TargetFailure):
-    """The target ended, closed its output, or was killed for its memory; the message says which."""
+    """The target ended, closed its output, or was killed for its memory; the message has the reason."""
 
     def __init__(self, detail: str, *, memory: bool = False, lingers: bool = False) -> None:
         super().__init__(detail)
         self.detail = detail
         self.memory = memory
         self.lingers = lingers
-        """It closed its output and went on, so that its end was waited for in vain."""
+        """True if it closed its output but did not end within the grace period."""
 
 
 class AnswerTimeout(TargetFailure):
-    """No answer came in time."""
+    """No answer arrived before the deadline."""
 
 
 class OutputTooLong(TargetFailure):
-    """The target writes a line that is longer than any answer may be."""
+    """The target wrote a line that is longer than any valid answer."""

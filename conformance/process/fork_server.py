@@ -1,4 +1,4 @@
-"""Processes of a target that nobody waits for: one begins before it is asked, others are forked from a loaded one."""
+"""Processes of a target without a wait for their start: one starts early, others are forked from a loaded parent."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from conformance.process.launcher import ForkedSupervisor, LaunchSpec, fork_chil
 
 
 class ForkServerUnavailable(TargetError):
-    """The target is not to be forked; it can be started as a program."""
+    """The target cannot be forked; it can be started as a program."""
 
 
 class ForkServer:
-    """Starts processes of one target by forking a parent, which is started when the first is asked for.
+    """Starts processes of one target by forking a parent, which starts when the first process is requested.
 
-    All who ask the target in a run may share it, so that the target is loaded twice: as a program, and as the parent.
-    The program can be begun while nobody asks yet: it loads the target while we load what asks it.
+    All sessions of a run may share it, so that the target is loaded twice: as a program, and as the parent. The program
+    can start before the first session: it then loads the target while the suite loads its cases.
     """
 
     def __init__(self, launch: LaunchSpec, startup: float) -> None:
-        """`startup` is the seconds that the parent has to load the target."""
+        """Store the command; `startup` is the time in seconds for the parent to load the target."""
         self._launch, self._startup = launch, startup
         self._alone = threading.Lock()
         self._parent: ChildProcess | None = None
         self._channel: socket.socket | None = None
         self._begun: list[Future[ChildProcess]] = []
-        """The program that was begun, as long as nobody has it."""
+        """The program that was started early, until a session uses it."""
         self._declined = not launch.forks
         self.is_due = False
-        """Whether processes are forked: not before the target was started as a program, and has described itself."""
+        """True if processes are forked: only after the target was started as a program and described itself."""
 
     def prestart(self, memory: int) -> None:
         """Start the target as a program, without waiting for it."""
@@ -46,7 +46,7 @@ class ForkServer:
         pool.shutdown(wait=False)
 
     def process(self, memory: int) -> ChildProcess:
-        """A process of the target that is as one started anew: forked, or that which was begun. Raises OSError."""
+        """Return a process of the target in its initial state: forked, or started early, or new. Raises OSError."""
         if self.is_due:
             with suppress(ForkServerUnavailable):
                 return ChildProcess(self._launch, memory, self._forked)
@@ -58,20 +58,20 @@ class ForkServer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether another process costs milliseconds."""
+        """True if another process takes only milliseconds to start."""
         return not self._declined
 
     def enable(self) -> Self:
-        """It, from now on: the target was started as a program, and has described itself."""
+        """Permit forks from now on, and return self: the target was started as a program and described itself."""
         self.is_due = True
         return self
 
     def disable(self) -> None:
-        """Fork no more."""
+        """Forbid forks from now on."""
         self._declined = True
 
     def close(self) -> None:
-        """End the parent, and what nobody asked for, from any thread; one that waits for it gets CannotFork."""
+        """End the parent and the unused program, from any thread. A thread that waits gets ForkServerUnavailable."""
         self._declined = True
         while self._begun:
             with suppress(OSError, IndexError):
@@ -90,7 +90,7 @@ class ForkServer:
         self._parent = self._channel = None
 
     def _forked(self, _: str, report: int) -> ForkedSupervisor:
-        """The keeper of a further process. Raises ForkServerUnavailable."""
+        """Return the supervisor of a forked process. Raises ForkServerUnavailable."""
         with self._alone:
             try:
                 if self._parent is None:
@@ -108,14 +108,14 @@ class ForkServer:
         self._channel, theirs = socket.socketpair()
         with theirs:
             begin = partial(start, self._launch, passed=(theirs.fileno(),))
-            # Its family is that of all processes forked, each of which is watched by itself.
+            # All forked processes are descendants of the parent, and each has its own memory limit.
             self._parent = ChildProcess(self._launch, None, begin)
-        if self._declined:  # `close` may not have seen this process
+        if self._declined:  # `close` may have run before this process existed
             self._parent.kill()
         self._parent.line(time.monotonic() + self._startup)
 
     def _fork(self, report: int) -> ForkedSupervisor:
-        """Hand the parent the ends of a new target's pipes. Raises OSError, ValueError or TargetFailure."""
+        """Pass the ends of a new target's pipes to the parent. Raises OSError, ValueError or TargetFailure."""
         parent = self._parent
         assert parent is not None
         assert self._channel is not None

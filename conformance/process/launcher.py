@@ -1,4 +1,4 @@
-"""How a target is started by its keeper, and what is known of a keeper that runs."""
+"""The start of a target by its supervisor, and the handle of a running supervisor."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from conformance.process import supervisor
 
 TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
 _PASSING, _ATTEMPTS, _PAUSE = (errno.EAGAIN, errno.ENOMEM), 3, 1.0
-"""What another target may do to the machine for a while; how often a start is tried again then, and after how long."""
+"""Temporary errors that another target can cause, the number of attempts, and the seconds between them."""
 
 SAFE_PATH = {"PYTHONSAFEPATH": "conformance"}
-"""Keeps a Python that a library starts from importing from the working folder; the value marks it as ours."""
+"""Stops a Python that a library starts from importing from the working folder; the value marks it as ours."""
 _ROOT = str(Path(__file__).absolute().parents[2])
 """The folder that contains this package."""
-# That folder is on the path only while the package is imported: in a checkout it can be the working folder.
+# That folder is on the path only during the import of the package: in a checkout it can be the working folder.
 _RUN_OURS = (
     "import sys; sys.path.insert(0, sys.argv[1]); import conformance; del sys.path[0], sys.argv[1]; "
     "import runpy; runpy.run_module(sys.argv.pop(1), None, '__main__', True)"
@@ -45,7 +45,7 @@ def own_python(module: str, *arguments: str) -> tuple[str, ...]:
 
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for a while."""
+    """Set variables inside of the context."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -59,20 +59,20 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 class LaunchSpec(Struct, frozen=True):
-    """How a target is started."""
+    """The command of a target and its environment."""
 
     name: str
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
     forks: bool = False
-    """Whether the command takes a socket's descriptor as one more argument, to fork targets from (module_shim.py)."""
+    """True if the command accepts a socket descriptor as a further argument, to fork targets (module_shim.py)."""
     cleaning: tuple[str, ...] = ()
-    """A command that deletes what a run of it leaves elsewhere; empty where it leaves nothing."""
+    """A command that deletes the files which a run leaves elsewhere; empty if there are none."""
 
 
 class SupervisedProcess(Protocol):
-    """The keeper of a target that was started, with the target's pipes: as much of `subprocess.Popen` as we use."""
+    """The supervisor of a started target, with the target's pipes: the part of `subprocess.Popen` that we use."""
 
     @property
     def pid(self) -> int:
@@ -81,21 +81,21 @@ class SupervisedProcess(Protocol):
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """What the target reads."""
+        """The input of the target."""
         ...
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """What the target writes."""
+        """The output of the target."""
         ...
 
     @property
     def stderr(self) -> IO[bytes] | None:
-        """What the target complains of."""
+        """The standard error of the target."""
         ...
 
     def poll(self) -> int | None:
-        """None while it runs."""
+        """Return None while it runs."""
         ...
 
     def wait(self, timeout: float | None = None) -> int:
@@ -112,7 +112,7 @@ class SupervisedProcess(Protocol):
 
 
 def start(launch: LaunchSpec, token: str, report: int, passed: tuple[int, ...] = ()) -> SupervisedProcess:
-    """Start a keeper, which starts the target, which is passed some descriptors. Raises OSError."""
+    """Start a supervisor, which starts the target with the `passed` descriptors. Raises OSError."""
     for _ in range(_ATTEMPTS):
         try:
             return _started(launch, token, report, passed)
@@ -139,12 +139,12 @@ def _started(launch: LaunchSpec, token: str, report: int, passed: tuple[int, ...
 
 
 class _SpawnedSupervisor(subprocess.Popen[bytes]):
-    """A keeper that was started as a program."""
+    """A supervisor that was started as a program."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end, which shows at once where the system has descriptors for processes.
+        """Wait for its end, which is noticed at once if the system has descriptors for processes.
 
-        Raises subprocess.TimeoutExpired. Elsewhere `subprocess` looks now and then, ever more seldom.
+        Raises subprocess.TimeoutExpired. On other systems `subprocess` polls at growing intervals.
         """
         if timeout is None or self.returncode is not None:
             return super().wait(timeout)
@@ -159,29 +159,29 @@ class _SpawnedSupervisor(subprocess.Popen[bytes]):
 
 
 def _has_ended(descriptor: int, seconds: float | None) -> bool:
-    """Whether a process ends in this time."""
+    """Return True if a process ends in this time."""
     end = select.poll()
     end.register(descriptor, select.POLLIN)
     return bool(end.poll(None if seconds is None else seconds * 1000))
 
 
 class ForkedSupervisor:
-    """A keeper that another process has forked."""
+    """A supervisor that another process has forked."""
 
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        """Raises OSError where the system has no descriptors for processes."""
+        """Open a descriptor for the process. Raises OSError if the system has no such descriptors."""
         self.pid, self.stdin, self.stdout, self.stderr = pid, stdin, stdout, stderr
         self._descriptor = os.pidfd_open(pid)
         weakref.finalize(self, os.close, self._descriptor)
 
     def poll(self) -> int | None:
-        """None while it runs; its status is not known to us."""
+        """Return None while it runs, else 0, because its status is unknown here."""
         return 0 if _has_ended(self._descriptor, 0) else None
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end. Raises subprocess.TimeoutExpired."""
         if not _has_ended(self._descriptor, timeout):
-            raise subprocess.TimeoutExpired("a forked keeper", timeout or 0)
+            raise subprocess.TimeoutExpired("a forked supervisor", timeout or 0)
         return 0
 
     def send_signal(self, sig: int) -> None:
@@ -195,9 +195,9 @@ class ForkedSupervisor:
 
 
 def fork_child(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> ForkedSupervisor:
-    """Let the process behind a socket fork a keeper, which has `report` and the ends of its target's pipes.
+    """Make the process at a socket fork a supervisor, with `report` and the ends of its target's pipes.
 
-    It is `told` something, and says the process id. Raises OSError, ValueError, or what `pid` raises.
+    It receives `told`; `pid` returns its answer, the process id. Raises OSError, ValueError, or the errors of `pid`.
     """
     with ExitStack() as theirs, ExitStack() as ours:
         given, kept = [], []
@@ -214,25 +214,25 @@ def fork_child(channel: socket.socket, told: bytes, report: int, pid: Callable[[
 
 
 def exit_text(status: int | None) -> str:
-    """How a target ended, by the status that its keeper told; None where it told none."""
+    """Return how a target ended, from the status that its supervisor reported (None: no report)."""
     if status is None:
-        return "ended the process that keeps it"
+        return "killed its supervisor"
     if status >= 0:
         return f"exited with status {status}"
     names = {number.value: number.name for number in signal.Signals}
-    return f"died of {names.get(-status, f'signal {-status}')}"
+    return f"was killed by {names.get(-status, f'signal {-status}')}"
 
 
 _ADVICE = ("note: ", "stack backtrace:", "Node.js v", "}")
-"""How lines begin that Rust and Node print after what went wrong."""
+"""The beginnings of lines that Rust and Node print after the error."""
 _OF_GO = ("fatal error: ", "panic: ")
-"""How the line begins in which Go says what went wrong, in front of the stacks of all that runs."""
+"""The beginnings of the line in which Go prints the error, before all stacks."""
 
 
 def last_stderr_line(errors: str) -> str:
-    """How standard error ends, after a semicolon: the last line that says something; nothing where none does.
+    """Return the last informative line of standard error, after a semicolon; empty if there is none.
 
-    Frames of a stack and advice to its reader say nothing.
+    Stack frames and advice to the reader are not informative.
     """
     lines = [line for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
@@ -241,27 +241,27 @@ def last_stderr_line(errors: str) -> str:
 
 
 def clean(launch: LaunchSpec) -> str:
-    """Delete what a run of a target has left elsewhere: what kept that from being done, else nothing."""
+    """Delete the files that a run of a target has left elsewhere. Return the problem, or an empty text."""
     done = subprocess.run(  # noqa: S603 - our own program
         launch.cleaning, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode == 0:
         return ""
     lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else f"what deletes it {exit_text(done.returncode)}"
+    return lines[-1] if lines else f"the cleaning command {exit_text(done.returncode)}"
 
 
 def cpu_wait_s(processes: Iterable[int]) -> float:
-    """The most seconds that a thread of some processes was ready to run while others did; 0 where that is not told."""
+    """Return the most seconds that a thread of some processes waited for a CPU; 0 if the system reports none."""
     longest = 0
     for process in processes:
-        with suppress(OSError):  # it may go between two reads
+        with suppress(OSError):  # it may end between two reads
             longest = max([longest, *(_waited(process, thread) for thread in supervisor.threads_of(process))])
     return longest / 1e9
 
 
 def _waited(process: int, thread: int) -> int:
-    """Nanoseconds for which a thread was ready to run while others did; 0 where that is not told."""
+    """Return the nanoseconds that a thread waited for a CPU; 0 if the system reports none."""
     with suppress(OSError, ValueError, IndexError):
         return int(supervisor.content_of(f"/proc/{process}/task/{thread}/schedstat").split()[1])
     return 0

@@ -1,4 +1,4 @@
-"""The memory of this process: threads share what one of them has freed."""
+"""The memory of this process: all threads share one heap."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import ctypes
 from contextlib import suppress
 
 _ARENA_MAX = -8
-"""The parameter of `mallopt` in glibc (malloc.h): how many heaps there are at most."""
+"""The parameter of `mallopt` in glibc (malloc.h) for the largest number of heaps."""
 
 
 def share_one_heap() -> None:
-    """Have all threads take memory from one heap, where the C library is glibc. Call it before they are started.
+    """Make all threads allocate from one heap, with glibc. Call it before they start.
 
-    Otherwise each has its own, and keeps what a large value of its own took; one thread runs at a time as it is.
+    Otherwise each thread keeps the memory of its largest value. A shared heap is not slower: one thread runs at a time.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

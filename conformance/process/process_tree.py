@@ -1,4 +1,4 @@
-"""The processes of a target, as the system tells them."""
+"""The processes of a target, as the system lists them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import psutil
 from conformance.process import supervisor
 
 _RESET_PEAK_RSS = "5"
-"""What Linux takes for it (proc_pid_clear_refs(5))."""
+"""The value with which Linux resets the peak (proc_pid_clear_refs(5))."""
 _LAST = 19
-"""The lowest priority: what others leave of the cores."""
+"""The lowest priority: only CPU time that other processes leave."""
 
 
 def descendants(root: int, known: Iterable[psutil.Process] = ()) -> list[psutil.Process]:
-    """The processes below one, of which some may be known from the last look. Raises psutil.Error where it is gone."""
+    """Return the descendants of a process; `known` ones are reused. Raises psutil.Error if the process is gone."""
     listed = supervisor.children_of(root)
     if listed is None:
-        return list(psutil.Process(root).children(recursive=True))  # through every process of the machine
+        return list(psutil.Process(root).children(recursive=True))  # slow: it reads every process of the machine
     found, there = [], {process.pid: process for process in known}
     while listed:
         pid = listed.pop()
@@ -32,7 +32,7 @@ def descendants(root: int, known: Iterable[psutil.Process] = ()) -> list[psutil.
 
 
 def supervised_processes(pid: int, known: list[psutil.Process]) -> list[psutil.Process]:
-    """The processes that a keeper keeps; where it was killed and has none any more, those that were seen before."""
+    """Return the supervised processes. If the supervisor was killed and has none, return the known ones."""
     with contextlib.suppress(psutil.Error):
         found = descendants(pid, known)
         if found or psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
@@ -41,7 +41,7 @@ def supervised_processes(pid: int, known: list[psutil.Process]) -> list[psutil.P
 
 
 def is_any_running(processes: Iterable[psutil.Process]) -> bool:
-    """Whether any of them runs: one that has ended, and of which its parent has not heard yet, does not."""
+    """Return True if any of them runs. A zombie does not run."""
     for process in processes:
         with contextlib.suppress(psutil.Error):
             if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
@@ -50,7 +50,7 @@ def is_any_running(processes: Iterable[psutil.Process]) -> bool:
 
 
 def resident_bytes(process: psutil.Process) -> int:
-    """The bytes of memory that a process uses; 0 where it is gone."""
+    """Return the resident memory of a process in bytes; 0 if the process is gone."""
     try:
         return int(process.memory_info().rss)
     except psutil.Error:
@@ -58,21 +58,21 @@ def resident_bytes(process: psutil.Process) -> int:
 
 
 class PeakMemory:
-    """The most memory that processes hold together from a mark on.
+    """The largest total memory of some processes since a mark.
 
-    Linux tells the peak of each process to the page. Elsewhere it is what samples see: one that passes between two of
-    them is not met, and accuses nobody.
+    Linux reports the exact peak of each process. On other systems memory is sampled; a peak between two samples is not
+    reported.
     """
 
     def __init__(self) -> None:
         self._most, self._is_told = 0, False
 
     def add_sample(self, used: int) -> None:
-        """Take note of a sample."""
+        """Add a sample in bytes."""
         self._most = max(self._most, used)
 
     def start(self, family: Iterable[psutil.Process]) -> int:
-        """The bytes that they hold; the most counts anew."""
+        """Return the bytes that they use now, and begin a new measurement of the peak."""
         self._is_told = True
         for process in family:
             try:
@@ -83,7 +83,7 @@ class PeakMemory:
         return held
 
     def growth(self, family: Iterable[psutil.Process], held: int) -> int:
-        """The bytes by which they held more at most, since they held so many."""
+        """Return the largest growth in bytes since they used `held` bytes."""
         if self._is_told:
             return max(sum(map(_peak, family)) - held, 0)
         self.add_sample(sum(map(resident_bytes, family)))
@@ -99,17 +99,17 @@ def _peak(process: psutil.Process) -> int:
 
 
 def lower_priority(processes: Iterable[psutil.Process]) -> None:
-    """Make processes leave the cores to whatever else wants them."""
+    """Give processes the lowest priority."""
     for process in processes:
-        with contextlib.suppress(OSError):  # it may go between two reads
+        with contextlib.suppress(OSError):  # it may end between two reads
             for thread in supervisor.threads_of(process.pid):
                 os.setpriority(os.PRIO_PROCESS, thread, _LAST)
-            # Linux may give each session its share of the cores; priorities hold within it.
+            # Linux may share the cores between sessions; then a priority has an effect only within its session.
             Path(f"/proc/{process.pid}/autogroup").write_text(str(_LAST))
 
 
 def freeze(processes: Iterable[psutil.Process], *, thaw: bool = False) -> None:
-    """Let processes stand still, or go on."""
+    """Suspend processes or, with `thaw`, resume them."""
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.resume() if thaw else process.suspend()

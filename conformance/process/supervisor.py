@@ -1,16 +1,16 @@
-"""Keeps a target: starts it, adopts whatever comes of it, and ends all of that with the target, or with the suite.
+"""Supervises a target: starts it, adopts its orphaned descendants, and ends all of them with the target or the suite.
 
-Run as a script, `python supervisor.py REPORT SUITE COMMAND…`, it stands between the suite and a target. REPORT is a
-pipe to the suite, SUITE the suite's process id. It writes `started` or `failed ERRNO`, and at the end `ended STATUS`,
-with the status as `subprocess` has it. SIGTERM tells it to end the target. It also ends the target when the suite is
-gone, whatever ended that: it looks now and then whether its parent is the same, as a parent-death signal would come
-with the end of the thread that started it.
+Run as a script, `python supervisor.py REPORT SUITE COMMAND…`, it is a process between the suite and a target. REPORT is
+a pipe to the suite, SUITE the suite's process id. It writes `started` or `failed ERRNO`, and at the end `ended STATUS`,
+with the status as `subprocess` has it. SIGTERM makes it end the target. It also ends the target when the suite has
+ended for any reason. For this it polls the id of its parent: a parent-death signal would already arrive at the end of
+the thread that started it.
 
-On Linux it is a subreaper: a process that loses its parent becomes its child, whatever session and environment it has.
-So its descendants are the target's processes, and nobody else's. Where a control group can be made, they have one of
-their own. On other systems it ends the session of the target and what still descends from it.
+On Linux it is a subreaper: an orphaned process becomes its child, in any session and with any environment. So its
+descendants are exactly the processes of the target. If a control group can be made, they have a separate one. On other
+systems it ends the session of the target and all remaining descendants.
 
-It imports only what loads in a few milliseconds.
+It imports only modules that load in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ import time
 from collections.abc import Callable
 
 HAS_SUBREAPER = sys.platform == "linux"
-"""Whether every descendant stays a descendant."""
+"""True if orphaned descendants stay descendants."""
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 _PARENT_POLL_S = 0.25
-"""Seconds between two looks whether the suite is there."""
+"""Seconds between two checks for the end of the suite."""
 _KILL_TIMEOUT_S = 60.0
-"""Seconds that ending everything may take; what then still runs cannot be killed."""
+"""Seconds to end everything; a process that runs longer cannot be killed."""
 _CGROUP_REMOVE_TIMEOUT_S = 2.0
-"""Seconds that processes which were killed may take to go."""
+"""Seconds for killed processes to disappear."""
 _REAP_POLL_S = 0.001
-"""Seconds between two looks whether processes that were killed are gone."""
+"""Seconds between two checks for the end of killed processes."""
 _MAX_STOP_ROUNDS = 20
-"""How often more processes are looked for to be stopped, before those that are stopped are killed."""
+"""The most searches for further processes to stop, before the stopped ones are killed."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _IGNORED_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE, signal.SIGTSTP)
-"""Signals with which a target could disturb its keeper."""
+"""Signals with which a target could disturb its supervisor."""
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python ignores from its start."""
 RESET_SIGNALS = (signal.SIGCHLD, *_STOP_SIGNALS, *_IGNORED_SIGNALS, *_IGNORED)
-"""Signals that a keeper handles in another way than a program of its interpreter does."""
+"""Signals that a supervisor handles differently from another program of its interpreter."""
 
 
 def main(report: int, suite: int, command: list[str]) -> None:
-    """Keep a command."""
+    """Supervise a command."""
     supervise(report, suite, lambda: os.execvp(command[0], command))  # noqa: S606 - running targets is what we do
 
 
 def supervise(report: int, suite: int, become: Callable[[], None], closed: tuple[int, ...] = ()) -> None:
-    """Start a target, wait for its end, for a signal or for the end of the suite, and leave nothing.
+    """Start a target, wait for its end, for a signal or for the end of the suite, and leave no process.
 
-    `become` turns a new process into the target; `closed` are descriptors that are the target's alone.
+    `become` turns a new process into the target; `closed` are descriptors that only the target keeps.
     """
     os.set_inheritable(report, False)  # noqa: FBT003 - it takes no keyword
     woken = _handle_signals()
@@ -72,7 +72,7 @@ def supervise(report: int, suite: int, become: Callable[[], None], closed: tuple
 
 
 class _Supervisor:
-    """The target's first process, and those that were adopted since."""
+    """The target's first process, and the adopted ones."""
 
     def __init__(self, group: str | None) -> None:
         self._group = group
@@ -81,7 +81,7 @@ class _Supervisor:
         """The status of the first process; None while it runs."""
 
     def start(self, become: Callable[[], None], closed: tuple[int, ...]) -> int:
-        """Start the first process in a session of its own; the error number where it cannot be run, else 0."""
+        """Start the first process in a new session. Return the error number if it cannot be run, else 0."""
         failed, failing = os.pipe()
         keeper = os.getpid()
         self._main = os.fork()
@@ -92,11 +92,11 @@ class _Supervisor:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
-        # The pipe ends without a word when the program runs.
+        # If the program runs, the pipe closes without content.
         return int(os.read(failed, 16) or 0)
 
     def wait(self, suite: int, woken: int) -> None:
-        """Come back when the first process has ended, a signal says so, or the suite is gone."""
+        """Return when the first process has ended, a signal has arrived, or the suite is gone."""
         while self.reap() and self.status is None and os.getppid() == suite:
             select.select([woken], [], [], _PARENT_POLL_S)
             with contextlib.suppress(BlockingIOError):
@@ -104,7 +104,7 @@ class _Supervisor:
                     return
 
     def reap(self) -> bool:
-        """Take the status of every child that has ended; whether there are children left, of any kind."""
+        """Collect the status of every ended child. Return True if children are left, running or not."""
         while True:
             try:
                 child, status = os.waitpid(-1, os.WNOHANG)
@@ -116,7 +116,7 @@ class _Supervisor:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def end(self) -> None:
-        """Kill until no child is left: on Linux that is every process that came of the target."""
+        """Kill until no child is left; on Linux the children include every descendant of the target."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._main, signal.SIGKILL)
         until = time.monotonic() + _KILL_TIMEOUT_S
@@ -129,10 +129,10 @@ class _Supervisor:
                 time.sleep(_REAP_POLL_S)
 
     def _kill_children(self) -> bool:
-        """Kill the children there are; whether more came each time, or they cannot be listed.
+        """Kill the children. Return True if more of them appeared each time, or if they cannot be listed.
 
-        A process that forks and dies at once is seen only if we look faster than it. One that was killed makes no
-        more: it needs its time to go, and a core that we do not take from it.
+        A process that forks and exits at once is visible only to a faster loop. A killed process forks no more; it
+        needs time to disappear, and a core that this loop does not occupy.
         """
         killed: set[int] = set()
         for _ in range(_MAX_STOP_ROUNDS):
@@ -150,7 +150,7 @@ class _Supervisor:
 
 
 def _begin(become: Callable[[], None], keeper: int, group: str | None, failing: int) -> None:
-    """Turn this new process into the target; it dies with its keeper."""
+    """Turn this new process into the target, which dies with its supervisor."""
     try:
         os.setsid()
         if HAS_SUBREAPER:
@@ -169,7 +169,7 @@ def _begin(become: Callable[[], None], keeper: int, group: str | None, failing: 
 
 
 def _handle_signals() -> int:
-    """Make no signal end this process; returns a pipe that holds the number of each that came."""
+    """Stop signals from ending this process. Return a pipe that receives the number of each signal."""
     woken, waking = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(waking, False)
@@ -180,7 +180,7 @@ def _handle_signals() -> int:
 
 
 def _raise_priority() -> None:
-    """Come before processes that go on making more, and never else: who looks at one in /proc may need our core."""
+    """Run before processes that fork without end. At other times a reader of /proc may need this core."""
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
@@ -198,7 +198,7 @@ def _tell(report: int, text: str) -> None:
 
 
 def kill_descendants(root: int, seconds: float) -> None:
-    """Kill the descendants of a process until none is left or the time is over; they are stopped first."""
+    """Kill the descendants of a process until the time is over. They are stopped first, so that they cannot fork."""
     until = time.monotonic() + seconds
     while True:
         stopped: dict[int, str] = {}
@@ -217,7 +217,7 @@ def kill_descendants(root: int, seconds: float) -> None:
 
 
 def _descendants(root: int) -> dict[int, str]:
-    """The descendants of a process that run, with the time each began."""
+    """Return the running descendants of a process, with their start times."""
     table = _processes()
     members = {root}
     while more := {pid for pid, (parent, *_) in table.items() if parent in members} - members:
@@ -226,7 +226,7 @@ def _descendants(root: int) -> dict[int, str]:
 
 
 def _processes() -> dict[int, tuple[int, str, bool]]:
-    """Parent, time of start, and whether it has ended, of each process."""
+    """Return the parent, the start time, and True if it has ended, for each process."""
     if not HAS_SUBREAPER:
         return _processes_by_ps()
     listed = map(int, filter(str.isdigit, os.listdir("/proc")))
@@ -238,7 +238,7 @@ def _stat(pid: int) -> tuple[int, str, bool] | None:
         fields = content_of(f"/proc/{pid}/stat").rpartition(b")")[2].decode().split()
     except OSError:
         return None
-    # A first thread that ended leaves a process that looks ended while its other threads run.
+    # A process looks ended after the end of its first thread, while its other threads run.
     return int(fields[1]), fields[19], fields[0] in "ZX" and int(fields[17]) <= 1
 
 
@@ -252,7 +252,7 @@ def _processes_by_ps() -> dict[int, tuple[int, str, bool]]:
 
 
 def children_of(pid: int) -> list[int] | None:
-    """A process's children, read at once, whatever else runs; None where the system does not list them."""
+    """Return a process's children without a scan of all processes; None if the system does not list them."""
     try:
         told = [content_of(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid)]
     except OSError:
@@ -261,7 +261,7 @@ def children_of(pid: int) -> list[int] | None:
 
 
 def content_of(path: str) -> bytes:
-    """What a file of /proc tells; there are many, and a file object for each costs more than it. Raises OSError."""
+    """Return the content of a /proc file. There are many, and a file object costs more time. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
@@ -270,12 +270,12 @@ def content_of(path: str) -> bytes:
 
 
 def threads_of(pid: int) -> list[int]:
-    """A process's threads. Raises OSError where it is gone, or the system does not list them."""
+    """Return a process's threads. Raises OSError if it is gone, or if the system does not list them."""
     return [*map(int, os.listdir(f"/proc/{pid}/task"))]
 
 
 def _signal(pid: int, number: signal.Signals, began: str = "") -> None:
-    """Send a signal; where `began` is given, only to the process that began then: its id may be another's by now."""
+    """Send a signal. With `began`, send it only to the process with this start time, because ids are reused."""
     with contextlib.suppress(OSError):
         if not began or not HAS_SUBREAPER:
             os.kill(pid, number)
@@ -293,7 +293,7 @@ def _signal(pid: int, number: signal.Signals, began: str = "") -> None:
 
 
 def group_of(keeper: int) -> str | None:
-    """Where the control group of a keeper's target is, if one could be made; None where there is no cgroup v2."""
+    """Return the path of the control group for a supervisor's target; None without cgroup v2."""
     try:
         own = next(line[3:].rstrip("/") for line in _lines("/proc/self/cgroup") if line.startswith("0::"))
         mounts = [line.split(" ") for line in _lines("/proc/self/mountinfo")]
@@ -304,7 +304,7 @@ def group_of(keeper: int) -> str | None:
 
 
 def make_group(keeper: int) -> str | None:
-    """A control group for the processes of a target; None where none can be made that can be killed as a whole."""
+    """Make a control group for the processes of a target; None if it cannot be made or killed as a whole."""
     group = group_of(keeper)
     if group is None or not os.access(f"{os.path.dirname(group)}/cgroup.procs", os.W_OK):
         return None
@@ -326,7 +326,7 @@ def kill_group(group: str | None) -> None:
 
 
 def remove_group(group: str | None) -> None:
-    """Remove a control group, and those in it, once its processes are gone, for which it waits a moment."""
+    """Remove a control group and its subgroups; wait a moment for the end of their processes."""
     until = time.monotonic() + _CGROUP_REMOVE_TIMEOUT_S
     while group is not None and os.path.exists(group) and time.monotonic() < until:
         for folder, *_ in os.walk(group, topdown=False):

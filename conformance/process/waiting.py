@@ -1,4 +1,4 @@
-"""Waiting for a state: one loop with a timeout for all that polls."""
+"""Waiting for a state: one polling loop with a timeout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def poll(read: Callable[[], T], is_done: Callable[[T], bool], timeout_s: float, interval_s: float | None = None) -> T:
-    """Return the first value that is done, or the last value after the timeout. Raises whatever `read` raises."""
+    """Return the first value that is done, or the last value after the timeout. Raises the errors of `read`."""
     deadline = time.monotonic() + timeout_s
     while not is_done(value := read()) and time.monotonic() <= deadline:
         time.sleep(POLL_INTERVAL_S if interval_s is None else interval_s)

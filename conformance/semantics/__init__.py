@@ -1,1 +1,1 @@
-"""Rules over whole logs: what an application sees, conversion between magics, producer sequences, compaction."""
+"""Rules for whole logs: a consumer's view, conversion between magics, producer sequences, compaction."""

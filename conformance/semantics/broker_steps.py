@@ -1,6 +1,6 @@
-"""Steps that clients of a broker take one after the other on one partition, and what it tells of each.
+"""Steps of clients on one partition of a broker, in order, and the broker's result of each step.
 
-A record that a step writes has a label as its value: `2.0` is the first record of the third step.
+The value of a record that a step writes is a label: `2.0` is the first record of the third step.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _Index = Annotated[int, msgspec.Meta(ge=0)]
 _Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})*$")]
 
 START, END, BEYOND_END = "start", "end", "beyond"
-"""Places to fetch from: where the partition began for this case, where it ends, and one offset after that."""
+"""Places to fetch from: the start of the partition for this case, its end, and one offset after the end."""
 
 
 FILLER_VALUE = b"filler"
-"""The value of records that stand in a log and belong to no step."""
+"""The value of records in a log that belong to no step."""
 MAX_BYTES = 64 << 20
-"""Bytes of a fetch that asks for all there is."""
+"""Bytes of a fetch that requests the whole log."""
 BASE_TIME_MS = 1_700_000_000_000
-"""A time in milliseconds since 1970, for records that nobody says more about."""
+"""A time in milliseconds since 1970, for records without a stated time."""
 SEQUENCES = 1 << 31
-"""So many sequences there are: 0 follows the last."""
+"""The number of sequence numbers; 0 follows the last one."""
 _DAY = 86_400_000
 _PLACE = r"[0-9]+\.[0-9]+"
 
 
 class _StepResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
-    """What a broker tells of a step; `refused` says how, where it refused it."""
+    """A broker's result of a step; `refused` is the error, if the broker returned one."""
 
     refused: str = ""
 
@@ -50,16 +50,16 @@ class InitProducerIdResult(_StepResult, frozen=True):
 
 
 class ProduceResult(_StepResult, frozen=True):
-    """The offset that a broker told of a batch, and the time of its writing, in milliseconds since 1970."""
+    """The offset that a broker returned for a batch, and the time of its writing in milliseconds since 1970."""
 
     offset: Number = "-1"
     time: Number = str(BASE_TIME_MS)
     answered: bool = False
-    """Whether there is an answer to what asks for none; the offset is that at which the log ended, then."""
+    """True if the broker answered a request that wants no answer; `offset` is then the end of the log before it."""
 
 
 class StepDone(_StepResult, frozen=True):
-    """Nothing but that it was done."""
+    """A step without further results."""
 
 
 class ListedTransaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -70,7 +70,7 @@ class ListedTransaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 
 def listed_in(part: Values) -> list[ListedTransaction]:
-    """The aborted transactions that a fetch lists, by what its response says of the partition."""
+    """Return the aborted transactions in a partition of a fetch response."""
     return [
         ListedTransaction(str(one["ProducerId"]), str(one["FirstOffset"]))
         for one in part.get("AbortedTransactions") or ()
@@ -78,33 +78,33 @@ def listed_in(part: Values) -> list[ListedTransaction]:
 
 
 class FetchResult(_StepResult, frozen=True):
-    """What a fetch brought."""
+    """The result of a fetch."""
 
     hex: _Hex = ""
     fetch_offset: Number = "0"
     high_watermark: Number = "-1"
     last_stable_offset: Number = "-1"
-    """-1 where the version of the fetch does not tell it."""
+    """-1 if the version of the fetch does not have it."""
     log_start: Number = "-1"
-    """Likewise."""
+    """-1 if the version of the fetch does not have it."""
     aborted: list[ListedTransaction] = []
 
 
 class DeleteRecordsResult(_StepResult, frozen=True):
-    """Where the log begins now, as a broker tells of records that it has deleted."""
+    """The start of the log after the deletion of records, as the broker returned it."""
 
     low_watermark: Number = "-1"
 
 
 class ListOffsetsResult(_StepResult, frozen=True):
-    """An offset that a broker was asked for; of one that a time was asked for, the time of its record, or -1."""
+    """A requested offset; for a request by time, also the time of the record, or -1."""
 
     offset: Number = "-1"
     time: Number = "-1"
 
 
 class CompactionResult(_StepResult, frozen=True):
-    """When the log cleaner was waited for, in milliseconds since 1970 by the client's clock."""
+    """The start of the wait for the log cleaner, in milliseconds since 1970 by the client's clock."""
 
     since: Number = "-1"
 
@@ -112,50 +112,50 @@ class CompactionResult(_StepResult, frozen=True):
 class _Step(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", omit_defaults=True, rename="camel"
 ):
-    """A step; `tells` is the form of what a broker tells of it."""
+    """A step; `tells` is the type of its result."""
 
     tells: ClassVar[type[_StepResult]] = StepDone
 
 
 class InitProducerId(_Step, frozen=True, tag="init-producer-id"):
-    """A producer asks for its identity; two of the same transactional id are instances of one."""
+    """A producer requests its identity; two with the same transactional id are instances of one."""
 
     producer: str
     transactional_id: str | None = None
-    """None: an idempotent producer without transactions."""
+    """None for an idempotent producer without transactions."""
     sequence: Annotated[int, msgspec.Meta(ge=0, lt=SEQUENCES)] = 0
-    """That of its first record; whether a broker takes another one than 0 is open."""
+    """The sequence of its first record; a broker may accept or reject another one than 0."""
     tells: ClassVar[type[_StepResult]] = InitProducerIdResult
 
 
 class Produce(_Step, frozen=True, tag="produce"):
-    """A batch; without a producer, one that has no identity."""
+    """A batch; without a producer, it has no producer identity."""
 
     producer: str = ""
     records: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     keys: list[str] = []
-    """The key of each record; without them records have none."""
+    """The key of each record; if empty, the records have no keys."""
     tombstones: bool = False
-    """Whether the records have null for a value: they delete their keys."""
+    """True if the records have null values, which delete their keys."""
     times: list[Annotated[int, msgspec.Meta(ge=0, le=_DAY)]] = []
-    """Milliseconds from the beginning of the case to the time of each record; without them a record has that of its
-    writing, and each a millisecond more than the one before it."""
+    """Milliseconds from the beginning of the case to the time of each record. If empty, a record has its time of
+    writing, and each record is a millisecond later than the one before."""
     acks: Literal[-1, 0] = -1
-    """0: the producer wants no answer."""
+    """0 if the producer wants no answer."""
     tells: ClassVar[type[_StepResult]] = ProduceResult
 
     @property
     def wants_answer(self) -> bool:
-        """Whether the producer reads one."""
+        """True if the producer reads an answer."""
         return self.acks != 0
 
     def labels(self, at: int) -> list[str]:
-        """The labels of its records, the step standing at an index."""
+        """Return the labels of its records, for the index of the step."""
         return [f"{at}.{index}" for index in range(self.records)]
 
 
 class RetryProduce(_Step, frozen=True, tag="retry"):
-    """The batch of an earlier step once more, as a producer sends it that had no answer."""
+    """The batch of an earlier step again, as a producer sends it that received no answer."""
 
     step: _Index
     tells: ClassVar[type[_StepResult]] = ProduceResult
@@ -169,32 +169,32 @@ class EndTransaction(_Step, frozen=True, tag="end-transaction"):
 
 
 class ProduceRawBytes(_Step, frozen=True, tag="produce-raw"):
-    """Bytes in the place of record data, or null; whether a broker takes them is open."""
+    """Bytes or null instead of record data; a broker may accept or reject them."""
 
     hex: _Hex | None
     tells: ClassVar[type[_StepResult]] = ProduceResult
 
 
 class Fetch(_Step, frozen=True, tag="fetch"):
-    """A fetch from a place: `start`, `end`, `beyond`, or the label of a record; so many bytes, or all there are."""
+    """A fetch from a place: `start`, `end`, `beyond`, or the label of a record, with a limit of bytes."""
 
     at: Annotated[str, msgspec.Meta(pattern=rf"^({START}|{END}|{BEYOND_END}|{_PLACE})$")] = START
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)] = MAX_BYTES
     version: Annotated[int, msgspec.Meta(ge=0, lt=4)] | None = None
-    """A version of Fetch that carries messages alone; None for the newest that both sides speak."""
+    """A version of Fetch that carries only messages; None for the newest version that both sides support."""
     tells: ClassVar[type[_StepResult]] = FetchResult
 
 
 class DeleteRecords(_Step, frozen=True, tag="delete"):
-    """All records before a place are deleted: the end, or the label of a record."""
+    """The deletion of all records before a place: the end, or the label of a record."""
 
     before: Annotated[str, msgspec.Meta(pattern=rf"^({END}|{_PLACE})$")]
     tells: ClassVar[type[_StepResult]] = DeleteRecordsResult
 
 
 class ListOffsets(_Step, frozen=True, tag="list-offsets"):
-    """A client asks for the offset at which the log begins, or ends, or for that of the first record from a time on."""
+    """A client requests the first or last offset of the log, or the offset of the first record from a time on."""
 
     offset: Literal["earliest", "latest"] | None = None
     time: Annotated[int, msgspec.Meta(ge=0, le=_DAY)] | None = None
@@ -203,23 +203,23 @@ class ListOffsets(_Step, frozen=True, tag="list-offsets"):
 
 
 class Compact(_Step, frozen=True, tag="compact"):
-    """The log cleaner goes over all that was written; the topic is a compacted one."""
+    """The log cleaner compacts everything that was written; the topic is a compacted one."""
 
     tombstones: bool = False
-    """Whether it removes records with a null value too: they are kept for no time in the topic."""
+    """True if it also removes records with a null value, because the topic keeps them for no time."""
     tells: ClassVar[type[_StepResult]] = CompactionResult
 
 
 class RollSegment(_Step, frozen=True, tag="roll-segment"):
-    """The log goes on in a new segment: a record comes that is so much later that a broker begins one."""
+    """The log begins a new segment, because a record arrives with a much later time."""
 
 
 class ExpireByRetention(_Step, frozen=True, tag="expire"):
-    """All that was written is older than the topic keeps it, and goes."""
+    """Everything that was written exceeds the retention time of the topic and is deleted."""
 
 
 class RestartBroker(_Step, frozen=True, tag="restart"):
-    """The broker shuts down as its operator would have it, and comes back."""
+    """The broker shuts down in the regular way and starts again."""
 
 
 Step = (
@@ -248,7 +248,7 @@ Told = (
 
 
 def parsed_steps(given: object) -> tuple[Step, ...]:
-    """The steps of a request. Raises NotationError, which names the place."""
+    """Return the steps of a request. Raises NotationError with the place."""
     try:
         steps = msgspec.convert(given, list[Step])
     except msgspec.ValidationError as error:
@@ -265,20 +265,20 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
 
 
 def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: Container[str]) -> str:
-    """What is wrong with a step behind others, which have written records and begun producers; empty for nothing."""
+    """Return the problem of a step after others, which wrote records and began producers; empty if it is valid."""
     match step:
         case Produce() | EndTransaction() if step.producer not in begun:
-            return f"producer {step.producer!r} has not begun"
+            return f"producer {step.producer!r} has no init-producer-id step before"
         case Produce():
             return _problem_of_batch(step)
         case ListOffsets() if (step.offset is None) == (step.time is None):
-            return "one of offset and time is asked for"
+            return "expected either offset or time"
         case ListOffsets() if step.time is not None and not any(
             isinstance(one, Produce) and one.times for one in before
         ):
-            return "a time is asked for, and no record was written at one"
+            return "a request by time needs an earlier batch with times"
         case ListOffsets() if step.time is not None and any(isinstance(one, RollSegment) for one in before):
-            return "a time is asked for, and what begins a segment is later than all"
+            return "a request by time cannot follow roll-segment, whose record is later"
         case Fetch() if step.at not in places:
             return f"no record {step.at} was written before"
         case DeleteRecords() if step.before not in places:
@@ -286,23 +286,23 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
         case RetryProduce() if not any(
             isinstance(one, Produce) and one.producer for one in before[step.step : step.step + 1]
         ):
-            return f"no producer wrote a batch in step {step.step}"
+            return f"step {step.step} is not a batch of a producer"
     return ""
 
 
 def _problem_of_batch(step: Produce) -> str:
-    """What is wrong with a batch, whatever was before it; empty for nothing."""
+    """Return the problem of a batch by itself; empty if it is valid."""
     if step.keys and len(step.keys) != step.records:
-        return f"{len(step.keys)} keys for {step.records} records"
+        return f"found {len(step.keys)} keys for {step.records} records"
     if step.times and len(step.times) != step.records:
-        return f"{len(step.times)} times for {step.records} records"
+        return f"found {len(step.times)} times for {step.records} records"
     if step.producer and not step.wants_answer:
-        return "a producer with an identity wants an answer"
-    return "a tombstone has a key" if step.tombstones and not step.keys else ""
+        return "acks is 0, expected -1 for a producer with an identity"
+    return "a tombstone needs a key" if step.tombstones and not step.keys else ""
 
 
 def step_text(step: Step) -> str:
-    """A step in words."""
+    """Return a step in words."""
     name = str(type(step).__struct_config__.tag)
     return (
         f"{name} of {step.producer}"
@@ -312,12 +312,12 @@ def step_text(step: Step) -> str:
 
 
 def rendered_steps(steps: Sequence[Step]) -> list[Values]:
-    """The steps in the notation of a request."""
+    """Return the steps in the notation of a request."""
     return [msgspec.to_builtins(step) for step in steps]
 
 
 def parsed_told(steps: Sequence[Step], given: object) -> list[Told]:
-    """What a broker tells of each step; what it tells of fewer ends there. Raises NotationError."""
+    """Return the broker's results, one for each step. Raises NotationError."""
     if not isinstance(given, list) or len(given) != len(steps):
         raise NotationError(f"value: expected an entry for each of {len(steps)} steps, found {given!r:.80}")
     told = []
@@ -340,13 +340,13 @@ class ProducerIdentity(Struct):
     has_written: bool = False
 
     def wrote(self, records: int) -> None:
-        """Go on behind so many records, which were taken."""
+        """Advance by the records of an accepted batch."""
         self.sequence = (self.sequence + records) % SEQUENCES
         self.has_written = True
 
 
 def batch_of(step: Produce, at: int, producer: ProducerIdentity | None, time: int = BASE_TIME_MS) -> Values:
-    """The batch that a step at an index writes at a time, a RECORD_BATCH value (record-batch#batch-header-fields)."""
+    """Return the batch of the step at an index, as a RECORD_BATCH value (record-batch#batch-header-fields)."""
     keys: Sequence[str | None] = step.keys or [None] * step.records
     times: Sequence[int] = step.times or range(step.records)
     records = tuple(

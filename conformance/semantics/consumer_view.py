@@ -1,7 +1,7 @@
-"""What an application sees of a fetch, and where the next one starts (record-batch#consumer-requirements).
+"""An application's view of a fetch, and the start of the next one (record-batch#consumer-requirements).
 
-The rules are those of decisions#read-committed and decisions#producer-state-and-control-batches: control records are
-never handed out; under read_committed an entry (producer, first offset) of the list of aborted transactions hides the
+The rules are in decisions#read-committed and decisions#producer-state-and-control-batches. Control records are never
+delivered. Under read_committed, an entry (producer, first offset) of the list of aborted transactions hides the
 transactional batches of that producer from that offset on, until an ABORT marker ends it.
 """
 
@@ -39,7 +39,7 @@ _BATCHES = 2
 """The magic of record batches."""
 _INT64_MAX = (1 << 63) - 1
 _NO_SIZE = "batch.length-wrong-rejected"
-"""What is found wrong with a size that is below that of any entry."""
+"""The requirement for a size below that of any entry."""
 _ABORT = CONTROL_TYPES.index("ABORT")
 
 RECORD_NOTATION = n.ObjectOf(
@@ -52,12 +52,12 @@ RECORD_NOTATION = n.ObjectOf(
         "headers": RECORD.notation.fields["headers"],
     }
 )
-"""A record as an application sees it; magic 0 has no timestamp, which is -1 of no type."""
+"""A record as an application sees it; magic 0 has no timestamp, shown as -1 without a type."""
 
 VIEW_NOTATION = n.ObjectOf(
     {"records": n.ListOf(RECORD_NOTATION, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT}
 )
-"""The answer to `read`; `beside` says what a live client made of the records that its broker put beside the log."""
+"""The answer to `read`; `beside` describes what a live client did with its broker's own records around the log."""
 
 
 class AbortedTransaction(Struct, frozen=True):
@@ -69,35 +69,35 @@ class AbortedTransaction(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerView:
-    """What is to be seen of a log from an offset on."""
+    """The visible part of a log from an offset on."""
 
     fetch_offset: int
     records: tuple[Values, ...]
-    """The visible ones of all sound entries, in order."""
+    """The visible records of all valid entries, in order."""
     ends: tuple[int, ...]
-    """The offset after each sound entry, in order: where a next fetch may start."""
+    """The offset after each valid entry, in order: the next fetch may start there."""
     hidden: dict[int, str]
-    """Offsets of records that are there and are not to be seen, each with the requirement that hides it."""
+    """Offsets of records that exist but must not be visible, each with the requirement that hides it."""
     legacy: frozenset[int] = frozenset()
     """Offsets of visible records that are messages of magic 0 or 1."""
     damage: codec.Violation | None = None
-    """What is wrong with the first entry that is not sound; what follows it is not looked at."""
+    """The error in the first invalid entry; later entries are not read."""
     remarks: tuple[codec.Violation, ...] = ()
     partial: bool = False
-    """Whether an entry that is cut off ends the log."""
+    """True if a truncated entry ends the log."""
     before_damage: int | None = dataclasses.field(default=None, repr=False)
-    """Records of the damaged batch that stand whole in front of the damage; None where that is in none of them."""
+    """Complete records of the damaged batch before the damage; None if no record contains the damage."""
     rests_on: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-    """Requirements that it takes to read the sound entries, and that not every reader meets."""
+    """Requirements that a reader must meet to read the valid entries; some readers do not meet them."""
 
     @property
     def next_offset(self) -> int:
-        """Where the next fetch starts after all there is (record-batch#offset-calculation)."""
+        """The start of the next fetch after the whole log (record-batch#offset-calculation)."""
         return max((self.fetch_offset, *self.ends))
 
 
 class _AbortedTransactionFilter:
-    """Which producers are inside an aborted transaction, as the log is gone through."""
+    """The producers inside of an aborted transaction, while the log is read in order."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = [(entry.first_offset, entry.producer_id) for entry in aborted]
@@ -106,9 +106,9 @@ class _AbortedTransactionFilter:
         """The first offset of the transaction, by producer."""
 
     def is_aborted(self, batch: Values, at: int, remarks: list[codec.Violation]) -> bool:
-        """Whether a batch, at byte `at`, is part of an aborted transaction; to be asked for each batch in order.
+        """Return True if a batch, at byte `at`, is part of an aborted transaction. Call it for each batch in order.
 
-        Open places are added to the remarks; they leave any outcome where a listed transaction hangs on them.
+        Open cases become remarks; if they affect a listed transaction, any outcome is right.
         """
         producer = batch["producerId"]
         if producer < 0:
@@ -127,17 +127,17 @@ class _AbortedTransactionFilter:
         if not batch["isTransactional"] or producer not in self._active:
             return False
         if self._active[producer] > first_offset(batch):
-            hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
+            hint = f"the listed aborted transaction begins inside the batch, at {self._active[producer]}"
             remarks.append(_doubt("consumer.filters-aborted", at, hint, Definedness.ANY_VALUE))
         return True
 
     def is_aborted_header(self, header: Values) -> bool:
-        """Whether a batch with this header is hidden, so that its records need not be read to know it."""
+        """Return True if a batch with this header is hidden, so that its records need not be read."""
         self._activate(last_offset(header))
         return bool(header["isTransactional"]) and header["producerId"] in self._active
 
     def _activate(self, offset: int) -> None:
-        """Make active whatever begins up to an offset."""
+        """Activate the transactions that begin up to an offset."""
         while self._coming and self._coming[0][0] <= offset:
             first, listed = heapq.heappop(self._coming)
             self._active[listed] = first
@@ -148,7 +148,7 @@ def _doubt(requirement: str, at: int, hint: str, openness: Definedness = Defined
 
 
 def abort_markers(data: bytes) -> list[tuple[int, int]]:
-    """The ABORT markers in the sound entries of a log: producer and offset of each."""
+    """Return the ABORT markers in the valid entries of a log, as producer and offset."""
     batches = [entry.value for entry in codec.entries(data) if entry.value and not entry.violations]
     return [
         (batch["producerId"], first_offset(batch))
@@ -158,7 +158,7 @@ def abort_markers(data: bytes) -> list[tuple[int, int]]:
 
 
 def _marker(batch: Values) -> int | None:
-    """The type in the first record of a control batch, if there is one that can be read."""
+    """Return the type in the first record of a control batch; None if it is absent or unreadable."""
     if not batch["records"]:
         return None
     key = codec.decode("CONTROL_RECORD", batch["records"][0]["key"] or b"")
@@ -166,10 +166,10 @@ def _marker(batch: Values) -> int | None:
 
 
 def _doubts(batch: Values, at: int) -> list[codec.Violation]:
-    """The open places of a marker, where another reader may refuse it or take it for none."""
+    """Return the open cases of a marker: another reader may reject it, or not accept it as a marker."""
     doubts = []
     if not batch["isTransactional"]:
-        doubts.append(_doubt("attributes.transactional-bit", at, "a marker in a batch that is not transactional"))
+        doubts.append(_doubt("attributes.transactional-bit", at, "the batch of a marker is not transactional"))
     if batch["records"]:
         key = codec.decode("CONTROL_RECORD", batch["records"][0]["key"] or b"")
         doubts += (_doubt(one.requirement, at, one.hint) for one in (*key.violations, *key.remarks))
@@ -185,10 +185,10 @@ def consumer_view(
     check_crcs: bool = True,
     entries: Iterable[codec.LogEntry] | None = None,
 ) -> ConsumerView:
-    """What a consumer at `fetch_offset` is to be shown of the bytes of a log, up to the first damaged entry.
+    """Return the expected view of a log for a consumer at `fetch_offset`, up to the first damaged entry.
 
-    With `check_crcs` off, an entry whose checksum is all that is wrong counts as sound. `entries` are those of the log,
-    for who has read them already.
+    With `check_crcs` off, an entry in which only a checksum is wrong counts as valid. `entries` are those of the log,
+    if the caller has already read them.
     """
     transactions = _AbortedTransactionFilter(aborted) if isolation == READ_COMMITTED else None
     seen = _ConsumerViewBuilder(fetch_offset, transactions)
@@ -202,7 +202,7 @@ def consumer_view(
             partial = damage is None
             position = max((fetch_offset, *seen.ends))
             if damage is not None and _may_be_skipped(data, entry, faults, position, transactions):
-                hint = "the damage lies in records that are not shown, at which a consumer need not look"
+                hint = "the damage is in records that are not visible, so a consumer may skip it"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Definedness.ANY_VALUE))
             elif damage is not None:
                 before_damage = _whole_records(data[entry.start : entry.stop], damage, entry.start)
@@ -224,11 +224,11 @@ def consumer_view(
 
 
 class _ConsumerViewBuilder(Struct):
-    """What was seen of a log so far, its sound entries added in order."""
+    """The view of a log so far; valid entries are added in order."""
 
     fetch_offset: int
     transactions: _AbortedTransactionFilter | None
-    """None where all transactions are shown."""
+    """None if all transactions are visible."""
     records: list[Values] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     hidden: dict[int, str] = field(default_factory=dict)
@@ -237,7 +237,7 @@ class _ConsumerViewBuilder(Struct):
     rests_on: list[str] = field(default_factory=list)
 
     def add(self, entry: codec.LogEntry) -> None:
-        """Add a sound entry."""
+        """Add a valid entry."""
         self._place(entry)
         self.rests_on += entry.rests_on
         if "messages" in entry.value:
@@ -247,14 +247,14 @@ class _ConsumerViewBuilder(Struct):
             self._add_batch(entry)
 
     def _place(self, entry: codec.LogEntry) -> None:
-        """Note where the entry ends, and what is open about its offsets."""
+        """Record the end of the entry, and remark on its offsets if they are open."""
         at = entry.start
         if self.ends and entry.first_offset < self.ends[-1]:
-            hint = "the entry does not begin after the end of the one before it"
+            hint = "the entry begins before the end of the one before it"
             self.remarks.append(_doubt("offset.record-formula", at, hint, Definedness.ANY_VALUE))
         self.ends.append(entry.last_offset + 1)
         if self.ends[-1] > _INT64_MAX:
-            hint = "the offset after the last one is not an INT64"
+            hint = "the next offset does not fit in an INT64"
             self.remarks.append(_doubt("offset.next-formula", at, hint, Definedness.ANY_VALUE))
 
     def _add_batch(self, entry: codec.LogEntry) -> None:
@@ -271,9 +271,9 @@ class _ConsumerViewBuilder(Struct):
             self.records += _of_batch(batch)
 
     def remark_the_first_entry(self, *, is_followed: bool) -> None:
-        """A whole entry before the fetch offset: Apache Kafka's consumer may fall back to its end and show the rest."""
+        """Remark on a first entry before the fetch offset: Apache Kafka's consumer may go back to its end."""
         if self.ends and self.ends[0] <= self.fetch_offset and is_followed:
-            hint = "a whole entry before the fetch offset, with others after it: a broker does not send that"
+            hint = "the first of several entries ends before the fetch offset: a broker does not send that"
             self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Definedness.ANY_VALUE))
 
 
@@ -284,9 +284,9 @@ def _may_be_skipped(
     position: int,
     transactions: _AbortedTransactionFilter | None,
 ) -> bool:
-    """Whether faults may lie in records that are not to be seen: hidden ones, or those before a consumer's position.
+    """Return True if the damage may be in invisible records: hidden ones, or ones before a consumer's position.
 
-    That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
+    This applies to records and messages; every reader reads the length, the magic and the checksum of a batch.
     """
     whole = data[entry.start : entry.stop]
     if stored_magic(whole) != _BATCHES:
@@ -299,7 +299,7 @@ def _may_be_skipped(
 
 
 def batch_header(data: bytes) -> Values | None:
-    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
+    """Return the header of a batch, for any records; None if the header is invalid too."""
     if len(data) < HEADER_SIZE:
         return None
     uncompressed = BATCH_LAYOUT.with_field("compression", data[:HEADER_SIZE], 0)
@@ -310,9 +310,9 @@ def batch_header(data: bytes) -> Values | None:
 
 
 def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> bool:
-    """Whether damage lies in a message of magic 0 or 1 with an offset below a consumer's position.
+    """Return True if the damage is in a message of magic 0 or 1 with an offset below a consumer's position.
 
-    The messages before it in a wrapper move the position on. A size that no entry has keeps everybody from going on.
+    Earlier messages in a wrapper advance the position. A size below that of any entry stops every reader.
     """
     magic = stored_magic(entry)
     if magic not in LAYOUTS or damage.requirement == _NO_SIZE:
@@ -328,7 +328,7 @@ def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> boo
 
 
 def _whole_records(batch: bytes, damage: codec.Violation, start: int) -> int | None:
-    """How many records of a batch, which begins at byte `start`, stand whole in front of damage in one of them."""
+    """Return the number of complete records before damage in a record, for a batch at byte `start`."""
     if stored_magic(batch) != _BATCHES or batch_header(batch) is None:
         return None
     is_packed = BATCH_LAYOUT.read_field("compression", batch) > 0

@@ -1,6 +1,6 @@
-"""Between the three formats: what an entry of a log becomes (record-batch#format-conversion; decisions#conversions).
+"""Conversion of log entries between the three formats (record-batch#format-conversion; decisions#conversions).
 
-What is judged are the records of the converted log; how its bytes are laid out is the converter's affair.
+Only the records of the converted log are judged; the layout of its bytes is the converter's choice.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ CONVERTED = n.ListOf(
     ),
     nullable=False,
 )
-"""A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
+"""The part of a log on which a conversion is judged: its records, each with the magic and codec of its entry."""
 
 Records = tuple[Values, ...]
 _NO_PRODUCER = {**builders.NO_PRODUCER, "isTransactional": False, "isControlBatch": False}
-"""What a batch says of its producer where there is none."""
+"""The producer fields of a batch without a producer."""
 _OF_ENTRY = ("magic", "compression", "timestampType", *_NO_PRODUCER)
 
 
 def records_of(batches: Sequence[Values]) -> Records:
-    """The records of a LOG value, as CONVERTED; `entry` is the number of the batch or message, from 0."""
+    """Return the records of a LOG value as CONVERTED; `entry` is the number of the batch or message, from 0."""
     names = CONVERTED.element.fields
     records: list[Values] = []
     for index, batch in enumerate(batches):
@@ -62,15 +62,15 @@ def records_of(batches: Sequence[Values]) -> Records:
 
 
 def converted_records(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> Records:
-    """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
+    """Return the records of a LOG value in another magic, numbered from `base_offset` if it is given.
 
-    In what entries they then stand is not said. Raises Unencodable for a base offset below magic 2.
+    Their division into entries is not specified. Raises Unencodable for a base offset below magic 2.
     """
     records = records_of([batch for batch in batches if not batch.get("isControlBatch")])
     if magic == _BATCHES:
         records = tuple(_up(record) for record in records)
     elif base_offset is not None:
-        raise Unencodable("convert.up-to-v2", "records are renumbered in magic 2 only")
+        raise Unencodable("convert.up-to-v2", "a base offset is given, which needs magic 2")
     else:
         records = tuple(_down(record, magic) for record in records)
     if base_offset is not None:
@@ -79,24 +79,24 @@ def converted_records(batches: Sequence[Values], magic: int, base_offset: int | 
 
 
 def _down(record: Values, most: int) -> Values:
-    """A record as a message of that magic or its own lower one: of what such messages cannot say, nothing is left."""
+    """Return a record as a message of that magic or its own lower one, without the fields that messages lack."""
     magic = min(record["magic"], most)
     kept = LAYOUTS[magic].rules_by_name()
     return {name: value for name, value in record.items() if name in kept} | {"magic": magic}
 
 
 def _up(record: Values) -> Values:
-    """A message as a record without a producer: its time is kept as a time of creation."""
+    """Return a message as a record without a producer; its time becomes a creation time."""
     if record["magic"] == _BATCHES:
         return record
     return {"timestamp": -1, **record, **_NO_PRODUCER, "magic": _BATCHES, "timestampType": 0, "headers": ()}
 
 
 def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
-    """The bytes of a log in another magic: each entry on its own, or all as one batch numbered from `base_offset`.
+    """Return the bytes of a log in another magic: each entry separately, or all as one batch from `base_offset`.
 
-    Entries of the magic are copied as they are. Raises Unencodable where there is no such conversion, and
-    NotConvertible for a log that cannot be read.
+    Entries of the magic are copied unchanged. Raises Unencodable if there is no such conversion, and NotConvertible for
+    an unreadable log.
     """
     entries = list(codec.entries(data))
     broken = next((entry.violations[0] for entry in entries if entry.violations), None)
@@ -110,9 +110,9 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
 
 
 def converted_entries(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> list[bytes | None]:
-    """The bytes of each entry of a LOG value in another magic, None for one that stays as it is.
+    """Return the bytes of each entry of a LOG value in another magic, None for an unchanged one.
 
-    All become one batch where there is a base offset. Raises Unencodable.
+    With a base offset, all entries become one batch. Raises Unencodable.
     """
     if base_offset is not None:
         records = converted_records(batches, magic, base_offset)
@@ -129,7 +129,7 @@ def _rewritten(records: Records, magic: int) -> bytes:
 
 
 class NotConvertible(UserError):
-    """Bytes of a log that break the format; the violation says how."""
+    """A log that breaks the format, with the violation."""
 
     def __init__(self, violation: codec.Violation) -> None:
         super().__init__(str(violation))

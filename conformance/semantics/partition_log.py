@@ -1,6 +1,6 @@
-"""A partition of a broker: offsets, transactions and their markers, what a fetch brings, what the log cleaner leaves.
+"""A partition of a broker: offsets, transactions and their markers, fetches, and compaction.
 
-Where the documents are silent it does what Apache Kafka does (decisions#read-committed, decisions#compaction).
+If the documents are silent, it behaves as Apache Kafka does (decisions#read-committed, decisions#compaction).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction
 
 KEPT = "producer"
-"""The compression type of a topic that leaves a batch in the codec of its producer."""
+"""The compression type of a topic that stores a batch in the codec of its producer."""
 SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_TYPES}
-"""The settings of a topic that change what is stored, with their values (record-batch#compression-configuration)."""
+"""The settings of a topic that change the stored bytes, with their values (record-batch#compression-configuration)."""
 
 _NUMBERS = ("logEnd", "baseOffset", "appendTime")
 APPENDED = n.ObjectOf({**dict.fromkeys(_NUMBERS, n.DECIMAL), "stored": n.HEX, "segment": n.TEXT})
-"""Beside the bytes that a broker serves of a batch: where its log ended before, and the offset and time that it told.
+"""Values besides the served bytes of a batch: the end of the log before it, the returned offset, the returned time.
 
-Where other bytes are stored than are served, these, and the file in which they stand.
+If the stored bytes differ from the served bytes, they are included, with their file.
 """
 
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 
 def stored_batch(batch: Values, offset: int, settings: Values) -> Values:
-    """The batch as it is stored at an offset, in a topic with these settings; LogAppendTime is a time of 0 ms."""
+    """Return a batch as it is stored at an offset, in a topic with these settings; LogAppendTime is 0 ms."""
     moved = offset - batch["baseOffset"]
     stored = {
         **batch,
@@ -50,20 +50,20 @@ def stored_batch(batch: Values, offset: int, settings: Values) -> Values:
 
 
 def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
-    """The bytes of the batch as it is stored at an offset. Raises codec.Unencodable."""
+    """Return the bytes of a batch as it is stored at an offset. Raises codec.Unencodable."""
     return codec.encode("RECORD_BATCH", stored_batch(batch, offset, settings))
 
 
 _DERIVED = ("batchLength", "crc", "attributes")
-"""What follows from the rest when the batch is written; what stood there is no longer true."""
+"""Fields that are derived when the batch is written; their old values are no longer correct."""
 
 
 def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | None = None) -> Values:
-    """A RECORD_BATCH value with the records at the offsets in `kept` alone, ready to be written.
+    """Return a RECORD_BATCH value with only the records at the offsets in `kept`, ready to be written.
 
-    The rest are read against a new baseTimestamp: `delete_horizon`, in milliseconds, where the batch has none yet and
-    keeps a record (attribute bit 6 is set), else the first kept record's. Where none is kept, 61 bytes are left.
-    A batch that loses nothing and gets no horizon is returned as it is.
+    They get a new baseTimestamp: `delete_horizon`, in milliseconds, if the batch has none yet and keeps a record (this
+    sets attribute bit 6), else the timestamp of the first kept record. If no record is kept, 61 bytes are left. A batch
+    that loses no record and gets no horizon is returned unchanged.
     """
     records = tuple(record for record in batch["records"] if record["offset"] in kept)
     if not records:
@@ -72,7 +72,7 @@ def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | 
     if len(records) == len(batch["records"]) and not due:
         return batch
     horizon = delete_horizon if due else batch["baseTimestamp"] if batch.get("hasDeleteHorizonMs") else None
-    # The time of log append is one for all records, and stands in maxTimestamp.
+    # LogAppendTime is one time for all records, and maxTimestamp contains it.
     stamps = [batch["maxTimestamp"] if batch["timestampType"] else record["timestamp"] for record in records]
     base = stamps[0] if horizon is None else horizon
     return {
@@ -89,7 +89,7 @@ def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | 
 
 
 def _emptied(batch: Values) -> Values:
-    """The header alone: it holds the producer's last sequence, and the offsets."""
+    """Return the header alone: it keeps the producer's last sequence, and the offsets."""
     gone = {"compression": 0, "hasDeleteHorizonMs": False, "baseTimestamp": -1, "recordCount": 0, "records": ()}
     return {**_lasting(batch), **gone}
 
@@ -102,9 +102,9 @@ class PartitionLog(Struct):
     """The log of a partition."""
 
     start: int = 0
-    """The first offset: what was before it is deleted."""
+    """The first offset; earlier records are deleted."""
     end: int = 0
-    """The offset after the last record: the high watermark too, as there is one replica."""
+    """The offset after the last record, and also the high watermark, because there is one replica."""
     batches: list[Values] = field(default_factory=list)
     undecided: dict[int, int] = field(default_factory=dict)
     """The first offset of each open transaction, by producer id."""
@@ -113,11 +113,11 @@ class PartitionLog(Struct):
 
     @property
     def last_stable_offset(self) -> int:
-        """The last stable offset: all transactions before it are decided."""
+        """The last stable offset: all transactions before it have ended."""
         return min(self.undecided.values(), default=self.end)
 
     def append(self, batch: Values) -> int:
-        """Store a batch: its offset."""
+        """Store a batch and return its offset."""
         offset = self.end
         self.batches.append(
             codec.decode("RECORD_BATCH", codec.encode("RECORD_BATCH", stored_batch(batch, offset, {}))).value
@@ -128,7 +128,7 @@ class PartitionLog(Struct):
         return offset
 
     def write_marker(self, producer_id: int, epoch: int, *, commit: bool) -> None:
-        """End the transaction of a producer, where it wrote something here (record-batch#control-batches)."""
+        """End the transaction of a producer, if it wrote to this partition (record-batch#control-batches)."""
         if producer_id not in self.undecided:
             return
         at = self.append(marker(producer_id, epoch, commit=commit))
@@ -137,7 +137,7 @@ class PartitionLog(Struct):
             self.aborted.append((AbortedTransaction(producer_id, first), at))
 
     def fetch(self, offset: int, isolation: str, most: int) -> bytes:
-        """The batches from the one on that holds an offset: so many bytes, but the first one whole."""
+        """Return the batches from the one with an offset on, up to a number of bytes, but the first one whole."""
         stop = self.last_stable_offset if isolation == READ_COMMITTED else self.end
         data = b""
         for batch in self.batches:
@@ -149,25 +149,25 @@ class PartitionLog(Struct):
         return data
 
     def aborted_from(self, offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that reach beyond an offset."""
+        """Return the aborted transactions that end at an offset or later."""
         return [one for one, at in self.aborted if at >= offset]
 
     def find(self, time: int) -> tuple[int, int]:
-        """Offset and time of the first record from a time on, in milliseconds since 1970; -1 and -1 without one."""
+        """Return offset and time (milliseconds since 1970) of the first record from a time on, or -1 and -1."""
         records = (record for batch in self.batches for record in batch["records"])
         found = (one for one in records if one["offset"] >= self.start and one["timestamp"] >= time)
         return next(((one["offset"], one["timestamp"]) for one in found), (-1, -1))
 
     def delete(self, before: int) -> int:
-        """Delete what is before an offset: where the log begins now."""
+        """Delete the records before an offset, and return the new start of the log."""
         self.start = max(self.start, before)
         self.batches = [one for one in self.batches if last_offset(one) >= self.start]
         return self.start
 
     def compact(self, horizon: int, *, tombstones: bool) -> None:
-        """Keep the last record of each key that was not aborted, and of each producer the last batch, emptied or not.
+        """Keep the last record of each key that was not aborted, and the last batch of each producer, even if empty.
 
-        Batches with records to be deleted later get the delete horizon, in milliseconds; `tombstones` removes those
+        Batches with records for later deletion get the delete horizon, in milliseconds. `tombstones` removes records
         with a null value at once.
         """
         data = [one for one in self.batches if not one["isControlBatch"] and not self._is_aborted(one)]
@@ -183,7 +183,7 @@ class PartitionLog(Struct):
         self.batches = [one for one in cleaned if one["records"] or one["baseOffset"] in producers.values()]
 
     def compacted_batch(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
-        """A batch with the records at some offsets alone; a delete horizon where some of them go later."""
+        """Return a batch with only the records at some offsets, and a horizon if some of them are deleted later."""
         return compact_batch(batch, kept, delete_horizon=horizon)
 
     def _is_aborted(self, batch: Values) -> bool:
@@ -198,5 +198,5 @@ def _offsets(batch: Values) -> set[int]:
 
 
 def _encoded(batch: Values) -> bytes:
-    """The bytes of a batch, which may have no records any more."""
+    """Return the bytes of a batch, which may have no records."""
     return codec.wire("RECORD_BATCH").encode(batch)

@@ -1,8 +1,8 @@
-"""What a broker makes of the sequence numbers of a producer's batches (record-batch#sequence-number-semantics).
+"""A broker's checks of producer sequence numbers (record-batch#sequence-number-semantics).
 
-The state of each producer starts empty; only accepted batches change it. Confirmed against Apache Kafka's producer
-state manager; what the documents leave open (a partial overlap, how many batches back a repeat is known) is any answer,
-and the first sequence of an unknown producer, where it is not 0, is accepted or out of order.
+The state of each producer starts empty; only accepted batches change it. The rules were confirmed with Apache Kafka's
+producer state manager. If the documents are silent (a partial overlap, the number of remembered batches), any answer is
+right. A first sequence other than 0 of an unknown producer is accepted or out of order.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ BATCHES = n.ListOf(
 """The batches of a `sequence` request."""
 
 _REMEMBERED = 5
-"""Batches of a producer that a broker knows again."""
+"""Batches of a producer that a broker recognizes as duplicates."""
 
 
 _FOLLOWED = 32
-"""States of a producer that are told apart at most: one more for each batch that may have been its first."""
+"""The most states of a producer that are followed: one more for each batch that may have been its first."""
 
 
 def next_sequence(sequence: int, records: int) -> int:
-    """The sequence number so many records further on; after 2147483647 comes 0."""
+    """Return the sequence number after some records; 0 follows 2147483647."""
     return (sequence + records) % (1 << 31)
 
 
 class _ProducerState(Struct, frozen=True):
-    """What a broker knows of a producer."""
+    """The state that a broker keeps of a producer."""
 
     epoch: int
     batches: tuple[tuple[int, int], ...] = ()
@@ -46,26 +46,26 @@ class _ProducerState(Struct, frozen=True):
     stored: int = 0
     """Records accepted in this epoch."""
     unsure: bool = False
-    """An open place was met: which batches of this epoch the target has taken is its own choice."""
+    """True after an open case: the target then chooses which batches of this epoch it has accepted."""
 
 
 _State = _ProducerState | None
-"""None: the broker does not know the producer."""
+"""None if the broker does not know the producer."""
 _NOTHING_SAID = _ProducerState(-1)
-"""A producer without an epoch or a sequence: nothing is said of any of its batches."""
+"""A producer without an epoch or a sequence: any answer to its batches is right."""
 
 
 def allowed_results(batches: Iterable[Values]) -> list[frozenset[str]]:
-    """For each batch, the answers that are right.
+    """Return the right answers for each batch.
 
-    Where two answers are right, the batches after it are judged by the state that each of them leaves.
+    If two answers are right, later batches are judged by the states after both of them.
     """
     producers: dict[int, frozenset[_State]] = {}
     return [_answers(producers, batch) for batch in batches]
 
 
 def kafka_results(batches: Iterable[Values]) -> list[str]:
-    """The answers of Apache Kafka: it accepts any first sequence, and calls out of order what lies behind."""
+    """Return the answers of Apache Kafka: it accepts any first sequence; older sequences are out of order."""
     producers: dict[int, _State] = {}
     answers = []
     for batch in batches:
@@ -89,12 +89,12 @@ def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozense
 
 
 def _merge_states(states: set[_State]) -> frozenset[_State]:
-    """The states that can still lead to other answers; where they are too many to follow, nothing is said any more."""
+    """Return the states that can still lead to different answers; if they are too many, permit every answer."""
     extremes: dict[object, list[_ProducerState]] = {}
     for state in states:
         if state is not None:
             extremes.setdefault((state.epoch, state.batches, state.unsure), []).append(state)
-    # Between the fewest and the most stored records there is no answer that neither of them leads to.
+    # The states with the fewest and the most stored records lead to all answers that the states between them lead to.
     kept: set[_State] = {pick(alike, key=_stored) for alike in extremes.values() for pick in (min, max)}
     kept |= states & {None}
     return frozenset(kept) if len(kept) <= _FOLLOWED else frozenset((_NOTHING_SAID,))
@@ -105,7 +105,7 @@ def _stored(producer: _ProducerState) -> int:
 
 
 def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
-    """The right answers to a batch, each with what the broker knows of its producer afterwards."""
+    """Return the right answers to a batch, each with the broker's state of the producer after it."""
     epoch, first, count = batch["producerEpoch"], batch["baseSequence"], batch["recordCount"]
     if epoch < 0 or first < 0 or count < 1 or known == _NOTHING_SAID:
         return {(answer, _NOTHING_SAID) for answer in ANSWERS}
@@ -113,7 +113,7 @@ def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
         begun = _accepted(_ProducerState(epoch), first, count)
         if first == 0:
             return {("accept", begun)}
-        # Apache Kafka takes any first sequence; no document says so, and another broker may ask for 0.
+        # Apache Kafka accepts any first sequence. The documents are silent, so another broker may require 0.
         return {("out-of-order", known)} | ({("accept", begun)} if known is None else set())
     if epoch < known.epoch:
         return {("fenced", known)}
@@ -121,14 +121,14 @@ def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
 
 
 def _fates_in_epoch(known: _ProducerState, first: int, count: int) -> set[tuple[str, _State]]:
-    """The right answers to a batch of the producer's own epoch."""
+    """Return the right answers to a batch of the producer's own epoch."""
     if _span(first, count) in known.batches:
         return {("duplicate", known)}
     expected = next_sequence(known.batches[-1][1], 1)
     if first == expected:
         return {("accept", _accepted(known, first, count))}
-    # Half of all numbers count as ahead, if they are not stored from before the wrap. The others lie behind: repeats
-    # and overlaps, of which nothing is said.
+    # The next half of all numbers counts as ahead, except numbers stored before the wrap. The others are older: repeats
+    # and overlaps, which the documents do not cover.
     ahead = next_sequence(first, -expected)
     if ahead < 1 << 30 and ahead + known.stored < 1 << 31:
         return {("out-of-order", known)}

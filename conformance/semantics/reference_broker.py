@@ -1,4 +1,4 @@
-"""A broker that plays the steps of a scenario: it gives identities, fences old instances, and keeps one partition."""
+"""A broker that runs the steps of a scenario: it gives identities, fences old instances, and keeps one partition."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from conformance.semantics.partition_log import PartitionLog
 
 _FIRST_IDENTITY = 4000
 _NOW, _DAY = 1_800_000_000_000, 86_400_000
-"""The time at which the log cleaner comes, and for how long it keeps records with a null value, in milliseconds."""
+"""The time of the compaction, and how long it keeps records with a null value, in milliseconds."""
 _MAGIC_1 = 2
 """The first version of Fetch that carries messages of magic 1."""
-_FENCED = "a newer instance has begun"
+_FENCED = "a newer instance of the producer has started"
 
 
 def outcomes(steps: Sequence[Step], told: Sequence[Told]) -> list[object]:
-    """What became of each step, in short: `ok`, `refused`, `either`, or the labels that a consumer is shown."""
+    """Return the outcome of each step: `ok`, `refused`, `either`, or the labels that a consumer sees."""
     return [_outcome(step, one) for step, one in zip(steps, told, strict=True)]
 
 
@@ -63,7 +63,7 @@ def _outcome(step: Step, told: Told) -> object:
 
 
 def _label(record: Values) -> str:
-    """The value of a record; of one that deletes its key, the key with a sign before it."""
+    """Return the value of a record; for a tombstone, its key after a minus sign."""
     key, value = record["key"] or b"", record["value"]
     return str((b"-" + key if value is None else value).decode())
 
@@ -76,13 +76,13 @@ class ReferenceBroker(Struct):
     _identities: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Producer id and newest epoch, by transactional id."""
     _offsets: dict[str, int] = field(default_factory=dict)
-    """By label."""
+    """The offset of each record, by label."""
     _told: dict[int, str] = field(default_factory=dict)
     """The offset of each batch, by step."""
     _given: int = _FIRST_IDENTITY
 
     def play(self, steps: Sequence[Step]) -> list[Told]:
-        """What it tells of each step."""
+        """Return the result of each step."""
         return [self._did(at, step) for at, step in enumerate(steps)]
 
     def _did(self, at: int, step: Step) -> Told:
@@ -96,7 +96,7 @@ class ReferenceBroker(Struct):
             case Fetch():
                 return self._fetch(step)
             case ProduceRawBytes():
-                return ProduceResult(refused="it is no batch of a producer")
+                return ProduceResult(refused="the bytes are not a record batch")
             case RetryProduce():
                 return ProduceResult(offset=self._told[step.step])
         return self._to_log(step)
@@ -158,7 +158,7 @@ class ReferenceBroker(Struct):
     def _fetch(self, step: Fetch) -> Told:
         offset = self._places().get(step.at, -1)
         if not self.log.start <= offset <= self.log.end:
-            return FetchResult(refused="there is no such offset")
+            return FetchResult(refused="the offset is outside of the log")
         if step.version is not None:
             return self._older(step, offset, 0 if step.version < _MAGIC_1 else 1)
         listed = self.log.aborted_from(offset)
@@ -172,10 +172,10 @@ class ReferenceBroker(Struct):
         )
 
     def _older(self, step: Fetch, offset: int, magic: int) -> FetchResult:
-        """What a fetch brings that carries messages of a magic: nothing of the markers."""
+        """Return the result of a fetch that carries messages of a magic, which has no markers."""
         data = convert(self.log.fetch(offset, step.isolation, step.max_bytes), magic)
         return FetchResult(hex=data.hex(), fetch_offset=str(offset), high_watermark=str(self.log.end))
 
     def _places(self) -> dict[str, int]:
-        """The offset of each place."""
+        """Return the offset of each place."""
         return {**self._offsets, START: 0, END: self.log.end, BEYOND_END: self.log.end + 1}

@@ -135,7 +135,7 @@ def test_a_definition_that_a_vector_contradicts_is_refused_from_the_cache_too(sm
     (own,) = [message for message in read_catalog().types.messages.values() if message.name == "Own"]
     other = type(own)(**{name: getattr(own, name) for name in ("name", "kind", "valid", "flexible", "structures")})
     for _ in range(2):
-        with pytest.raises(FileError, match="another definition of Own"):
+        with pytest.raises(FileError, match="message Own has two different definitions"):
             read_catalog(messages=[other])
 
 

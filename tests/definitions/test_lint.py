@@ -558,7 +558,7 @@ def test_what_became_of_3_9_in_4_4_is_dropped_versions_and_new_names_only(real):
     assert sorted(dropped) == sorted(
         [f"{name}{side}" for name in KIP_896 | ZOOKEEPER for side in sides] + ["RequestHeader"]
     )
-    renamed = Counter(stem(finding) for finding, _ in found if "it was called" in finding.problem)
+    renamed = Counter(stem(finding) for finding, _ in found if "was called" in finding.problem)
     assert renamed == RENAMED
     assert len(found) == len(dropped) + sum(RENAMED.values()) + PINNED["kafka-clients"]
 

@@ -141,7 +141,7 @@ NEVER = {
         "print('no room', file=sys.stderr); print('  at frame 3', file=sys.stderr); sys.exit(3)",
         "broker:fake did not start: it exited with status 3; it wrote last: no room",
     ),
-    "dies of a signal": ("os.kill(os.getpid(), 9)", "did not start: it died of SIGKILL; it wrote nothing"),
+    "dies of a signal": ("os.kill(os.getpid(), 9)", "did not start: it was killed by SIGKILL; it wrote nothing"),
     "listens and never answers": (
         "socket.create_server(('127.0.0.1', port)); time.sleep(100)",
         "did not answer within",

@@ -68,7 +68,7 @@ def test_a_version_of_api_versions_that_is_not_offered_is_told_so_in_version_0(b
 
 
 @pytest.mark.parametrize(
-    ("key", "version", "said"), [("Fetch", 2, "Fetch 2, where 4 to 4"), ("Heartbeat", 0, "not off")]
+    ("key", "version", "said"), [("Fetch", 2, "Fetch 2, because it offers 4 to 4"), ("Heartbeat", 0, "not offer")]
 )
 def test_a_request_that_was_not_offered_has_no_answer(broker, key, version, said):
     number = shipped_types().messages[f"{key}Request"].api_key
@@ -316,7 +316,7 @@ def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker_has_been_p
 
 def test_an_error_of_the_broker_is_told_as_its_own():
     told = asyncio.run(failing_broker())
-    assert told == ["the broker failed: ZeroDivisionError: a fault of ours"]
+    assert told == ["the mock broker failed: ZeroDivisionError: a fault of ours"]
 
 
 async def failing_broker():

@@ -248,7 +248,7 @@ for line in told():
 """
     found = run(body, THREE, status=3)
     assert {row["verdict"] for row in found.values()} == {"protocol", "skip"}
-    assert "the broker has no answer to Heartbeat 0" in next(iter(found.values()))["detail"]
+    assert "the mock broker cannot answer Heartbeat 0" in next(iter(found.values()))["detail"]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_magic_that_its_fetches_do_not_carry_is_not_served_to_a_client(run):
     found, _ = run(1, HONEST, short, strange, "batch/magic-one:read", offers="old")
     assert found[short]["verdict"] != "skip"
     for case in (strange, "batch/magic-one:read"):
-        assert found[case]["detail"].endswith("the version of Fetch in which it asks carries no magic above 0")
+        assert found[case]["detail"].endswith("version of Fetch carries no magic above 0")
 
 
 LOSES = """

@@ -40,7 +40,7 @@ def test_messages_are_taken_where_nothing_else_is_offered(version):
         (row,) = response("Produce", version, sent.frame)[1]["Responses"]
         assert [(part["ErrorCode"], part["BaseOffset"]) for part in row["PartitionResponses"]] == [(0, base)]
     assert broker.topics["t"].produced == [encode_set(RECORDS, 1, 0)] * 2
-    with pytest.raises(UnhandledRequest, match="Produce 3, where 0 to 2 is offered"):
+    with pytest.raises(UnhandledRequest, match="Produce 3, because it offers 0 to 2"):
         broker.respond(frame("Produce", 3, {"Acks": -1, "TimeoutMs": 1, "TopicData": ()})[4:])
 
 

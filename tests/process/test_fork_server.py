@@ -176,7 +176,7 @@ def test_the_shim_imports_nothing_from_the_folder_of_a_module_that_it_forks(laun
     traps = Traps(tmp_path, ("select", "socket", "traceback"))
     interrupts = "os._exit(5) if len(open(HERE + '/loaded').read()) < 2 else os.kill(os.getpid(), signal.SIGINT)"
     found = outcomes(launch(f"{interrupts}; time.sleep(60)"), 1, 3)
-    assert found[-1] == NoAnswer("crash", "died of SIGINT; standard error ends: KeyboardInterrupt")
+    assert found[-1] == NoAnswer("crash", "was killed by SIGINT; standard error ends: KeyboardInterrupt")
     assert loaded(tmp_path) == 2
     assert traps.imported == []
 

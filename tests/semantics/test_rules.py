@@ -255,7 +255,7 @@ def test_appending_renumbers_into_one_batch_with_times_of_creation():
 def test_there_is_no_conversion_of_zstandard_down_nor_renumbering_below_magic_2():
     packed = batch(0, compression=4)
     for magic in (0, 1):
-        with pytest.raises(codec.Unencodable, match="zstd is not a codec of magic"):
+        with pytest.raises(codec.Unencodable, match="codec zstd is not defined for magic"):
             convert(packed, magic)
         with pytest.raises(codec.Unencodable, match="magic 2"):
             convert(message(0), magic, 5)

@@ -748,7 +748,7 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
         (lambda: wrappers(min_size=0), ValueError, "a wrapper is written with messages"),
         (lambda: fetches(isolation="dirty"), ValueError, "isolation must be one of read_uncommitted, read_committed"),
         (lambda: fetches(min_size=0), ValueError, "there is something to fetch"),
-        (lambda: from_type("INT7"), codec.UnknownType, "there is no type 'INT7'"),
+        (lambda: from_type("INT7"), codec.UnknownType, "unknown type 'INT7'"),
         (lambda: from_type("ARRAY<LOG>"), codec.UnknownType, "no array of it"),
         (lambda: from_type(8), TypeError, "a type, or the name of one, is expected, not 8"),
         (lambda: encoded("INT7"), codec.UnknownType, "INT7"),

@@ -96,7 +96,7 @@ def test_of_many_in_flight_the_one_that_kills_is_blamed(killer, session, tmp_pat
 def test_several_that_kill_are_each_blamed(session, tmp_path):
     outcomes = list(session(LOGS + "    if number % 7 == 3: os.kill(os.getpid(), 11)\n" + ANSWERS).ask(questions(40)))
     assert list(broken(outcomes)) == [3, 10, 17, 24, 31, 38]
-    assert {outcome.detail for outcome in broken(outcomes).values()} == {"died of SIGSEGV"}
+    assert {outcome.detail for outcome in broken(outcomes).values()} == {"was killed by SIGSEGV"}
     assert len(honest(outcomes)) == 34
     assert max(asked(tmp_path).values()) <= 2
 
@@ -132,7 +132,7 @@ def test_a_crash_that_the_adapter_caught_costs_no_restart(session, tmp_path):
 @pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
 def test_a_death_names_its_signal_where_that_has_a_name(number, name, session):
     (outcome,) = session(f"for request in requests(): os.kill(os.getpid(), {number})\n").ask(questions(1))
-    assert outcome == NoAnswer("crash", f"died of {name}")
+    assert outcome == NoAnswer("crash", f"was killed by {name}")
 
 
 # --- none is to blame alone ---------------------------------------------------------------------------
@@ -506,7 +506,7 @@ def test_faults_are_counted_over_all_questions_of_a_session(session, monkeypatch
 def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(session, tmp_path):
     outcomes = list(session(LOGS + "    if number > 9: os.close(1); time.sleep(3600)\n" + ANSWERS).ask(questions(40)))
     assert list(broken(outcomes)) == [10, 11, 12, 13]
-    assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and went on"}
+    assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and continued to run"}
     assert honest(outcomes) == list(range(10))
     assert set(outcomes[14:]) == {Unsupported("not asked: the target was given up after 4 faults (closed output)")}
     assert asked(tmp_path).total() == 10 + 1 + 4

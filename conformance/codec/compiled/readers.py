@@ -1,7 +1,7 @@
-"""Quick readers: a function made for a type from what its table says, for bytes about which there is nothing to say.
+"""Compiled readers: functions that are generated from the table of a type, for bytes without findings.
 
-It reads what the interpreter reads, without trail and findings. At whatever the interpreter would refuse or remark on
-it raises NeedsInterpreter, or ends as one of DOUBTS; then the interpreter reads the same bytes again, and explains.
+A compiled reader returns the values of the interpreter, without trail and findings. Where the interpreter would reject
+or remark, it raises NeedsInterpreter or another of DOUBTS. The interpreter then reads the same bytes and explains.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from conformance.codec.wire_type import NumberShape, RawShape, VarintShape, Wire
 
 @cache
 def _short(*, signed: bool) -> tuple[int, ...]:
-    """The numbers of one group and of two, by what is in the groups."""
+    """Return the numbers of one and of two groups, indexed by the bits of the groups."""
     return tuple(raw >> 1 ^ -(raw & 1) if signed else raw for raw in range(1 << 14))
 
 
 @cache
 def _two_groups(*, signed: bool) -> tuple[int | None, ...]:
-    """By 128 times the second byte and the first: the number of two groups; None where there is one group, or three."""
+    """Return the two-group numbers by 128 * second byte + first byte; None for one group, or three."""
     return (*(None,) * 256, *_short(signed=signed)[128:], *(None,) * (1 << 14))
 
 
 def numbers(out: FunctionBuilder, shapes: Sequence[NumberShape]) -> list[str]:
-    """Lines that read numbers of fixed width one after another, at once; the names that stand for them."""
+    """Add lines that read consecutive numbers of fixed width with one call; return their names."""
     names = [out.name() for _ in shapes]
     size = sum(shape.size for shape in shapes)
     if size == 1:
@@ -52,7 +52,7 @@ def numbers(out: FunctionBuilder, shapes: Sequence[NumberShape]) -> list[str]:
 
 
 def grouped(out: FunctionBuilder, shape: VarintShape) -> str:
-    """Lines that read a number in groups: one or two of them at once, more as the interpreter does."""
+    """Add lines that read a number in groups; the interpreter reads more than two groups. Return its name."""
     number, first = out.name(), out.name()
     out(f"{number} = {first} = data[pos]")
     with out.block(f"if {first} < 128"):
@@ -70,7 +70,7 @@ def grouped(out: FunctionBuilder, shape: VarintShape) -> str:
 
 
 DOUBTS = (NeedsInterpreter, Malformed, IndexError, struct.error, UnicodeDecodeError)
-"""What ends a quick reader: it reads single bytes and numbers without looking first whether they are there."""
+"""The errors that end a compiled reader: it does not check first that single bytes and numbers are present."""
 
 
 Reader = Callable[[Cursor], Any]
@@ -78,7 +78,7 @@ Reader = Callable[[Cursor], Any]
 
 @cache
 def reader_of(wire: WireType) -> Reader:
-    """Reads one value at a cursor, which ends behind it."""
+    """Return a function that reads one value at a cursor and moves the cursor after it."""
     out = FunctionBuilder()
     with out.block("def read(cursor)"):
         out("data = cursor.data; pos = cursor.pos; end = cursor.end")
@@ -90,7 +90,7 @@ def reader_of(wire: WireType) -> Reader:
 
 @cache
 def several_of(wire: WireType) -> Callable[[Cursor, int], list[Any]]:
-    """Reads so many values at a cursor, each an object of its own."""
+    """Return a function that reads several values at a cursor, each a separate object."""
     out = FunctionBuilder()
     with out.block("def read(cursor, count)"):
         out("data = cursor.data; pos = cursor.pos; end = cursor.end", "values = []; add = values.append")
@@ -102,7 +102,7 @@ def several_of(wire: WireType) -> Callable[[Cursor, int], list[Any]]:
 
 
 def _value(out: FunctionBuilder, wire: WireType) -> str:
-    """Lines that read a value at `pos`; the name or expression that stands for it."""
+    """Add lines that read a value at `pos`; return its name or expression."""
     if out.is_deep:
         return _asked(out, f"{out.known(reader_of(wire))}(cursor)")
     match wire.shape:
@@ -124,7 +124,7 @@ def _value(out: FunctionBuilder, wire: WireType) -> str:
 
 
 def _asked(out: FunctionBuilder, call: str) -> str:
-    """What a call makes of the cursor, for which the table has no more than a function."""
+    """Add a call with the cursor, for a type that has only a function; return the name of its result."""
     value = out.name()
     out("cursor.pos = pos; cursor.end = end", f"{value} = {call}", "pos = cursor.pos; end = cursor.end")
     return value
@@ -134,7 +134,7 @@ def _asked(out: FunctionBuilder, call: str) -> str:
 
 
 def _prefix(out: FunctionBuilder, prefix: LengthPrefix) -> str:
-    """A length or count, below zero or of a size that is not disputed."""
+    """Add lines that read a length or count that is negative or undisputed; return its name."""
     number = _value(out, prefix.wire)
     if prefix.plus:
         out(f"{number} -= {prefix.plus}")
@@ -145,7 +145,7 @@ def _prefix(out: FunctionBuilder, prefix: LengthPrefix) -> str:
 
 
 def _absent(out: FunctionBuilder, prefix: LengthPrefix, number: str, value: str) -> None:
-    """Null, for a number below zero that says so."""
+    """Add lines that set null for the number of null."""
     if prefix.nullable and not prefix.null_rule:
         out.doubt(f"{number} != -1")
         out(f"{value} = None")
@@ -173,7 +173,7 @@ def _counted(out: FunctionBuilder, prefix: LengthPrefix, element: WireType) -> s
             code = element.shape.code
             out(f"{value} = {out.known(struct.unpack_from, 'unpack')}(f'>{{{number}}}{code}', data, pos)")
             out(f"pos += {number} * {element.smallest}")
-            # Equal numbers are one object, so that what is made of each is made once.
+            # Equal numbers become one object, so `json_notation.each` converts each of them once.
             out(f"if {number} > {MANY}: {value} = tuple(map({{}}.setdefault, {value}, {value}))")
         else:
             _elements(out, element, number, value)
@@ -185,7 +185,7 @@ def _counted(out: FunctionBuilder, prefix: LengthPrefix, element: WireType) -> s
 
 
 def _elements(out: FunctionBuilder, element: WireType, number: str, value: str) -> None:
-    """So many elements; of many, the same bytes one after another are read once, as the interpreter does."""
+    """Add lines that read elements; if there are many, consecutive equal bytes are read once."""
     gathered, start, before, alike = (out.name() for _ in range(4))
     out(f"{gathered} = []")
     with out.block(f"while len({gathered}) < {number}"):
@@ -205,7 +205,7 @@ def _elements(out: FunctionBuilder, element: WireType, number: str, value: str) 
 
 
 def _structure(out: FunctionBuilder, layout: Layout) -> str:
-    """The fields in order, in a dict; numbers of fixed width that follow one another are read at once."""
+    """Add lines that read the fields into a dict; consecutive numbers of fixed width are read with one call."""
     start, outer, values = (out.name() for _ in range(3))
     if layout.rules:
         out(f"{start} = pos")
@@ -261,13 +261,13 @@ def _field(out: FunctionBuilder, field: Field, names: dict[str, str], values: st
 
 
 def _hold(out: FunctionBuilder, field: Field, value: str, begin: str, at: str, names: dict[str, str]) -> None:
-    """Hold a field against the rest, and give it and its parts their names; it lies from `begin` to `at`."""
+    """Add the checks of a field, which covers `begin` to `at`, and the names of it and its parts."""
     names[field.name] = value
     match field.derive:
         case None | CountOf():
             pass
         case ByteLength(least=least):
-            # A structure that ends before its own begin does not end there.
+            # Without a least length no check is needed: a negative one fails `pos != end` after the structure.
             if least:
                 out.doubt(f"{value} < {least}")
             out.doubt(f"{at} + {value} > end")
@@ -317,7 +317,7 @@ def _of_message(out: FunctionBuilder, structure: StructShape) -> str:
 
 
 def _keyed(out: FunctionBuilder, elements: WireType, keys: Sequence[str]) -> str:
-    """Elements that are a set, where no two have the same keys."""
+    """Add lines that read elements with keys, of which no two may be equal."""
     value = _value(out, elements)
     known = "".join(f"one[{key!r}], " for key in keys)
     out.doubt(f"{value} and len({{({known}) for one in {value}}}) < len({value})")
@@ -325,7 +325,7 @@ def _keyed(out: FunctionBuilder, elements: WireType, keys: Sequence[str]) -> str
 
 
 def _marked(out: FunctionBuilder, structure: WireType) -> str:
-    """A structure behind a byte that says whether it is null."""
+    """Add lines that read a structure after the byte that marks null."""
     mark, value = out.name(), out.name()
     out(f"{mark} = data[pos]; pos += 1")
     with out.block(f"if {mark} == 1"):
@@ -337,7 +337,7 @@ def _marked(out: FunctionBuilder, structure: WireType) -> str:
 
 
 def _section(out: FunctionBuilder, section: TaggedSection, names: dict[str, str]) -> str:
-    """Tagged fields: the known ones under their names, what is not there at its default; the name of the others."""
+    """Add lines that read tagged fields, absent ones at their default; return the name of the unknown ones."""
     unknown, count = out.name(), grouped(out, UNSIGNED_VARINT.shape)
     for member, _ in section.known.values():
         names[member.name] = out.name()
@@ -366,7 +366,7 @@ def _section(out: FunctionBuilder, section: TaggedSection, names: dict[str, str]
 
 
 def _default(out: FunctionBuilder, section: TaggedSection, member: FieldSpec) -> str:
-    """The default of a field: of a structure each time another object, as the reader of a value may change it."""
+    """Return the default of a field; a structure is a new object each time, because a caller may change it."""
     default = default_of(section.message, member)
     if isinstance(default, dict):
         return f"{out.known(partial(default_of, section.message, member))}()"

@@ -1,4 +1,4 @@
-"""The source of a function that is made from a table: lines, names of its own, and what it knows from outside."""
+"""The source of a function that is generated from a table: its lines, its names, and the outside objects in use."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 class NeedsInterpreter(Exception):
-    """Raised by a quick reader or writer where there is anything to say: the interpreter says it."""
+    """Raised by a compiled reader or writer if the interpreter has to explain the input."""
 
 
 _DEEP = 12
-"""Blocks inside one another: Python takes 20 loops, and types may hold more types than that."""
+"""The deepest block: Python allows 20 nested loops, and types can be nested deeper."""
 
 
 class FunctionBuilder:
-    """Gathers the lines of one function."""
+    """The lines of one function."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -30,33 +30,33 @@ class FunctionBuilder:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is added inside stands below `head`."""
+        """Put the lines that are added inside the context below `head`."""
         self(f"{head}:")
         self._depth += 1
         yield
         self._depth -= 1
 
     def doubt(self, condition: str) -> None:
-        """Give up where a condition holds."""
+        """Add lines that give up if a condition holds."""
         self(f"if {condition}: raise Doubt")
 
     @property
     def is_deep(self) -> bool:
-        """Whether what is inside is better a function of its own."""
+        """True if the next part should be a separate function."""
         return self._depth > _DEEP
 
     def name(self, stem: str = "v") -> str:
-        """A name that stands for nothing yet."""
+        """Return an unused name."""
         self._names += 1
         return f"{stem}{self._names}"
 
     def known(self, value: Any, stem: str = "k") -> str:
-        """The name of something from outside."""
+        """Return the name of an outside object."""
         name = next((name for name, other in self._known.items() if other is value), None) or self.name(stem)
         self._known[name] = value
         return name
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The function of that name, which the lines define."""
+        """Return the function of this name, which the lines define."""
         exec(compile("\n".join(self._lines), f"<{name}>", "exec"), self._known)  # noqa: S102 - made from our tables
         return self._known[name]  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Quick writers: a function made for a type from what its table says, for values that have an encoding.
+"""Compiled writers: functions that are generated from the table of a type, for values that have an encoding.
 
-It writes what the interpreter writes. At whatever the interpreter would refuse it raises NeedsInterpreter, or ends as
-one of DOUBTS; then the interpreter is given the same value, and explains.
+A compiled writer returns the bytes of the interpreter. Where the interpreter would reject, it raises NeedsInterpreter
+or another of DOUBTS. The interpreter then receives the same value and explains.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conformance.codec.primitives import INT8, TAGGED_FIELDS
 from conformance.codec.wire_type import NumberShape, RawShape, VarintShape, WireType
 
 DOUBTS = (NeedsInterpreter, Unencodable, KeyError, TypeError, AttributeError, UnicodeEncodeError, struct.error)
-"""What ends a quick writer: it uses a value without looking first what it is, where another kind cannot pass."""
+"""The errors that end a compiled writer: it does not check types first where a wrong type raises one of these."""
 
 OCTETS = tuple(bytes((octet,)) for octet in range(256))
 
@@ -31,7 +31,7 @@ Writer = Callable[[Any], bytes]
 
 @cache
 def writer_of(wire: WireType) -> Writer:
-    """Writes a value."""
+    """Return a function that writes a value."""
     out = FunctionBuilder()
     with out.block("def write(value)"):
         out(f"return {_written(out, wire, 'value')}")
@@ -40,7 +40,7 @@ def writer_of(wire: WireType) -> Writer:
 
 @cache
 def several_of(wire: WireType) -> Callable[[Iterable[Any]], bytes]:
-    """Writes values one after another."""
+    """Return a function that writes consecutive values."""
     out = FunctionBuilder()
     with out.block("def write(values)"):
         out("parts = []; add = parts.append")
@@ -51,7 +51,7 @@ def several_of(wire: WireType) -> Callable[[Iterable[Any]], bytes]:
 
 
 def _written(out: FunctionBuilder, wire: WireType, value: str) -> str:
-    """Lines that write what an expression stands for; an expression of its bytes."""
+    """Add lines that write the value of an expression; return an expression for its bytes."""
     if out.is_deep:
         return f"{out.known(writer_of(wire))}({value})"
     match wire.shape:
@@ -71,7 +71,7 @@ def _written(out: FunctionBuilder, wire: WireType, value: str) -> str:
 
 
 def _named(out: FunctionBuilder, value: str) -> str:
-    """A name for what an expression stands for."""
+    """Add a name for an expression."""
     name = out.name()
     out(f"{name} = {value}")
     return name
@@ -83,7 +83,7 @@ def _named(out: FunctionBuilder, value: str) -> str:
 def _numbers(
     out: FunctionBuilder, numbers: Sequence[NumberShape], values: Sequence[str], *, are_ints: bool = False
 ) -> str:
-    """Numbers of fixed width one after another, written at once: `struct` refuses what is out of range."""
+    """Return an expression for consecutive numbers of fixed width; `struct` rejects numbers out of range."""
     names = list(values) if are_ints else [_named(out, value) for value in values]
     if not are_ints:
         out.doubt(" or ".join(f"type({name}) is not int" for name in names))
@@ -94,7 +94,7 @@ def _numbers(
 def _grouped(
     out: FunctionBuilder, grouped: VarintShape, edges: tuple[Any, ...], value: str, *, is_int: bool = False
 ) -> str:
-    """A number in groups: one of them at once, more as the interpreter does."""
+    """Return an expression for a number in groups; the interpreter writes more than one group."""
     number, raw = _named(out, value), out.name()
     out.doubt(("" if is_int else f"type({number}) is not int or ") + f"not {min(edges)} <= {number} <= {max(edges)}")
     out(f"{raw} = {number} << 1 ^ -({number} < 0)" if grouped.signed else f"{raw} = {number}")
@@ -109,7 +109,7 @@ def _prefix(out: FunctionBuilder, prefix: LengthPrefix, number: str) -> str:
 
 
 def _int(out: FunctionBuilder, wire: WireType, number: str) -> str:
-    """A number that was computed, so that it is one."""
+    """Return an expression for a computed number, whose type needs no check."""
     if isinstance(wire.shape, VarintShape):
         return _grouped(out, wire.shape, wire.edges, number, is_int=True)
     return _numbers(out, [wire.shape], [number], are_ints=True)
@@ -149,7 +149,7 @@ def _counted(out: FunctionBuilder, prefix: LengthPrefix, element: WireType, valu
 
 
 def _elements(out: FunctionBuilder, element: WireType, value: str, written: str) -> None:
-    """The elements one after another; of one object that stands several times in a row it is made once."""
+    """Add lines that write the elements; consecutive references to one object are converted once."""
     parts, one, last, made = (out.name() for _ in range(4))
     out(f"{parts} = []; {last} = {made} = Doubt")
     with out.block(f"for {one} in {value}"):
@@ -163,7 +163,7 @@ def _elements(out: FunctionBuilder, element: WireType, value: str, written: str)
 
 
 def _structure(out: FunctionBuilder, layout: Layout, value: str) -> str:
-    """The fields, where one follows from the bytes behind it with these before it; numbers of fixed width at once."""
+    """Add lines that write fields from the last to the first; a derived field needs the bytes after it."""
     values, tail = _named(out, value), "b''"
     fields = list(layout.fields)
     while fields:
@@ -179,7 +179,7 @@ def _structure(out: FunctionBuilder, layout: Layout, value: str) -> str:
 
 
 def _run(fields: Sequence[Field]) -> int:
-    """How many fields at the end do not follow from others."""
+    """Return how many fields at the end are not derived."""
     return next((count for count, field in enumerate(reversed(fields)) if field.derive is not None), len(fields))
 
 
@@ -194,7 +194,7 @@ def _derived(out: FunctionBuilder, field: Field, values: str, tail: str) -> str:
 def _free_fields(
     out: FunctionBuilder, fields: Sequence[Field], values: str, given_in: Callable[[Field], str]
 ) -> list[str]:
-    """The bytes of fields that do not follow from others, in parts; `given_in` says what to write in one."""
+    """Return the bytes of fields that are not derived, in parts; `given_in` returns the value of a field."""
     parts: list[str] = []
     numbers: list[NumberShape] = []
     given: list[str] = []
@@ -222,7 +222,7 @@ def _free_fields(
 
 
 def _given(out: FunctionBuilder, field: Field, values: str) -> str:
-    """What to write in a field: the number of its parts, of which some may be missing, or its own value."""
+    """Return the value of a field: the sum of its parts, of which some may be missing, or its own value."""
     whole = f"{values}[{field.name!r}]"
     if field.bits:
         number, keys = out.name(), out.known(frozenset(part.name for part in field.bits))
@@ -253,7 +253,7 @@ def _part_of_message(out: FunctionBuilder, wire: WireType, value: str) -> str:
 
 
 def _of_message(out: FunctionBuilder, structure: StructShape, value: str) -> str:
-    """The members that the version has, missing ones at their default; no other may be set that cannot be dropped."""
+    """Add lines that write the members of the version; no other member that cannot be dropped may be set."""
     message, version = structure.message, structure.version
     given, unknown, names = _named(out, value), out.name(), {}
     for member in structure.members:
@@ -275,7 +275,7 @@ def _of_message(out: FunctionBuilder, structure: StructShape, value: str) -> str
 def _section(
     out: FunctionBuilder, section: TaggedSection, structure: StructShape, names: dict[str, str], unknown: str
 ) -> str:
-    """The known tagged fields that are not at their default, and the unknown ones."""
+    """Add lines that write the known tagged fields that are not at their default, and the unknown ones."""
     written, entries = out.name(), out.name()
     out(f"{entries} = []")
     for tag, (member, wire) in section.known.items():
@@ -288,7 +288,7 @@ def _section(
         with out.block(f"if not {default}"):
             out(f"{entries}.append({{'tag': {tag}, 'data': {_written(out, wire, value)}}})")
     with out.block(f"if {entries} or {unknown}"):
-        out(f"{out.known(TAGGED_FIELDS.encode)}({unknown})  # raises for tags that are out of order or stand twice")
+        out(f"{out.known(TAGGED_FIELDS.encode)}({unknown})  # raises for unordered or duplicate tags")
         out(f"{written} = {out.known(section.joined)}({entries}, {unknown})")
     with out.block("else"):
         out(f"{written} = {TAGGED_FIELDS.encode(())!r}")
@@ -296,7 +296,7 @@ def _section(
 
 
 def _marked(out: FunctionBuilder, structure: WireType, value: str) -> str:
-    """A structure behind a byte that says whether it is null."""
+    """Add lines that write a structure after the byte that marks null."""
     value, written = _named(out, value), out.name()
     with out.block(f"if {value} is None"):
         out(f"{written} = {INT8.encode(-1)!r}")
