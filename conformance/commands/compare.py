@@ -40,7 +40,7 @@ def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
             halt = printable(f"{one.target}: {one.problem}")
             click.echo(f"{path}: {halt}; {one.count} cases that {other} has are missing")
     policy = FailurePolicy(fail_on, strict)
-    parts = {"began to fail": changes.began, "mended": changes.mended, "not judged any more": changes.dropped}
+    parts = {"began to fail": changes.began, "mended": changes.fixed, "not judged any more": changes.dropped}
     if changes.otherwise:
         parts["fail for another cause"] = changes.otherwise
     for headline, part in parts.items():

@@ -174,7 +174,7 @@ def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_r
         "must",
         "expected",
         "actual",
-        "refused (malformed)",
+        "rejected (malformed)",
         "80",
     ):
         assert part in shown
@@ -340,13 +340,13 @@ def test_further_vectors_join_the_catalogue(wrong):
 
 def test_show_explains_a_case_field_by_field(tmp_path):
     shown = conformance("show", "varint/six-bytes", cwd=tmp_path).stdout
-    for part in ("varint.max-five-bytes", "primitive-types#varint", "refused (malformed)", "80"):
+    for part in ("varint.max-five-bytes", "primitive-types#varint", "rejected (malformed)", "80"):
         assert part in shown
 
 
 def test_show_explains_a_generated_case_too(tmp_path):
     shown = conformance("show", "gen/4/UNSIGNED_VARINT/0/1", cwd=tmp_path).stdout
-    for part in ("gen/4/UNSIGNED_VARINT/0/1", "varint.truncated-rejected", "refused (malformed)"):
+    for part in ("gen/4/UNSIGNED_VARINT/0/1", "varint.truncated-rejected", "rejected (malformed)"):
         assert part in shown
     unknown = conformance("show", "gen/4/UNSIGNED_VARIN/0/1", cwd=tmp_path)
     assert (unknown.returncode, unknown.stdout) == (2, "")

@@ -208,7 +208,7 @@ def test_a_failure_says_everything_that_run_says(foreign, catalog):
         "FAILED kafka-conformance::varint/six-bytes - ",
         f"varint.max-five-bytes (must, {basis}): fail",
         "a reader accepts a sixth byte because the value is 0",
-        "expected: refused (malformed)",
+        "expected: rejected (malformed)",
         "actual:   accepted: 0",
         "via:      public: poll > varint",
         "80 80 80 80 80 00",
