@@ -71,7 +71,7 @@ class Format(Struct, frozen=True):
 FORMATS = (
     Format("junit", "junit", "Write the results as JUnit XML."),
     Format("json", "json_report", "Write the results as JSON."),
-    Format("html", "html", "Write the results as one HTML page that works offline."),
+    Format("html", "html", "Write the results as an HTML page that works offline."),
     Format("markdown", "markdown", "Write a summary in Markdown, for a README or a CI job."),
     Format("badge", "badge", "Write the verdict as an SVG badge.", is_verdict=True),
 )

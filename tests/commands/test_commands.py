@@ -33,14 +33,17 @@ WRONG_USAGE = {
     "unbalanced quotes": (["run", "command:sh -c 'x"], "quotation"),
     "selection without a case": (["run", "reference", "--select", "no/such-case"], "no case matches"),
     "unknown type of a case": (["run", "reference", "--case", "VARIANT:00"], "VARIANT"),
-    "two cases": (["run", "reference", "--case", "VARINT:00", "--case", "VARINT:01"], "--case: given 2 times"),
+    "two cases": (
+        ["run", "reference", "--case", "VARINT:00", "--case", "VARINT:01"],
+        "--case: can be given only once (found 2)",
+    ),
     "case without a type": (["run", "reference", "--case", "00"], "TYPE:HEX"),
     "case that is no hex": (["run", "reference", "--case", "VARINT:0g"], "hex digits"),
     "case from a file that is not there": (["run", "reference", "--case", "VARINT:@nowhere.bin"], "nowhere.bin"),
     "value that is none of its type": (["run", "reference", "--op", "encode", "--case", 'VARINT:"x"'], "VARINT"),
     "fetch of something else than a log": (
         ["run", "reference", "--op", "read", "--case", "VARINT:{}"],
-        "read is asked",
+        "expected a LOG for --op read, found VARINT",
     ),
     "fetch without a log": (["run", "reference", "--op", "read", "--case", "LOG:{}"], "a read request has hex"),
     "fetch that is no JSON": (["run", "reference", "--op", "read", "--case", "LOG:00"], "read request"),
@@ -81,7 +84,7 @@ WRONG_USAGE = {
     ),
     "compression of one tiny record": (
         ["run", "reference", "--op", "encode", "--case", f"RECORD_BATCH:{TINY_GZIP}"],
-        "no target is asked this: an encoder may leave these records uncompressed",
+        "not testable: an encoder may leave these records uncompressed",
     ),
     "message set without a magic": (["run", "reference", "--op", "encode", "--case", "MESSAGE_SET:[]"], "MESSAGE_SET"),
     "vectors that are not there": (["run", "reference", "--vectors", "nowhere"], "nowhere"),
