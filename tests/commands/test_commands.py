@@ -516,4 +516,4 @@ def test_every_module_of_a_command_is_in_the_table():
 def test_a_wrong_option_is_told_as_an_option(tmp_path):
     done = conformance("run", "reference", "--seed", "x", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "conformance: --seed: expected a number or random, at most 18 digits, found 'x'\n"
+    assert done.stderr == "conformance: --seed: expected a number of at most 18 digits or random, found 'x'\n"

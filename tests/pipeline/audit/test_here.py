@@ -83,7 +83,7 @@ def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is
     before = "from conformance.pipeline.audit import local_runner; local_runner.MOST_BYTES = 100"
     done = run("scan", logs, "--out", tmp_path / "out", before=before)
     assert done.returncode == 2
-    said = "pyspark is not installed: pip install 'kafka-conformance[spark]' (0.0 MB: without Spark at most 0)"
+    said = "pyspark is not installed: pip install 'kafka-conformance[spark]' (0.0 MB; without Spark the limit is 0 MB)"
     assert done.stderr == f"conformance: {said}\n"
     assert not (tmp_path / "out").exists()
 
