@@ -302,7 +302,9 @@ def _stop_quietly(context: SparkContext) -> None:
         context.stop()
 
 
-def apart(spark: SparkSession, work: Callable[[], T], watch: Callable[[threading.Thread], object] | None = None) -> T:
+def run_in_thread(
+    spark: SparkSession, work: Callable[[], T], watch: Callable[[threading.Thread], object] | None = None
+) -> T:
     """Return the result of `work`, which runs in a separate thread: an interrupt must not break a call to Java.
 
     `watch` waits until the thread ends. Raises the error of `work`, or KeyboardInterrupt after its jobs are cancelled.

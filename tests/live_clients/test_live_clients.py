@@ -798,7 +798,10 @@ def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it
     done = conformance("doctor", target, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     told = " ".join(done.stdout.split())
-    assert "FAIL can be judged on all that it is there for: it sent Fetch 2, where 4 to 4 is offered" in told
+    assert (
+        "FAIL supports everything that this kind of target is tested for: it sent Fetch 2, where 4 to 4 is offered"
+        in told
+    )
     assert traces.left() == []
 
 

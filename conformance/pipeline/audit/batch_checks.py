@@ -184,7 +184,7 @@ class PartAudit:
     def _violation(self, region: Region, entry: codec.LogEntry, offset: int) -> AuditFinding:
         """Return the first violation as finding; its detail names the other requirements."""
         first, *more = entry.violations
-        hint = f"{_where(first, region)}{first.hint}"
+        hint = f"{_position_text(first, region)}{first.hint}"
         if more:
             hint += f" (also {', '.join(sorted({one.requirement for one in more}))})"
         if region.has_wrong_size:
@@ -195,7 +195,7 @@ class PartAudit:
         """Yield the first remark on each requirement."""
         for remark in {one.requirement: one for one in reversed(entry.remarks)}.values():
             level = MUST if remark.requirement in _MUST_IN_LOGS else NOTE
-            hint = f"{_where(remark, region)}{remark.hint}"
+            hint = f"{_position_text(remark, region)}{remark.hint}"
             yield AuditFinding(self._segment.path, region.at, offset, remark.requirement, level, hint)
 
     def _decoded(self, at: int, value: Values) -> Iterator[AuditFinding]:
@@ -302,7 +302,7 @@ def _skipped(begin: int, end: int) -> str:
     return f"{end - begin} bytes skipped, to byte {end}"
 
 
-def _where(violation: codec.Violation, region: Region) -> str:
+def _position_text(violation: codec.Violation, region: Region) -> str:
     """Return the byte and the field of a violation within the entry."""
     layer = f" of decompressed stream {violation.layer}" if violation.layer else ""
     path = f" ({violation.path})" if violation.path else ""

@@ -151,7 +151,7 @@ class PartRules:
     def take(self, batch: ProducerBatch) -> RuleViolation | None:
         """Take a batch or marker of a producer after its offsets; return the violation, if any."""
         if batch.position == self.part.first_position:
-            # Only with the part before this one it is known whether the offset of the batch rises.
+            # The offset of the first batch can be checked only against the part before this one.
             self.part.postponed.append(batch)
             return None
         state = _remembered(batch, self._producers.get(batch.producer))

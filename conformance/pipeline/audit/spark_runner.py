@@ -21,7 +21,7 @@ from conformance.pipeline.audit.segments import Segment
 from conformance.pipeline.audit.summary import ON_PAGE, ScanResult, scanned
 from conformance.pipeline.audit.table_steps import AUDITED, COUNTED, FINDINGS, ORDER, PARTS, SUMMED_BY, TABLES, TOTALS
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.spark_session import apart, has_ended, session
+from conformance.pipeline.spark_session import has_ended, run_in_thread, session
 
 _DDL: dict[pa.DataType, str] = {
     pa.string(): "string",
@@ -72,7 +72,7 @@ def scan(
     """
     with session(options, "conformance scan") as spark:
         try:
-            return apart(spark, lambda: _scan(spark, segments, rules, out, with_logs=with_logs))
+            return run_in_thread(spark, lambda: _scan(spark, segments, rules, out, with_logs=with_logs))
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise _stopped(error, out) from None
 

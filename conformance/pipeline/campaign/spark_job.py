@@ -12,7 +12,7 @@ from rich.console import Console
 from conformance.errors import MachineError
 from conformance.pipeline.campaign.slice_task import SliceTask
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.spark_session import apart, has_ended, session
+from conformance.pipeline.spark_session import has_ended, run_in_thread, session
 from conformance.reports.progress import progress_bar
 
 _MOST_SLICES = 50
@@ -37,7 +37,7 @@ def judge_slices(work: SliceTask, options: SparkOptions, errors: Console) -> boo
         return True
     with session(options, "conformance campaign") as spark:
         try:
-            apart(spark, lambda: spread(spark, work, pending), lambda job: _watch(job, work, errors))
+            run_in_thread(spark, lambda: spread(spark, work, pending), lambda job: _watch(job, work, errors))
         except KeyboardInterrupt:
             return False
         except Exception as error:  # noqa: BLE001 - Spark raises many types for a failed task

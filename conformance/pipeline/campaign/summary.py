@@ -59,22 +59,22 @@ class SmallestCase(NamedTuple):
 
 
 class FailureCluster(Struct):
-    """Failures of one target that have the same signature."""
+    """The failures of one target with the same signature."""
 
     signature: ClusterKey
     smallest: SmallestCase
     count: int = 0
 
     def row(self, target: str) -> dict[str, object]:
-        """The row of the table of clusters."""
+        """Return the row of the table of clusters."""
         return {"target": target, **self.signature._asdict(), "count": self.count, "smallest": self.smallest.id}
 
 
 class FailureClusters(Struct, frozen=True):
-    """All failures of a campaign that are not known."""
+    """All failures of a campaign except known ones."""
 
     by_target: dict[str, list[FailureCluster]] = field(default_factory=dict)
-    """The most serious level first, within a level the largest cluster."""
+    """The clusters of each target, by level and then by size; the largest cluster of level must comes first."""
     known: dict[str, Counter[tuple[str, VerdictKind]]] = field(default_factory=dict)
     """The number of known failures of each target, by level and verdict."""
 
