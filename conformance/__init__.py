@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 
 class Reject(Exception):
-    """A module target refuses its input: an error class (docs/adapters.md#the-protocol-version-1) and a message."""
+    """Raised by a module target to reject its input: an error class (docs/adapters.md#the-protocol-version-1)."""
 
     def __init__(self, error: str, message: str = "") -> None:
         super().__init__(message)
@@ -15,4 +15,4 @@ class Reject(Exception):
 
 
 class Unsupported(Exception):
-    """Raised by a module target for what it cannot do, with the reason."""
+    """Raised by a module target for an operation or type that it does not support, with the reason."""

@@ -1,4 +1,4 @@
-"""The command line: finds the module of a command when it is asked for, and turns errors into exit statuses."""
+"""The command line: loads the module of the requested command, and converts errors to exit statuses."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from conformance.errors import ConformanceError, ExitStatus, SuiteBug
 
 _OURS = Path(__file__).parent
 _LONGEST = 200
-"""Characters of an error's own text in the line."""
+"""Characters of an exception's message in the error line."""
 
 
 def report_of(error: BaseException) -> str:
-    """The line for the user. The traceback is saved where the line says, or follows it where no file can be written."""
+    """Return the error line for the user. The traceback is in the named file, or below if no file can be written."""
     text = "".join(traceback.format_exception(error))
-    said = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
-    line = f"a defect of the suite, at {_place(error)}: {said}"
+    message = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+    line = f"a defect of the suite, at {_place(error)}: {message}"
     try:
-        return f"{line} (please report it with {_saved(text)})"
+        return f"{line} (please report it with the file {_saved(text)})"
     except OSError:
-        return f"{line} (please report it with what follows)\n{text}"
+        return f"{line} (please report it with this traceback)\n{text}"
 
 
 def _place(error: BaseException) -> str:
-    """The last line of ours that the error came through."""
+    """Return the last line of the suite's code in the traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if _OURS in Path(frame.filename).parents]
     last = (ours or frames)[-1:]
@@ -41,7 +41,7 @@ def _place(error: BaseException) -> str:
 
 
 def _saved(text: str) -> str:
-    """The path of a new file with the text, in the folder for temporary files. Raises OSError."""
+    """Write the text into a new temporary file and return its path. Raises OSError."""
     import tempfile
 
     head = f"kafka-conformance {__version__}, Python {platform.python_version()}\n{' '.join(sys.argv)}\n\n"
@@ -52,53 +52,53 @@ def _saved(text: str) -> str:
 
 COMMANDS = {
     "campaign": "Judge targets on millions of generated cases, on Spark.",
-    "compare": "Say what changed from one JSON report to another.",
+    "compare": "Compare two JSON reports: new, fixed and missing results.",
     "doctor": "Check an adapter before it judges its target.",
-    "explain": "Annotate any bytes by the reference codec, with every violation and remark.",
-    "fixtures": "Write golden binary fixtures.",
-    "lint": "Check message definitions, and their evolution.",
-    "list": "List cases, or requirements with level, document section and cases.",
+    "explain": "Decode bytes with the reference codec and show every field and violation.",
+    "fixtures": "Write the vectors as binary files for other test suites.",
+    "lint": "Check message definitions and their changes between releases.",
+    "list": "List cases, or requirements with level, source and cases.",
     "new-adapter": "Write a starter adapter that passes `doctor`.",
     "run": "Judge one or several targets.",
-    "scan": "Check stored log segments, batch by batch.",
-    "selftest": "Judge the suite itself: how many seeded defects it catches.",
-    "serve": "Speak the target protocol for the reference or a Python module.",
-    "serve-broker": "Serve vectors, or files, to any Kafka client.",
-    "show": "Show one case: its bytes field by field, what is expected, and why.",
-    "targets": "List the bundled adapters, and what is missing where one cannot run.",
+    "scan": "Check every batch of stored log segments.",
+    "selftest": "Test the suite itself with seeded faults.",
+    "serve": "Run the reference or a Python module as a target process (line protocol).",
+    "serve-broker": "Serve vectors or log files to any Kafka client.",
+    "show": "Show one case: its bytes field by field, the expected result, the requirement.",
+    "targets": "List the bundled adapters and their missing dependencies, or set one up.",
     "vectors": "Check and format vector files.",
 }
-"""The name of each command and its line in the help; its module in `conformance/commands/` has `_` for `-`."""
+"""The commands with their lines in the help. In the name of a module in `conformance/commands/`, `_` replaces `-`."""
 
 _OBJECTS = 50_000
-"""Objects that are made before those that are new are looked through for cycles: what a command loads has none."""
+"""New objects before the garbage collector runs: a command creates many objects but few cycles while it loads."""
 
 
 def command_of(name: str) -> click.Command:
-    """The command of a name in the table; its module is loaded only now."""
+    """Import the module of a command in the table and return the command."""
     command = import_module(f"conformance.commands.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
     return command
 
 
 class LazyCommandGroup(click.Group):
-    """Imports a command's module when the command is asked for, so that nothing else is loaded."""
+    """A group that imports only the module of the requested command: `--help` starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
-        """The names, as the help lists them."""
+        """Return the names of the commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click passes it
-        """The command of a name."""
+        """Return the command of a name, or None."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list of commands in the help."""
+        """Write the list of commands into the help, without an import of their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command, and exit with the status that it returns or that its error has."""
+        """Run the command, and exit with its status or with the status of its error."""
         gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
         try:
             status = super().invoke(ctx)
@@ -112,19 +112,19 @@ class LazyCommandGroup(click.Group):
             click.echo(f"conformance: {error}", err=True)
             status = error.exit_status
         except BrokenPipeError:
-            # Whoever read our output is gone; that is no failure of ours.
+            # The reader of our output has exited (`| head`). Without this, Python reports an error at its exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             status = ExitStatus.WRONG_INPUT
         except OSError as error:
             click.echo(f"conformance: {error.filename or 'i/o'}: {error.strerror or error}", err=True)
             status = ExitStatus.WRONG_INPUT
-        except Exception as error:  # noqa: BLE001 - the last net
+        except Exception as error:  # noqa: BLE001 - every other exception is a bug of the suite
             status = _unexpected(error)
         ctx.exit(status or ExitStatus.OK)
 
 
 def _unexpected(error: Exception) -> ExitStatus:
-    """Tell of an error that nobody expected, on a standard error that may be gone or full."""
+    """Report an unexpected error on standard error, which may be closed or full."""
     with suppress(OSError):
         click.echo(f"conformance: {report_of(error)}", err=True)
     return ExitStatus.DEFECT
@@ -133,4 +133,4 @@ def _unexpected(error: Exception) -> ExitStatus:
 @click.group(cls=LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
 def main() -> None:
-    """Judge decoders and encoders of the Apache Kafka wire format, requirement by requirement."""
+    """Test decoders, encoders, clients and brokers of the Apache Kafka wire format against its requirements."""

@@ -1,6 +1,6 @@
-"""The deliberate errors of the suite, divided by their cause: the user, the target, the machine, or the suite.
+"""The errors that the suite raises on purpose, by their origin: the user, the target, the machine, or the suite.
 
-Each message is one line for the user. Any other exception is a defect of the suite.
+Each message is one line for the user. Every other exception is a defect of the suite.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class ExitStatus(IntEnum):
     FAILED = 1
     """A failure that counts, or a stale known failure."""
     WRONG_INPUT = 2
-    """Wrong input (an option, a file, a vector), a selection that matches no case, or a missing package."""
+    """The command line, a file or a vector is wrong, a selection matches no case, or a dependency is missing."""
     NOT_JUDGED = 3
     """A target could not be started, was judged on no case, or broke the protocol."""
     DEFECT = 70
-    """A defect of the suite: an unexpected error."""
+    """The suite has a bug: an unexpected error."""
     INTERRUPTED = 130
     """A signal ended the command early: SIGINT (Ctrl-C), SIGTERM or SIGHUP."""
 
@@ -37,48 +37,48 @@ _PRECEDENCE = (
 
 
 def overall(reasons: Iterable[ExitStatus]) -> ExitStatus:
-    """Return the status for several reasons: 130 before 70 before 2 before 3 before 1, or 0 without a reason."""
+    """Return the status for several reasons: 130 before 70 before 2 before 3 before 1; 0 without a reason."""
     given = set(reasons)
     return next((status for status in _PRECEDENCE if status in given), ExitStatus.OK)
 
 
 class ConformanceError(Exception):
-    """The base class."""
+    """The base class of all errors of the suite."""
 
     exit_status: ClassVar[ExitStatus]
     """The exit status of a command that ends with this error."""
 
 
 class UserError(ConformanceError):
-    """The user's input is wrong: an option, a file, a name, a value."""
+    """The user's input is wrong: an option, a file, a name, or a value."""
 
     exit_status = ExitStatus.WRONG_INPUT
 
 
 class TargetError(ConformanceError):
-    """The target, or its adapter, violates the protocol."""
+    """The target or its adapter breaks the line protocol."""
 
     exit_status = ExitStatus.NOT_JUDGED
 
 
 class CannotStart(TargetError):
-    """A target that cannot be started or described, or that no longer answers; the message is one line."""
+    """A target could not be started or described, or it takes no more requests."""
 
 
 class MachineError(ConformanceError):
-    """This machine lacks something: a Java, Spark, a package."""
+    """A dependency is missing on this machine: Java, Spark, or a package."""
 
     exit_status = ExitStatus.WRONG_INPUT
 
 
 class SuiteBug(ConformanceError, AssertionError):
-    """The suite contradicts itself: a defect for any input."""
+    """The suite contradicts itself: a bug, independent of the input."""
 
     exit_status = ExitStatus.DEFECT
 
 
 class UsageError(UserError):
-    """A wrong option or argument of the command line: its name and the problem."""
+    """A wrong option or argument of the command line, with the problem."""
 
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"{option}: {problem}")
@@ -87,7 +87,7 @@ class UsageError(UserError):
 
 
 class FileError(UserError):
-    """A file that cannot be used: its path, the line (0 for the whole file), and the problem."""
+    """A wrong file, with the line (0: the whole file) and the problem."""
 
     def __init__(self, path: Path | str, problem: str, line: int = 0) -> None:
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")

@@ -1,1 +1,1 @@
-"""What a run gathered, as text for the console and as the files of `formats.FORMATS`."""
+"""The results of a run as console text and as files in the formats of `formats.FORMATS`."""

@@ -1,4 +1,4 @@
-"""Two JSON reports held against each other: what began to fail, what was mended, what is not judged any more."""
+"""The differences between two JSON reports: new failures, fixed failures, and cases that are no longer judged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _JUDGED = _FAILED | {"pass", "either"}
 
 
 class ReportedResult(msgspec.Struct):
-    """A result as the JSON file has it, as far as it is compared."""
+    """The fields of a result in the JSON file that are compared."""
 
     target: str
-    """As the command line names it, or as it calls itself."""
+    """Its name on the command line; after `read_report` its own name from `describe`."""
     id: str
     type: str
     requirement: str
@@ -33,30 +33,30 @@ class ReportedResult(msgspec.Struct):
 
     @property
     def failed(self) -> bool:
-        """Whether it is a failure of the target or of its adapter."""
+        """Return whether the target or its adapter failed."""
         return self.verdict in _FAILED
 
     @property
     def judged(self) -> bool:
-        """Whether the case was put to the target and judged."""
+        """Return whether the target got the case and was judged on it."""
         return self.verdict in _JUDGED
 
     @property
     def is_generated(self) -> bool:
-        """Return whether the case was generated: then its id depends on the seed."""
+        """Return whether the case was generated. The id of a generated case depends on the seed."""
         return self.id.startswith("gen/")
 
 
 class _Target(msgspec.Struct):
     target: str
     describe: object = None
-    """What it says of itself: length and digest where that is long, null where it did not start."""
+    """Its answer to `describe`: length and digest of a long answer, null if the target did not start."""
     status: str = ""
     problem: str = ""
 
     @property
     def called(self) -> str:
-        """What it calls itself; where it says nothing, what the command line calls it."""
+        """Return its name from `describe`, else its name on the command line."""
         name = self.describe.get("name") if isinstance(self.describe, dict) else None
         return name if name and isinstance(name, str) else self.target
 
@@ -67,7 +67,7 @@ class _File(msgspec.Struct):
 
 
 _Outcomes: TypeAlias = Mapping[tuple[str, str], ReportedResult]
-"""By target and case."""
+"""Results by target and case id."""
 
 
 class ReportRead(Struct, frozen=True):
@@ -94,22 +94,22 @@ class Missing(Struct, frozen=True):
 
     target: str
     problem: str
-    """How far it came."""
+    """How many cases of the target were judged before the interrupt."""
     count: int
-    """How many the other report has. Generated cases are left out: their ids depend on the seed."""
+    """Cases that only the other report has, without generated cases: their ids depend on the seed."""
 
 
 class ReportComparison(Struct, frozen=True):
-    """What differs between an older report and a newer one, each part by target and reason."""
+    """The differences between an older and a newer report, each list by target and reason."""
 
     began: tuple[Change, ...]
-    """It fails, and did not before, or failed in a milder way: it crashes, say, where it only answered wrongly."""
-    mended: tuple[Change, ...]
-    """It failed, and passes now."""
+    """New failures, and failures that became worse (a crash after a wrong answer)."""
+    fixed: tuple[Change, ...]
+    """Cases that failed and now pass."""
     dropped: tuple[Change, ...]
-    """It was judged, and is not any more."""
+    """Cases that were judged and are no longer judged."""
     otherwise: tuple[Change, ...]
-    """It failed and fails, for another cause: one fault may be mended, and another come to light behind it."""
+    """Cases that still fail, but for another cause: a fixed fault can reveal the next one."""
     older_lacks: tuple[Missing, ...]
     newer_lacks: tuple[Missing, ...]
 
@@ -117,15 +117,15 @@ class ReportComparison(Struct, frozen=True):
 def read_report(path: Path) -> ReportRead:
     """Read a report that `--json` wrote. Raises FileError.
 
-    A target goes by what it calls itself, however it was started; where two call themselves the same, by its command
-    line.
+    Targets are identified by their own names, because their command lines can change between two runs. If two
+    targets have the same name, their command lines identify them.
     """
     try:
         report = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise FileError(path, error.strerror or str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FileError(path, f"this is not a report that --json wrote: {error}") from None
+        raise FileError(path, f"expected a report written by --json: {error}") from None
     several = Counter(target.called for target in report.targets)
     names = {one.target: one.called if several[one.called] == 1 else one.target for one in report.targets}
     for result in report.results:
@@ -137,8 +137,8 @@ def read_report(path: Path) -> ReportRead:
 def compare(older: ReportRead, newer: ReportRead) -> ReportComparison:
     """Compare two reports. If each has one target, the names of these targets may differ.
 
-    Generated cases of another seed have no partner: they began to fail where the target did not fail for that cause
-    before, and are neither mended nor dropped. Cases that an interrupted target lacks are missing, not dropped.
+    A generated case of another seed has no counterpart. It is a new failure if the target did not fail for that cause
+    before, and it is never fixed or dropped. Cases that an interrupted target lacks are missing, not dropped.
     """
     old, new = older.results, newer.results
     old_ends, new_ends = _interrupted(older, newer), _interrupted(newer, older)
@@ -148,7 +148,7 @@ def compare(older: ReportRead, newer: ReportRead) -> ReportComparison:
         old = {(name, case): result for (_, case), result in old.items()}
         old_ends = {name: old_ends[was]} if old_ends else {}
     causes = {(name, result.cause) for (name, _), result in old.items() if result.failed}
-    began, mended, dropped, otherwise = [], [], [], []
+    began, fixed, dropped, otherwise = [], [], [], []
     for key, after in new.items():
         before = old.get(key)
         if after.failed and not after.known and _is_new(before, after, causes):
@@ -157,16 +157,16 @@ def compare(older: ReportRead, newer: ReportRead) -> ReportComparison:
         elif before is not None and before.failed and after.failed and before.cause != after.cause:
             otherwise.append((f"{after.cause}, before: {before.cause}", after))
         if before is not None and before.failed and after.judged and not after.failed:
-            mended.append((before.cause or before.detail, before))
+            fixed.append((before.cause or before.detail, before))
     for key, before in old.items():
         after_all = new.get(key)
         if after_all is None and (before.is_generated or key[0] in new_ends):
             continue
         if before.judged and not (after_all and after_all.judged):
-            dropped.append((after_all.detail if after_all else "the newer report does not have it", before))
+            dropped.append((after_all.detail if after_all else "the newer report has no such case", before))
     return ReportComparison(
         began=tuple(_grouped(began)),
-        mended=tuple(_grouped(mended)),
+        fixed=tuple(_grouped(fixed)),
         dropped=tuple(_grouped(dropped)),
         otherwise=tuple(_grouped(otherwise)),
         older_lacks=tuple(_missing(old_ends, old, new)),
@@ -177,7 +177,7 @@ def compare(older: ReportRead, newer: ReportRead) -> ReportComparison:
 def _interrupted(report: ReportRead, other: ReportRead) -> dict[str, str]:
     """Return the problem of each interrupted target, by its name.
 
-    A target that did not start has its name from the other report.
+    A target that did not start has no name of its own; the other report may contain its name.
     """
     return {
         other.names.get(line, line) if name == line else name: report.interrupted[line]
@@ -202,7 +202,7 @@ def _is_new(before: ReportedResult | None, after: ReportedResult, causes: set[tu
 
 
 def _grouped(changed: list[tuple[str, ReportedResult]]) -> Iterator[Change]:
-    """By target and reason: the reason of most cases first."""
+    """Yield the changes by target; the reason with the most cases comes first."""
     groups: dict[tuple[str, str], list[ReportedResult]] = {}
     for reason, result in changed:
         groups.setdefault((result.target, reason), []).append(result)

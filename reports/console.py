@@ -1,4 +1,4 @@
-"""Where reports are printed."""
+"""The consoles on standard output and standard error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from rich.console import Console
 
 _WIDTH = 140
-"""Columns where the output is not a terminal and COLUMNS does not say."""
+"""Columns of an output that is no terminal, if COLUMNS is not set."""
 
 
 class PipeSafeConsole(Console):
-    """A console whose reader may close the pipe: further output is dropped, and the exit status stays what it is."""
+    """A console whose reader may close the pipe (`| head`): further output is dropped, the exit status stays."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -20,7 +20,7 @@ class PipeSafeConsole(Console):
 
 
 def open_console(*, err: bool = False) -> Console:
-    """The console on standard output, or on standard error."""
+    """Return a console on standard output, or on standard error."""
     console = PipeSafeConsole(stderr=err, highlight=False, soft_wrap=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH

@@ -1,4 +1,4 @@
-"""One failure as data for people: expected beside actual, the bytes at the place, the command to see it again."""
+"""One failure explained: expected and actual, the bytes around the field, and the command that reproduces it."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ from conformance.semantics.format_conversion import CONVERTED, records_of
 
 
 def expected_json(case: Case) -> dict[str, object]:
-    """The expectation in value notation, as the JSON report holds it."""
+    """Return the expectation of a case in value notation, as in the JSON report."""
     return expectation_json(case, case.expect)
 
 
 def expectation_json(case: Case, expect: Expectation) -> dict[str, object]:
-    """The same of one of several expectations of a case."""
+    """Return one of several expectations of a case in value notation."""
     if isinstance(expect, WholeLog):
         return _log_expectation(expect)
     render = case.wire.notation.render
@@ -62,8 +62,8 @@ def expectation_json(case: Case, expect: Expectation) -> dict[str, object]:
         case ExpectValue(value, consumed):
             shown = {} if value is UNSHOWN else {"value": render(value)}
             return shown if consumed is None else {**shown, "consumed": consumed}
-        case ExpectRejection(_, said):
-            return {"reject": said}
+        case ExpectRejection(_, error_class):
+            return {"reject": error_class}
         case ExpectAnyOf(readings):
             return {"either": [expectation_json(case, reading) for reading in readings] or "any"}
         case ExpectBytes(data):
@@ -86,29 +86,30 @@ def _log_expectation(expect: WholeLog) -> dict[str, object]:
             return {"decodes-to": CONVERTED.render(records)}
         case ExpectSequenceResults(answers):
             return {"value": [" or ".join(sorted(right)) for right in answers]}
-        case ExpectResponses(due):
-            return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in due]}
-        case ExpectScenario(_, due):
-            return {"value": list(due)}
+        case ExpectResponses(responses):
+            return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in responses]}
+        case ExpectScenario(_, results):
+            return {"value": list(results)}
         case ExpectClientRequests(check, _, request):
             return {"requests": check, **({"request": request} if request else {})}
 
 
 _LONGEST = 1024
-"""Bytes that a command carries in itself."""
+"""Bytes of a case that a command contains literally; a longer case is referenced."""
 
 
 def reproduce(result: Result, origin: str = "") -> str:
-    """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
+    """Return the command that repeats a case on its target; see `command`."""
     if result.summary.kind is CaseOrigin.PROBE:
         return shlex.join(["conformance", "doctor", *_by(result.python), result.target])
     return command(result.summary, [result.target], origin, result.python)
 
 
 def command(case: CaseSummary, targets: Sequence[str], origin: str = "", python: str = "") -> str:
-    """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from.
+    """Return one command that repeats a case on some targets.
 
-    `python` is the interpreter that was given for them.
+    A large shrunk case is repeated as `origin`, the id of the generated case that it was shrunk from. `python` is
+    the value of --python.
     """
     words = ["conformance", "run", *targets, *_by(python)]
     if case.defined_in:
@@ -124,7 +125,7 @@ def _by(python: str) -> list[str]:
 
 
 def _in_full(case: Case, origin: str) -> list[str]:
-    """The options that name a case by what it asks, or, where that is long, by where it came from."""
+    """Return the options that contain the case literally, or refer to its file or origin if it is long."""
     if case.op != "decode":
         given = json.dumps(as_given(parts_of(case)))
         if len(given) <= 2 * _LONGEST or not origin:
@@ -137,27 +138,27 @@ def _in_full(case: Case, origin: str) -> list[str]:
 
 
 _AROUND = 3
-"""Lines of the dump shown before and after the place."""
+"""Lines of the dump that are shown before and after the failing field."""
 _SAYS = {"convert": "wrote", "append": "served"}
 
 
 class FailureExplanation(Struct, frozen=True):
-    """What a report shows of one failure."""
+    """The parts of one failure that a report shows."""
 
     expected: str
     actual: str
     lines: tuple[DumpLine, ...]
-    """The annotated bytes around the place that matters."""
+    """The annotated bytes around the failing field."""
     place: int
-    """The index of that place in `lines`; -1 when there is none."""
+    """The index of that field in `lines`; -1 if there is none."""
     reproduce: str
-    """A command that puts the case to the target again."""
+    """The command that repeats the case on the target."""
     via: str
-    """The call that was judged and whose door it is; empty where the target does not say."""
+    """The library call that was judged, with its entry point; empty if the target does not name it."""
 
 
 def explain(result: Result, origin: str = "") -> FailureExplanation:
-    """Explain a failing result; `origin` is the id of the generated case that a shrunk one came from."""
+    """Explain a failing result; `origin` is the id of the generated case that it was shrunk from."""
     case, path = result.case, result.verdict.path
     lines, place = _sent_around(result, path) if case.op == "send" else around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
@@ -165,24 +166,24 @@ def explain(result: Result, origin: str = "") -> FailureExplanation:
 
 
 def around(case: Case, path: str) -> tuple[list[DumpLine], int]:
-    """The lines of the dump near the field at `path`, and the index of its line among them (-1: no such line)."""
+    """Return the dump lines near the field at `path`, and the index of its line (-1: no such line)."""
     if case.data is None:
         return [], -1
     return _near(case.wire, case.data, path, next(iter(case.checked_fields), ""))
 
 
 def _sent_around(result: Result, path: str) -> tuple[list[DumpLine], int]:
-    """The lines of the dump of a request that a client sent, near the place where it breaks."""
+    """Return the dump lines of a client's request, near the field that breaks the requirement."""
     if data := _frame(result, path):
         return _near(frame_wire(data) or "BYTES", data, path.partition("].")[2])
     return [], -1
 
 
 def _frame(result: Result, path: str) -> bytes:
-    """The request at which a client broke a requirement; empty where none is named, or it was not kept."""
+    """Return the request with which a client broke a requirement; empty if unnamed or not stored."""
     try:
         return frame_at(_unpacked(result.outcome), path) if isinstance(result.outcome, StoredAnswer) else b""
-    except (LookupError, TypeError):  # digests stand in the place of what was long
+    except (LookupError, TypeError):  # a stored answer has digests in place of long values
         return b""
 
 
@@ -196,7 +197,7 @@ def _near(wire: codec.WireType | str, data: bytes, path: str, about: str = "") -
 
 
 def actual_json(result: Result) -> dict[str, object]:
-    """What the target did, as the JSON report holds it."""
+    """Return the outcome of the target, as in the JSON report."""
     match result.outcome:
         case StoredAnswer() as packed:
             return _unpacked(packed)
@@ -211,13 +212,13 @@ def actual_json(result: Result) -> dict[str, object]:
 
 
 def expected_text(case: Case, path: str = "") -> str:
-    """The expectation in one line; where expected and actual differ at a field, only that field, at `path`."""
+    """Return the expectation in one line; if only the field at `path` differs, only that field."""
     match case.expect:
-        case ExpectRejection(_, said):
-            return f"refused ({said})"
+        case ExpectRejection(_, error_class):
+            return f"rejected ({error_class})"
         case ExpectAnyOf(readings):
             shown = (
-                "refused" if isinstance(r, ExpectRejection) else _json(expectation_json(case, r)) for r in readings
+                "rejected" if isinstance(r, ExpectRejection) else _json(expectation_json(case, r)) for r in readings
             )
             return " or ".join(shown) or "any answer"
         case (
@@ -244,15 +245,15 @@ def expected_text(case: Case, path: str = "") -> str:
 
 
 _SENT = 128
-"""Bytes of a request that stand in a line."""
+"""Bytes of a request that are shown in a line."""
 
 
 def _sent_text(expect: ExpectClientRequests) -> str:
-    """What a client is expected to send."""
-    if told := CHECKS[expect.check].expected:
-        return told
-    asked = f" ({expect.isolation})" if expect.check == "isolation-level" else ""
-    return f"every {expect.request}{' ' * bool(expect.request)}request passes the check {expect.check}{asked}"
+    """Return a description of the requests that a client is expected to send."""
+    if text := CHECKS[expect.check].expected:
+        return text
+    isolation = f" ({expect.isolation})" if expect.check == "isolation-level" else ""
+    return f"every {expect.request}{' ' * bool(expect.request)}request passes the check {expect.check}{isolation}"
 
 
 def _sent(data: bytes) -> str:
@@ -261,16 +262,16 @@ def _sent(data: bytes) -> str:
 
 
 def _delivered_text(case: Case, expect: ExpectConsumerView, path: str) -> str:
-    """What a read is expected to deliver, and what else is right: over damage, or where the documents leave it open."""
+    """Return the records that a read must deliver; damaged and unspecified bytes allow other outcomes too."""
     damaged = expect.view.damage is not None
     if path == "error":
         return "an error" if damaged else "no error"
     shown = _narrowed(expectation_json(case, replace(expect, open=False)), path)
-    return shown + (" or refused" if expect.open else " or an error" if damaged else "")
+    return shown + (" or rejected" if expect.open else " or an error" if damaged else "")
 
 
 def actual_text(result: Result, path: str = "") -> str:
-    """What the target did in one line, narrowed to the field at `path` in the same way."""
+    """Return the outcome of the target in one line, narrowed to the field at `path` like `expected_text`."""
     if not isinstance(result.outcome, StoredAnswer):
         return _outcome_text(result.case, result.outcome, path)
     if not result.outcome.is_cut:
@@ -298,24 +299,24 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
         case Accepted(answer) if isinstance(case.expect, ExpectSize) and answer.get("size") is not None:
             return _json(answer["size"])
         case Accepted(answer):
-            shown, message = _narrowed(_in_our_notation(case, answer), path, said="accepted"), answer.get("message")
+            shown, message = _narrowed(_in_our_notation(case, answer), path, prefix="accepted"), answer.get("message")
             return f"{shown} ({_cut(message)})" if case.op == "read" and message and isinstance(message, str) else shown
         case Rejected(error, message):
-            return f"refused ({error}{': ' + _cut(message) if message else ''})"
+            return f"rejected ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):
-            return f"unsupported: {_cut(reason) or 'without a reason'}"
+            return f"unsupported: {_cut(reason) or 'no reason given'}"
         case NoAnswer(how, detail):
-            return f"{how}: {_cut(detail) or 'without a message'}"
+            return f"{how}: {_cut(detail) or 'no message'}"
 
 
 def _unpacked(packed: StoredAnswer) -> dict[str, object]:
-    """An answer that was kept as text, or what is left of it."""
+    """Return the stored answer; of a long answer only a part is stored."""
     answer: dict[str, object] = msgspec.json.decode(packed.json)
     return answer
 
 
 def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, object]:
-    """The answer with its value as we write it ("1000", not 1000); as it came, where it is not a value of the type."""
+    """Return the answer with its value in our notation ("1000", not 1000); unchanged if it is no value of the type."""
     notation = VIEW_NOTATION if case.op == "read" else case.wire.notation
     try:
         return {**answer, "value": notation.render(notation.parse(answer["value"]))}
@@ -324,7 +325,7 @@ def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, o
 
 
 def _written_text(wire: codec.WireType, digits: str, path: str) -> str:
-    """What an encoder wrote: the field at `path`, as the reference reads it, or the bytes."""
+    """Return the field at `path` that an encoder wrote, as the reference reads it, or the bytes."""
     if not digits:
         return "no bytes"
     try:
@@ -337,7 +338,7 @@ def _written_text(wire: codec.WireType, digits: str, path: str) -> str:
 
 
 def _converted_text(digits: object, path: str) -> str:
-    """What a converter wrote: the field at `path`, as the reference reads it, or the bytes."""
+    """Return the field at `path` that a converter wrote, as the reference reads it, or the bytes."""
     if not isinstance(digits, str) or not digits:
         return "no bytes" if digits == "" else _json(digits)
     try:
@@ -350,7 +351,7 @@ def _converted_text(digits: object, path: str) -> str:
 
 
 def _hex_near(data: bytes, path: str) -> str:
-    """The bytes around the one that `path` (`@17`) names, and how many there are in all."""
+    """Return the bytes around the position in `path` (`@17`), and the total number of bytes."""
     if not data:
         return "no bytes"
     at = int(path[1:]) if path.startswith("@") else 0
@@ -359,18 +360,18 @@ def _hex_near(data: bytes, path: str) -> str:
     return f"{'… ' if first else ''}{window}{' …' if at + 8 < len(data) else ''} ({len(data)} bytes)"
 
 
-def _narrowed(answer: Mapping[str, object], path: str, *, said: str = "") -> str:
-    """An answer in one line, or only its field at `path`; `said` stands before a whole value."""
+def _narrowed(answer: Mapping[str, object], path: str, *, prefix: str = "") -> str:
+    """Return an answer in one line, or only its field at `path`; `prefix` precedes a whole value."""
     if path == "consumed":
         return f"consumed {answer.get('consumed')}"
     if path and path not in ("value", "hex"):
         value = _at(answer.get("value", answer.get("decodes-to")), path)
         return f"no {path}" if value is _ABSENT else f"{path} = {_json(value)}"
     if "value" in answer:
-        return f"{said + ': ' if said else ''}{_json(answer['value'])}"
-    if said:
-        return f"{said}, without a value"
-    return _json(answer) if answer else "accepted, whatever the value"
+        return f"{prefix + ': ' if prefix else ''}{_json(answer['value'])}"
+    if prefix:
+        return f"{prefix}, without a value"
+    return _json(answer) if answer else "accepted, with any value"
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -380,7 +381,7 @@ _ABSENT = object()
 
 
 def _at(value: object, path: str) -> object:
-    """The part of a value in notation at a path of names and indexes; _ABSENT where the value has no such part."""
+    """Return the part of a value at a path of names and indexes, or _ABSENT."""
     for name, index in _STEP.findall(path):
         if index and isinstance(value, list) and int(index) < len(value):
             value = value[int(index)]
@@ -392,12 +393,12 @@ def _at(value: object, path: str) -> object:
 
 
 def _cut(text: str) -> str:
-    """The front of a long text of a target."""
+    """Return a text of a target, cut if it is long."""
     return text if len(text) <= 400 else f"{text[:390]}… ({len(text)} characters)"
 
 
 def _json(value: object) -> str:
-    """A value as JSON, cut to a length to read."""
+    """Return a value as JSON, cut if it is long."""
     shown = json.dumps(value, ensure_ascii=False)
     shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
     return shown if len(shown) <= 160 else f"{shown[:150]}… ({len(shown)} characters)"

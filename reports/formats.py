@@ -1,8 +1,7 @@
-"""The formats of a report: a row each. `run` and `campaign` take their options from here, and write what is named.
+"""The table of report formats. The report options of `run` and `campaign` are made from it.
 
-To add a format, write `reports/<module>.py` with a function `render(report)` that yields the text of the file piece by
-piece, and add its row to FORMATS.
-A renderer is imported when it is used: the command line needs only the names of the formats.
+To add a format, write `reports/<module>.py` with a function `render(report)` that yields the text of the file in
+pieces, and add a row to FORMATS. A renderer is imported only when it is used, so the command line starts fast.
 """
 
 from __future__ import annotations
@@ -27,44 +26,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What a report file tells of."""
+    """The data of a report file."""
 
     runs: Sequence[TargetRun]
-    """A record per target, in the order of the command line."""
+    """One run per target, in the order of the command line."""
     seed: int
-    """Of the generated cases."""
+    """The seed of the generated cases."""
     stale: Sequence[tuple[str, str]] = ()
-    """Entries of the known failures that are stale and so fail the run: the id and the reason."""
+    """The stale known failures, which fail the run: the id and the reason."""
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
-    """The register."""
+    """The requirements by id."""
     rows: Mapping[str, JsonRowFile] = field(default_factory=dict)
-    """By the name of the target, rows of the JSON report that were written as the results came."""
+    """Rows of the JSON report that were written during the run, by the name of the target."""
 
     @cached_property
     def disagreements(self) -> tuple[TargetDifference, ...]:
-        """Where the targets differ."""
+        """Return the cases in which the targets differ."""
         from conformance.reports.target_differences import disagreements
 
         return disagreements(self.runs)
 
 
 class _Renderer(Protocol):
-    """A module in `reports/` that makes the text of a file, in pieces."""
+    """A module in `reports/` that renders a report."""
 
     def render(self, report: Report) -> Iterator[str]: ...
 
 
 class Format(Struct, frozen=True):
-    """A format: `--name FILE` writes what `render` of the module in `reports/` makes of the report, in UTF-8."""
+    """A format: `--name FILE` writes the text from `render` of the module in `reports/`, in UTF-8."""
 
     name: str
     module: str
     help: str
     is_verdict: bool = False
-    """Whether it shows only the verdict: an interrupted run has none."""
+    """True if the format shows only the verdict: an interrupted run has no verdict."""
 
     def pieces(self, report: Report) -> Iterator[str]:
-        """The text of the file, in pieces."""
+        """Return the text of the file, in pieces."""
         renderer = cast("_Renderer", import_module(f"conformance.reports.{self.module}"))
         return renderer.render(report)
 
@@ -72,14 +71,14 @@ class Format(Struct, frozen=True):
 FORMATS = (
     Format("junit", "junit", "Write the results as JUnit XML."),
     Format("json", "json_report", "Write the results as JSON."),
-    Format("html", "html", "Write the results as a page, one file that needs no network."),
+    Format("html", "html", "Write the results as an HTML page that works offline."),
     Format("markdown", "markdown", "Write a summary in Markdown, for a README or a CI job."),
     Format("badge", "badge", "Write the verdict as an SVG badge.", is_verdict=True),
 )
 
 
 def write_files(files: Mapping[str, Path], report: Report, outputs: OutputFiles) -> None:
-    """Write the report in each format that `files` names; what goes wrong is kept in `outputs`."""
+    """Write the report in each format of `files`; `outputs` collects the problems."""
     is_interrupted = any(run.interrupted for run in report.runs)
     for form in FORMATS:
         if form.name not in files:

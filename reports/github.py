@@ -1,7 +1,7 @@
-"""What a job on GitHub shows beside its log: annotations, and the summary of the step.
+"""The annotations and the step summary of a GitHub Actions job.
 
-A runner reads workflow commands (`::error …::…`) in all that a step prints. What a target says is in that text, so the
-report is printed between `stop-commands` and a token that nobody can guess, and in annotations it is escaped.
+The runner executes workflow commands (`::error …::…`) in everything that a step prints. The report contains text of
+targets, so it is printed between `stop-commands` and a random token, and annotations are escaped.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from conformance.reports.text import title
 from conformance.runner.results import TargetRun
 
 MOST = 10
-"""Annotations of a step that GitHub shows."""
+"""GitHub shows at most 10 annotations of a step."""
 
 
 def is_in_job() -> bool:
-    """Whether this runs in a job on GitHub."""
+    """Return whether this process runs in a GitHub Actions job."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 @contextmanager
 def step_of_job(report: Report, console: Console, written: Container[Path]) -> Iterator[None]:
-    """Around all that is printed: in a job on GitHub, annotations follow it, and the step gets its summary.
+    """Enclose the printed report; in a GitHub Actions job, add annotations and the step summary after it.
 
-    Elsewhere nothing is added. `written` holds the files that the user has asked for: the summary may be one.
+    `written` holds the report files of the user. If the step summary is one of them, it is not extended.
     """
     if not is_in_job():
         yield
@@ -51,32 +51,32 @@ def step_of_job(report: Report, console: Console, written: Container[Path]) -> I
 
 
 def _append(summary: Path, report: Report, console: Console) -> None:
-    """Add the report in Markdown to the summary, which other commands of the step may have written to."""
+    """Append the report in Markdown: other commands of the step may have written to the summary."""
     from conformance.reports.markdown import render as markdown
 
     try:
         with summary.open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.writelines(markdown(report))
     except OSError as error:
-        console.out(_error({}, [f"the summary of the step could not be written: {error.strerror}"]), end="")
+        console.out(_error({}, [f"the step summary {summary} could not be written: {error.strerror}"]), end="")
 
 
 def render(report: Report) -> Iterator[str]:
-    """The annotations, a line for each: what was not judged, then what fails the run by cause, then stale entries."""
-    told = list(_told(report))
-    for properties, lines in told[: MOST - 1] if len(told) > MOST else told:
+    """Yield one line per annotation: targets that were not judged, failures by cause, stale known failures."""
+    annotations = list(_annotations(report))
+    for properties, lines in annotations[: MOST - 1] if len(annotations) > MOST else annotations:
         yield _error(properties, lines)
-    if len(told) > MOST:
-        yield _error({}, [f"{len(told) - MOST + 1} more: the log and the summary show them"])
+    if len(annotations) > MOST:
+        yield _error({}, [f"{len(annotations) - MOST + 1} more: see the log or the summary"])
 
 
-def _told(report: Report) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """The properties and the lines of each annotation."""
+def _annotations(report: Report) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Yield the properties and the lines of each annotation."""
     for run in report.runs:
         if run.problem:
             yield _place(run), [run.problem]
         elif not (run.judged and run.answered):
-            yield _place(run), ["answered none of its requests" if run.judged else "was judged on no case"]
+            yield _place(run), ["answered no request" if run.judged else "was judged on no case"]
     for run in report.runs:
         for group in grouped(run):
             if group.section is Section.FAULTS or any(result.is_unexpected for result in group.members):
@@ -86,14 +86,14 @@ def _told(report: Report) -> Iterator[tuple[dict[str, str], list[str]]]:
 
 
 def _place(run: TargetRun) -> dict[str, str]:
-    """What an annotation is about: the target, and the file of its adapter where the command line names one."""
+    """Return the title of an annotation, and the file of the adapter if the command line names one."""
     kind, _, rest = run.name.partition(":")
     file = {"file": os.path.normpath(rest)} if kind == "module" and rest.endswith(".py") else {}
     return {**file, "title": title(run)}
 
 
 def _lines(group: FailureGroup) -> list[str]:
-    """What fails, by which requirement, with the smallest example and the command that shows it again."""
+    """Return the cause, the requirement, the smallest example and the command that reproduces it."""
     example = group.examples[0]
     result, shown = example.result, explain(example.result, example.origin)
     cause = group.cause.text if group.cause else f"adapter: {result.verdict.detail}"
@@ -108,12 +108,12 @@ def _lines(group: FailureGroup) -> list[str]:
 
 
 def _error(properties: Mapping[str, str], lines: Iterable[str]) -> str:
-    """A workflow command that makes an annotation; nothing in the texts ends it or begins another."""
-    told = ",".join(f"{name}={_escaped(printable(text), ':,')}" for name, text in properties.items())
+    """Return the workflow command of an annotation; escaping prevents that a text starts another command."""
+    fields = ",".join(f"{name}={_escaped(printable(text), ':,')}" for name, text in properties.items())
     text = "\n".join(printable(line) for line in lines)
-    return f"::error {told}".rstrip() + f"::{_escaped(text)}\n"
+    return f"::error {fields}".rstrip() + f"::{_escaped(text)}\n"
 
 
 def _escaped(text: str, further: str = "") -> str:
-    """Text as a workflow command holds it: the characters that are syntax stand as their numbers."""
+    """Return a text with the syntax characters of workflow commands percent-encoded."""
     return "".join(f"%{ord(one):02X}" if one in "%\r\n" + further else one for one in text)

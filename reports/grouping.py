@@ -1,4 +1,4 @@
-"""Which failures of a target have one cause, and which of them a report shows. Every report is made from this."""
+"""The failures of a target grouped by cause, with the examples to show. Every report is made from these groups."""
 
 from __future__ import annotations
 
@@ -28,69 +28,69 @@ class Section(StrEnum):
     DISPUTED = "disputed"
     """Apache Kafka itself does not meet the requirement."""
     KNOWN = "known"
-    """The list of known failures names it: it is counted, not shown."""
+    """The file of known failures lists it: it is counted, not shown."""
     FAULTS = "faults"
-    """The adapter broke the protocol; the target itself was not judged."""
+    """The adapter broke the line protocol; the target itself was not judged."""
 
 
 class Example(Struct, frozen=True):
-    """A failure as it is shown: a case of its own, or a shrunk one that stands for several generated ones."""
+    """A failure that a report shows: a case, or a shrunk case that represents several generated cases."""
 
     result: Result
     shrunk: ShrunkFailure | None = None
 
     @property
     def flaky(self) -> bool:
-        """Whether it did not happen again when it was tried again."""
+        """Return whether the failure did not repeat in a retry."""
         return self.result.verdict.flaky or (self.shrunk is not None and self.shrunk.flaky)
 
     @property
     def origin(self) -> str:
-        """The id of the generated case that it was shrunk from; empty where it was not."""
+        """Return the id of the generated case that it was shrunk from; empty if it was not shrunk."""
         return self.shrunk.origin if self.shrunk else ""
 
     @property
     def count(self) -> int:
-        """How many failing cases it stands for."""
+        """Return how many failing cases it represents."""
         return self.shrunk.count if self.shrunk else 1
 
 
 class FailureGroup(Struct, frozen=True):
-    """The failures of one target that have one cause. Faults of the adapter are one group."""
+    """The failures of one target with the same cause. The adapter faults are one group."""
 
     target: str
     section: Section
     level: str
-    """The highest of their levels; empty for faults of the adapter."""
+    """The highest of their levels; empty for adapter faults."""
     cause: FailureCause | None
-    """None for faults of the adapter."""
+    """None for adapter faults."""
     members: tuple[Result, ...]
     """The failing results, in the order of the run."""
     examples: tuple[Example, ...]
-    """What to show: the smallest case at that level, a shrunk one instead of the generated ones it stands for. All
-    faults of an adapter, and no known failure."""
+    """The cases to show: the smallest case at that level, or a shrunk case in place of generated ones. Of adapter
+    faults all cases, of known failures no case."""
     requirements: tuple[str, ...] = ()
-    """The ids of all requirements that it breaks, the one with the most cases first."""
+    """The ids of all broken requirements; the one with the most cases first."""
     vectors: int = 0
-    """How many of its cases are vectors."""
+    """The number of failing vectors."""
     generated: int = 0
-    """How many were generated; a campaign keeps only some of them as members."""
+    """The number of failing generated cases; a campaign stores only some of them in `members`."""
 
     @property
     def count(self) -> int:
-        """How many cases fail for this cause."""
+        """Return how many cases fail for this cause."""
         return self.vectors + self.generated
 
     @property
     def others(self) -> tuple[Result, ...]:
-        """The members that are not shown and that no shrunk case stands for: vectors first, then by size."""
+        """Return the members that are not examples: vectors first, then by size."""
         shown = {example.result.summary.id for example in self.examples}
         left = [result for result in self.members if result.summary.id not in shown]
         return tuple(sorted(left, key=lambda result: (result.summary.is_shrinkable, result.summary.size)))
 
 
 def section_of(result: Result) -> Section | None:
-    """The section of a result; None for one that is not a failure."""
+    """Return the section of a result, or None if it is no failure."""
     if result.verdict.kind is VerdictKind.PROTOCOL:
         return Section.FAULTS
     if result.verdict.kind not in FAILURES:
@@ -101,7 +101,7 @@ def section_of(result: Result) -> Section | None:
 
 
 def grouped(run: TargetRun) -> tuple[FailureGroup, ...]:
-    """The failures of a run by cause: by section, then level (must first), then the number of cases."""
+    """Return the failures of a run by cause, ordered by section, level (must first) and number of cases."""
     members: dict[_Key, list[Result]] = {}
     shrunk: dict[_Key, list[ShrunkFailure]] = {}
     for result in run.results:
@@ -116,7 +116,7 @@ def grouped(run: TargetRun) -> tuple[FailureGroup, ...]:
 
 
 _Key = tuple[Section, FailureCause | None]
-"""What the failures of a group have in common."""
+"""The section and the cause of a group."""
 
 
 def _key(section: Section, result: Result) -> _Key:
@@ -144,21 +144,21 @@ def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[S
 
 
 def _smallest(members: Sequence[Result], shrunk: Sequence[ShrunkFailure]) -> Example:
-    """The smallest case at the highest level, one without an open place if there is any.
+    """Return the smallest case at the highest level, preferably one whose expectation is fully specified.
 
-    Of several of one size it is a vector, which is there for everyone.
+    A vector comes before a generated case of the same size: its id does not depend on the seed.
     """
     alone = [Example(result) for result in members if not (shrunk and result.summary.is_shrinkable)]
     by_size = sorted([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
     highest = [example for example in by_size if example.result.level == by_size[0].result.level]
-    return next((example for example in highest if not _is_open(example.result.summary.expect)), highest[0])
+    return next((example for example in highest if not _is_unspecified(example.result.summary.expect)), highest[0])
 
 
 def _size(example: Example) -> tuple[int, int]:
     return LEVELS.index(example.result.level), example.result.summary.size
 
 
-def _is_open(expect: Expectation) -> bool:
+def _is_unspecified(expect: Expectation) -> bool:
     return isinstance(expect, ExpectAnyOf) or (isinstance(expect, ExpectConsumerView | ExpectAppend) and expect.open)
 
 

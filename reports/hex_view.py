@@ -1,4 +1,4 @@
-"""Annotated bytes, and one case with what is expected of a target, as rich renderables."""
+"""Annotated bytes and the page of `conformance show`, as rich renderables."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from conformance.codec import Violation
 from conformance.codec.hex_dump import DumpLine
 
 _LONGEST = 8192
-"""Characters of a line at most. The longest that the suite itself makes is a command with a kilobyte of hex."""
+"""Characters of a line at most. The longest line of the suite itself is a command with 1 KiB of hex digits."""
 
 
 def printable(text: str) -> str:
-    """Text with control characters escaped, cut to a length to read: a target cannot drive or flood a terminal."""
+    """Return a text with control characters escaped, cut if long: text of a target must not control a terminal."""
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def dump(lines: Sequence[DumpLine], place: int = -1) -> RenderableType:
-    """Annotated bytes, a line per field: position, bytes, field, value. Violations and open places stand below it."""
+    """Return annotated bytes, one line per field: position, bytes, field, value. Violations and remarks follow it."""
     wide = max((len(line.hex) for line in lines), default=0)
     named = max((len(line.path) for line in lines), default=0)
     rows: list[RenderableType] = []
@@ -46,12 +46,12 @@ def dump(lines: Sequence[DumpLine], place: int = -1) -> RenderableType:
 
 
 def _mark(mark: Violation) -> Text:
-    kind, style = ("open place", "yellow") if mark.open else ("violation", "red")
+    kind, style = ("unspecified", "yellow") if mark.open else ("violation", "red")
     return Text(f"         ^ {kind}: {mark.requirement}: {printable(mark.hint)}", style=style)
 
 
 def case_report(case: Case, requirement: Requirement, lines: Sequence[DumpLine], expected: str) -> RenderableType:
-    """`conformance show`: what is asked of a target, what is expected and why, and the annotated bytes."""
+    """Return the page of `conformance show`: the case, its expectation, its requirement, and the annotated bytes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -60,7 +60,7 @@ def case_report(case: Case, requirement: Requirement, lines: Sequence[DumpLine],
         "case": f"{case.id} ({case.op} {case.type})",
         "expected": expected,
         "requirement": f"{requirement.id} ({judged})",
-        "says": requirement.statement,
+        "statement": requirement.statement,
         "documents": ", ".join(requirement.source),
         "settled": f"{requirement.settled}: {requirement.why}" if requirement.settled else "",
         "about": ", ".join(case.checked_fields),

@@ -1,6 +1,6 @@
-"""Results as one self-contained page: a matrix of requirements × targets, down to the annotated bytes of each failure.
+"""The results as one self-contained HTML page: a matrix of requirements × targets, and the details of each failure.
 
-All that a target says is text: the template escapes it, and the page's policy runs no script but its own.
+Text of targets is never markup: the template escapes it, and the page's Content-Security-Policy allows one script.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.runner.results import TargetRun
 
 _SHOWN = 20
-"""Cases of a disagreement that are named."""
+"""Case ids of a difference that are listed."""
 _MOST_DISAGREEMENTS = 200
 
 
 class FailurePart(StrEnum):
-    """The parts of a target's failures, in the order of the page, each with its headline."""
+    """The headlines of a target's failures, in the order of the page."""
 
     PLAIN = "Failures"
-    DEATHS = "Crashes and time-outs"
-    RESOURCES = "Memory and time out of proportion"
+    DEATHS = "Crashes and timeouts"
+    RESOURCES = "Excessive memory or time"
     DISPUTED = "Disputed: Apache Kafka itself does not meet these requirements"
-    FAULTS = "Faults of the adapter"
+    FAULTS = "Adapter faults"
 
 
 class FailureView(Struct, frozen=True):
-    """A cause as the page shows it, with its smallest example."""
+    """A cause on the page, with its smallest example."""
 
     anchor: str
     group: FailureGroup
@@ -57,12 +57,12 @@ class FailureView(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What the failures have in common."""
+        """Return the cause of the failures."""
         return printable(self.group.cause.text if self.group.cause else self.example.result.verdict.detail)
 
     @property
     def part(self) -> FailurePart:
-        """The part of the page it belongs to."""
+        """Return the part of the page that shows it."""
         if self.group.section is Section.FAULTS:
             return FailurePart.FAULTS
         if self.group.section is Section.DISPUTED:
@@ -75,28 +75,28 @@ class FailureView(Struct, frozen=True):
 
     @property
     def level(self) -> str:
-        """The highest level of its cases; that of the case, for a fault of the adapter."""
+        """Return the highest level of its cases; for an adapter fault the level of the case."""
         return self.group.level or self.example.result.level
 
     @property
     def state(self) -> RequirementState:
-        """The verdict of the example, as the filter names it."""
+        """Return the state of the example, as in the filter of the page."""
         return state_of(self.example.result)
 
 
 class TargetView(Struct, frozen=True):
-    """What the page tells of one target."""
+    """One target on the page."""
 
     number: int
     run: TargetRun
     failures: tuple[FailureView, ...]
     requirements_met: Mapping[str, tuple[int, int]]
-    """By level: how many requirements it meets in all its cases, of how many that were judged."""
+    """By level: the number of requirements that it meets in all cases, and the number of judged ones."""
     verdict: str
 
     @property
     def parts(self) -> Iterator[tuple[FailurePart, list[FailureView]]]:
-        """The parts that it has any failure of."""
+        """Yield each part that has a failure."""
         for headline in FailurePart:
             members = [failure for failure in self.failures if failure.part == headline]
             if members:
@@ -104,7 +104,7 @@ class TargetView(Struct, frozen=True):
 
     @property
     def causes(self) -> dict[str, list[FailureView]]:
-        """The failures that break each requirement."""
+        """Return the failures by the requirements that they break."""
         by_requirement: dict[str, list[FailureView]] = {}
         for failure in self.failures:
             for name in failure.group.requirements or (failure.example.result.requirement,):
@@ -113,7 +113,7 @@ class TargetView(Struct, frozen=True):
 
 
 def render(report: Report) -> Iterator[str]:
-    """The text of the file, in pieces."""
+    """Yield the text of the file, in pieces."""
     folder = files("conformance.reports")
     script = (folder / "page.js").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -121,7 +121,7 @@ def render(report: Report) -> Iterator[str]:
     environment.filters["number_of_cases"] = number_of_cases
     sections = matrix(report.runs, report.requirements)
     pages = [_target(number, run, report.requirements) for number, run in enumerate(report.runs)]
-    apart = report.disagreements
+    differences = report.disagreements
     yield from environment.from_string((folder / "page.html").read_text("utf-8")).generate(
         version=__version__,
         seed=report.seed,
@@ -130,9 +130,9 @@ def render(report: Report) -> Iterator[str]:
         causes=[page.causes for page in pages],
         sections=sections,
         requirements=report.requirements,
-        codes_apart=error_code_differences(report.runs)[:_MOST_DISAGREEMENTS],
-        disagreements=apart[:_MOST_DISAGREEMENTS],
-        disagreements_left=len(apart) - len(apart[:_MOST_DISAGREEMENTS]),
+        code_differences=error_code_differences(report.runs)[:_MOST_DISAGREEMENTS],
+        disagreements=differences[:_MOST_DISAGREEMENTS],
+        disagreements_left=max(0, len(differences) - _MOST_DISAGREEMENTS),
         named=_SHOWN,
         levels=LEVELS,
         states=list(RequirementState),

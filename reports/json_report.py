@@ -1,4 +1,4 @@
-"""Results as the JSON file that docs/concepts.md#the-json-file describes."""
+"""The results as the JSON file described in docs/concepts.md#the-json-file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from conformance.runner.results import MAX_ANSWER_BYTES, Result, ResultCounts, S
 
 
 def render(report: Report) -> Iterator[str]:
-    """The text of the file, a cause or result a line: each is made when it is written."""
+    """Yield the text of the file, one line per cause or result. Each line is made only when it is written."""
     runs = report.runs
     lists: dict[str, Iterable[str]] = {
         "targets": (_json(_target(run)) for run in runs),
@@ -53,7 +53,7 @@ def _json(value: object) -> str:
 
 
 def _rows(run: TargetRun, written: JsonRowFile | None) -> Iterator[str]:
-    """The rows of a target's results: those that are written already, then the others."""
+    """Yield the rows of a target's results: first the rows written during the run, then the others."""
     if written is not None:
         yield from written.rows()
     done = written.count if written is not None else 0
@@ -61,13 +61,13 @@ def _rows(run: TargetRun, written: JsonRowFile | None) -> Iterator[str]:
 
 
 class JsonRowFile:
-    """Rows of a target's results, written as they come: the end of a run, however it ends, only joins them.
+    """A temporary file of result rows, written during the run, so that the end of the run only copies them.
 
-    The file has no name, so nothing stays of it.
+    The file has no name, so the system deletes it even after a crash.
     """
 
     def __init__(self, report: Path) -> None:
-        """It is beside the report, as memory may be what other temporary files are in. Raises OSError."""
+        """Create the file in the folder of the report: /tmp may be in memory. Raises OSError."""
         is_special = report.exists() and not report.is_file()
         folder = None if is_special else Path(os.path.realpath(report)).parent
         self._file = TemporaryFile(dir=folder)  # noqa: SIM115 - see close
@@ -75,15 +75,15 @@ class JsonRowFile:
         """Bytes of whole rows."""
         self._is_full = False
         self.count = 0
-        """Results that are in it, those that have no row too."""
+        """Results that were added, including those without a row."""
 
     def close(self) -> None:
-        """Let the file go."""
+        """Delete the file."""
         with suppress(OSError):
             self._file.close()
 
     def add(self, result: Result) -> None:
-        """Add the row of the next result, as long as there is room."""
+        """Add the row of the next result, until the disk is full."""
         if self._is_full:
             return
         row = f"{_json(_result(result))}\n".encode() if _has_row(result) else b""
@@ -91,14 +91,14 @@ class JsonRowFile:
             self._file.write(row)
         except OSError:
             self._is_full = True
-        else:  # not sooner: an interrupt may come in between
+        else:  # after the write: an interrupt during the write must not count the row
             self._size, self.count = self._size + len(row), self.count + 1
 
     def rows(self) -> Iterator[str]:
-        """The rows that were written in whole."""
+        """Yield the rows that were written completely."""
         try:
             self._file.seek(0)
-        except OSError:  # there is no room for what waits to be written
+        except OSError:  # the disk is full and buffered rows are lost
             self._size = self.count = 0
         left = self._size
         while left:
@@ -135,7 +135,7 @@ def _status(run: TargetRun) -> shape.Status:
 
 
 def summary(numbers: ResultCounts) -> dict[str, int]:
-    """How many results of each verdict, and how many are disputed."""
+    """Return the number of results by verdict, and of disputed ones."""
     counts: Counter[VerdictKind] = Counter()
     for (_, kind), count in numbers.verdicts.items():
         counts[kind] += count
@@ -143,7 +143,7 @@ def summary(numbers: ResultCounts) -> dict[str, int]:
 
 
 def _cause(group: FailureGroup, cause: FailureCause) -> shape.Cause:
-    """A cause, with all it explains."""
+    """Return the row of a cause."""
     return shape.Cause(
         target=group.target,
         cause=cause.text,
@@ -157,23 +157,22 @@ def _cause(group: FailureGroup, cause: FailureCause) -> shape.Cause:
     )
 
 
-_ASKED = ("unsupported: ", "unobserved: ")
-"""What the reason begins with where a case was skipped for what the target answered."""
+_SKIPPED_AFTER_ANSWER = ("unsupported: ", "unobserved: ")
+"""The prefixes of skip reasons that result from an answer of the target."""
 
 
 def _has_row(result: Result) -> bool:
-    """Whether it stands among the results.
+    """Return whether the report has a row for a result.
 
-    Of what a target does not claim, generated cases, covering sets and those of clients and brokers at work are only
-    counted.
+    Unclaimed generated cases, covering sets and live cases are only counted: there are too many of them.
     """
     verdict, label = result.verdict, result.summary
-    is_put = verdict.kind is not VerdictKind.SKIP or verdict.detail.startswith(_ASKED)
-    return is_put or not (label.is_shrinkable or label.op in ONLY_LIVE or label.id.startswith(COVERING))
+    was_sent = verdict.kind is not VerdictKind.SKIP or verdict.detail.startswith(_SKIPPED_AFTER_ANSWER)
+    return was_sent or not (label.is_shrinkable or label.op in ONLY_LIVE or label.id.startswith(COVERING))
 
 
 def _result(result: Result) -> shape.Result:
-    """A result; where it did not fail, without what its id brings back, and a pass without what is said of others."""
+    """Return the row of a result. Rows of failures have more fields than rows of passes: most results pass."""
     case, verdict = result.summary, result.verdict
     is_pass = verdict.kind is VerdictKind.PASS
     differs = case.disputed or result.disputed
@@ -202,7 +201,7 @@ def _result(result: Result) -> shape.Result:
 
 
 def _in_full(row: shape.Result, result: Result) -> shape.Result:
-    """With what is told of a failure; length and digest of what is long."""
+    """Add the fields of a failure to a row; long values become length and digest."""
     case = result.case
     digits = None if case.data is None else shortened(case.data.hex(), 2 * MAX_ANSWER_BYTES + 2)
     return msgspec.structs.replace(

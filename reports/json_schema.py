@@ -1,4 +1,4 @@
-"""The types of the JSON report. What is written, and the JSON Schema that it holds to, are both made from them."""
+"""The types of the JSON report. The report and its JSON Schema are both made from these types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Basis: TypeAlias = Literal["stated", "implied", "settled"]
 Status: TypeAlias = Literal["judged", "answered nothing", "not judged", "stopped early", "not started", "interrupted"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Shown: TypeAlias = dict[str, Any]
-"""Values in notation (docs/adapters.md#how-values-are-written), by name; Digest in the place of what is long."""
+"""Values by name, in the notation of docs/adapters.md#how-values-are-written; long values are replaced by Digest."""
 
 
 class _JsonObject(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -25,46 +25,46 @@ class _JsonObject(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Digest(_JsonObject):
-    """What stands for bytes that are too many to be shown."""
+    """The length and checksum that replace a long value."""
 
     length: Count
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Suite(_JsonObject):
-    """What made the report."""
+    """The suite that wrote the report."""
 
     name: Literal["kafka-conformance"]
     version: str
-    seed: Annotated[int, Meta(ge=0, description="Of the generated cases.")]
+    seed: Annotated[int, Meta(ge=0, description="The seed of the generated cases.")]
 
 
 class Target(_JsonObject):
-    """A target, and how far it came."""
+    """A target, and how far it was judged."""
 
     target: str
-    describe: Annotated[Shown | None, Meta(description="Its answer to describe; null where it did not start.")]
+    describe: Annotated[Shown | None, Meta(description="Its answer to describe; null if it did not start.")]
     status: Status
-    problem: Annotated[str, Meta(description="Why it was not judged to the end; empty where it was.")]
-    skipped: Annotated[dict[str, Count], Meta(description="How many cases were skipped, by the reason.")]
+    problem: Annotated[str, Meta(description="Why it was not judged completely; empty if it was.")]
+    skipped: Annotated[dict[str, Count], Meta(description="Numbers of skipped cases, by reason.")]
 
 
 class Cause(_JsonObject):
-    """Failures of one target that are one."""
+    """The failures of one target with the same cause."""
 
     target: str
     cause: str
     section: Literal["failures", "disputed", "known"]
-    level: Annotated[Level, Meta(description="The highest of its cases.")]
+    level: Annotated[Level, Meta(description="The highest level of its cases.")]
     requirements: list[str]
-    vectors: Annotated[Count, Meta(description="How many of its cases are vectors.")]
-    generated: Annotated[Count, Meta(description="How many of its cases are generated.")]
-    example: Annotated[str | None, Meta(description="The id of the case that is shown.")]
+    vectors: Annotated[Count, Meta(description="The number of vectors among its cases.")]
+    generated: Annotated[Count, Meta(description="The number of generated cases.")]
+    example: Annotated[str | None, Meta(description="The id of the case that reports show.")]
     cases: list[str]
 
 
 class Result(_JsonObject, kw_only=True):
-    """What a target made of a case; of generated cases, covering sets, live clients and brokers only what it claims."""
+    """The result of a target for a case. Unclaimed generated, covering and live cases have no row."""
 
     target: str
     id: str
@@ -75,59 +75,61 @@ class Result(_JsonObject, kw_only=True):
     level: Level
     basis: Basis | None
     verdict: VerdictKind
-    detail: Annotated[str | UnsetType, Meta(description="Left out of a pass of which there is nothing to say.")] = UNSET
+    detail: Annotated[str | UnsetType, Meta(description="Left out of a pass without a detail.")] = UNSET
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
     known: Annotated[
-        bool | UnsetType, Meta(description="A failure that was expected; left out where nothing failed.")
+        bool | UnsetType, Meta(description="True for a known failure; left out if the case did not fail.")
     ] = UNSET
     flaky: bool
-    codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
-    reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
-    via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET
+    codes: Annotated[str | UnsetType, Meta(description="The error codes with which a broker rejected.")] = UNSET
+    reproduce: Annotated[str | UnsetType, Meta(description="The command that repeats the case.")] = UNSET
+    via: Annotated[str | UnsetType | None, Meta(description="The judged library call, with its entry point.")] = UNSET
     hex: str | Digest | UnsetType | None = UNSET
     expected: Shown | UnsetType = UNSET
     actual: Shown | UnsetType = UNSET
-    cause: Annotated[str | UnsetType, Meta(description="Only where it failed.")] = UNSET
-    also: Annotated[list[str] | UnsetType, Meta(description="Further requirements that it breaks.")] = UNSET
+    cause: Annotated[str | UnsetType, Meta(description="The cause of a failure.")] = UNSET
+    also: Annotated[list[str] | UnsetType, Meta(description="Further broken requirements.")] = UNSET
 
 
 class Shrunk(Result, kw_only=True):
-    """The smallest case that fails in the same way as several generated ones."""
+    """The smallest case that fails in the same way as several generated cases."""
 
-    of: Annotated[str, Meta(description="The id of the case that it came from.")]
-    count: Annotated[Count, Meta(description="How many generated cases it stands for.")]
+    of: Annotated[str, Meta(description="The id of the case that it was shrunk from.")]
+    count: Annotated[Count, Meta(description="The number of generated cases that it represents.")]
 
 
 class BehaviorGroup(_JsonObject):
-    """Targets that made the same of a case, and what that is."""
+    """Targets with the same behavior in a case."""
 
     targets: list[str]
-    behavior: Annotated[Behavior, Meta(description="What they did.")]
-    conforms: Annotated[bool, Meta(description="Whether they broke no requirement by that.")]
-    text: Annotated[str, Meta(description="What it came to in the example, in a line.")]
+    behavior: Annotated[Behavior, Meta(description="The behavior.")]
+    conforms: Annotated[bool, Meta(description="True if the behavior breaks no requirement.")]
+    text: Annotated[str, Meta(description="The outcome of the example, in one line.")]
 
 
 class TargetDifference(_JsonObject):
     """Cases in which the same targets differ in the same way."""
 
-    requirements: Annotated[list[str], Meta(description="Those of the cases, the one with the most of them first.")]
-    level: Annotated[Level, Meta(description="The highest at which a target fails; at an open place, its own.")]
-    open: Annotated[bool, Meta(description="Each target is right: the documents leave the place open.")]
+    requirements: Annotated[
+        list[str], Meta(description="The requirements of the cases; the one with the most cases first.")
+    ]
+    level: Annotated[
+        Level, Meta(description="The highest level of a failure; without a failure, the level of the requirement.")
+    ]
+    open: Annotated[bool, Meta(description="True if every target is right: the documents specify no behavior.")]
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
-    causes: Annotated[list[str], Meta(description="What those fail by that fail.")]
-    groups: Annotated[list[BehaviorGroup], Meta(description="Who did what in the example.")]
-    vectors: Annotated[Count, Meta(description="How many of its cases are vectors.")]
-    generated: Annotated[Count, Meta(description="How many of its cases are generated.")]
+    causes: Annotated[list[str], Meta(description="The causes of the failures.")]
+    groups: Annotated[list[BehaviorGroup], Meta(description="The targets by their behavior in the example.")]
+    vectors: Annotated[Count, Meta(description="The number of vectors among its cases.")]
+    generated: Annotated[Count, Meta(description="The number of generated cases.")]
     example: Annotated[str, Meta(description="The id of the smallest case.")]
-    reproduce: Annotated[str, Meta(description="The command that puts it to the targets again.")]
+    reproduce: Annotated[str, Meta(description="The command that repeats the example on the targets.")]
     cases: list[str]
-    shrunk: Annotated[str | UnsetType, Meta(description="The command for a smaller case, made from one of them.")] = (
-        UNSET
-    )
+    shrunk: Annotated[str | UnsetType, Meta(description="The command of a case shrunk from one of the cases.")] = UNSET
 
 
 class JsonReport(_JsonObject):
@@ -136,16 +138,16 @@ class JsonReport(_JsonObject):
     suite: Suite
     summary: Annotated[
         dict[str, dict[str, Count]],
-        Meta(description="By target: how many results of each verdict, and of those how many are disputed."),
+        Meta(description="By target: the number of results of each verdict, and of disputed results."),
     ]
     targets: list[Target]
     causes: list[Cause]
     results: list[Result]
     shrunk: list[Shrunk]
-    disagreements: Annotated[list[TargetDifference], Meta(description="Where several targets differ.")]
+    disagreements: Annotated[list[TargetDifference], Meta(description="The cases in which several targets differ.")]
 
 
 def schema_text() -> str:
-    """The JSON Schema of the report."""
+    """Return the JSON Schema of the report."""
     schema = {"$schema": DIALECT, "title": "kafka-conformance report", **msgspec.json.schema(JsonReport)}
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"

@@ -1,4 +1,4 @@
-"""Results as Markdown, for a README or the summary of a CI job: a row for each target, causes, where targets differ."""
+"""The results as Markdown for a README or a CI summary: targets, causes of failures, differences between targets."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from conformance.reports.text import title
 from conformance.runner.results import TargetRun
 
 _IN_FULL = 5
-"""Causes of a target that are shown with an example."""
+"""Causes of a target with an example, and differences with a command."""
 _LISTED = 50
-"""Causes of a target, and differences, that have a row: a summary of a CI job may hold a megabyte."""
+"""Rows of causes per target, and of differences: GitHub limits a step summary to 1 MiB."""
 _SYNTAX = re.compile(r"[^\w\s.,:;()/+=%-]|_|(?<=\d)\.(?=\s)|://|www\.")
-"""What Markdown or GitHub may take for more than text: marks, links, mentions."""
+"""Characters and sequences with a meaning in Markdown or on GitHub: marks, links, mentions."""
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is, whatever a target says: all that may be syntax stands as entities."""
+    """Return a text with its Markdown syntax escaped as entities: text of a target must not become markup."""
     return _SYNTAX.sub(lambda found: "".join(f"&#{ord(one)};" for one in found[0]), printable(text))
 
 
 def fenced(text: str) -> str:
-    """A block of code that nothing in it ends."""
+    """Return a code block whose fence is longer than every run of backticks in the text."""
     text = printable(text)
     fence = "`" * (max([2, *map(len, re.findall("`+", text))]) + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def render(report: Report) -> Iterator[str]:
-    """The text of the file, in pieces."""
+    """Yield the text of the file, in pieces."""
     yield "## Apache Kafka wire format\n\n"
     yield f"| target | verdict | {' | '.join(LEVELS)} |\n|---|---|{'---|' * len(LEVELS)}\n"
     for run in report.runs:
         counts = requirements_met(run, report.requirements)
         shares = (f"{counts[level][0]}/{counts[level][1]}" if level in counts else "" for level in LEVELS)
         yield f"| {plain(title(run))} | {verdict_text(run)} | {' | '.join(shares)} |\n"
-    yield "\nRequirements met in all their cases, of those judged.\n"
+    yield "\nEach level: the requirements that the target meets in all cases / the judged requirements.\n"
     for name, reason in report.stale:
         yield f"\nStale known failure {plain(name)}: {plain(reason)}\n"
     for run in report.runs:
@@ -86,7 +86,7 @@ def _details(group: FailureGroup, example: Example) -> Iterator[str]:
 
 def _differences(rows: Sequence[TargetDifference]) -> Iterator[str]:
     yield "\n### Where the targets differ\n\n"
-    yield "| level | cases | cause, or requirement | who does what | smallest example |\n|---|---|---|---|---|\n"
+    yield "| level | cases | cause or requirement | behavior | smallest example |\n|---|---|---|---|---|\n"
     for row in rows[:_LISTED]:
         groups = (
             f"{', '.join(group.targets)} {'✓' if group.is_right else '✗'} {group.behavior}" for group in row.groups
@@ -95,6 +95,6 @@ def _differences(rows: Sequence[TargetDifference]) -> Iterator[str]:
         yield f"| {' | '.join(map(plain, cells))} |\n"
     if len(rows) > _LISTED:
         yield f"\n{len(rows) - _LISTED} more rows: `--html FILE` shows them all.\n"
-    yield "\n✓ is right, ✗ breaks a requirement. At an open place each of them is right. The first ones again:\n"
+    yield "\n✓ is right, ✗ breaks a requirement. Unspecified: every behavior is right. Commands of the first rows:\n"
     for row in rows[:_IN_FULL]:
         yield f"\n{fenced(row.reproduce)}\n"

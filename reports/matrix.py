@@ -1,4 +1,4 @@
-"""Requirements × targets as data: how many cases of each a target meets, and where brokers refuse otherwise."""
+"""The matrix of requirements × targets, the counts of met requirements, and differences in error codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.runner.results import Result, TargetRun
 
 
 class RequirementState(StrEnum):
-    """What a target makes of a requirement, the worst first."""
+    """The result of a target for a requirement, the worst first."""
 
     CRASHES = "crashes"
     TIMES_OUT = "times out"
@@ -22,7 +22,7 @@ class RequirementState(StrEnum):
     FAULT = "adapter fault"
     DISPUTED = "disputed"
     KNOWN = "known failure"
-    OPEN = "open place"
+    UNSPECIFIED = "unspecified"
     PASSES = "passes"
     UNOBSERVED = "not observed"
     SKIPPED = "not judged"
@@ -35,21 +35,21 @@ class MatrixCell(Struct):
 
     @property
     def state(self) -> RequirementState:
-        """The worst of them."""
+        """Return the worst state."""
         return next((state for state in RequirementState if self.states[state]), RequirementState.SKIPPED)
 
     @property
     def shown(self) -> int:
-        """How many cases are in that state; where the target meets all that were judged, how many these are."""
+        """Return the number of cases in that state; if the target meets all judged cases, their number."""
         return (
-            self.states[RequirementState.PASSES] + self.states[RequirementState.OPEN]
-            if self.state is RequirementState.OPEN
+            self.states[RequirementState.PASSES] + self.states[RequirementState.UNSPECIFIED]
+            if self.state is RequirementState.UNSPECIFIED
             else self.states[self.state]
         )
 
     @property
-    def told(self) -> str:
-        """All numbers in words."""
+    def summary(self) -> str:
+        """Return the number of cases in each state."""
         return (
             ", ".join(f"{self.states[state]} {state}" for state in RequirementState if self.states[state]) or "no case"
         )
@@ -61,11 +61,11 @@ class MatrixRow(Struct):
     requirement: Requirement
     cells: list[MatrixCell]
     cases: set[str] = field(default_factory=set)
-    """The ids of all cases about it in this run, whoever was asked: the same number for every target."""
+    """The ids of its cases in this run, of all targets together: the denominator of every cell."""
 
 
 def state_of(result: Result) -> RequirementState:
-    """What a result says of its requirement."""
+    """Return the state that a result gives its requirement."""
     kind = result.verdict.kind
     if kind is VerdictKind.SKIP:
         return (
@@ -78,7 +78,7 @@ def state_of(result: Result) -> RequirementState:
 
 _STATES = {
     VerdictKind.PASS: RequirementState.PASSES,
-    VerdictKind.EITHER: RequirementState.OPEN,
+    VerdictKind.EITHER: RequirementState.UNSPECIFIED,
     VerdictKind.FAIL: RequirementState.FAILS,
     VerdictKind.CRASH: RequirementState.CRASHES,
     VerdictKind.TIMEOUT: RequirementState.TIMES_OUT,
@@ -87,7 +87,7 @@ _STATES = {
 
 
 def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -> dict[str, list[MatrixRow]]:
-    """The rows that have any case in these runs, by the section of the documents where each is stated first."""
+    """Return a row for each requirement with a case in these runs, by its first source section."""
     rows: dict[str, MatrixRow] = {}
     for number, run in enumerate(runs):
         for result in run.results:
@@ -106,34 +106,34 @@ def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -
 
 
 class ErrorCodeDifference(Struct, frozen=True):
-    """Cases in which brokers refuse the same with other error codes."""
+    """Vectors that brokers reject with different error codes."""
 
     codes: tuple[str, ...]
-    """One for each target; empty for a target that told none."""
+    """One for each target; empty if the target returned no error code."""
     cases: tuple[str, ...]
 
 
 def error_code_differences(runs: Sequence[TargetRun]) -> list[ErrorCodeDifference]:
-    """Where brokers refuse the same with other error codes, in vectors. The most cases come first."""
+    """Return the vectors that brokers reject with different error codes; the most cases first."""
     groups: dict[tuple[str, ...], dict[str, None]] = {}
     for case, results in _by_case(runs):
-        told = [_by_place(result.codes) if result is not None else {} for result in results]
-        for place in dict.fromkeys(place for codes in told for place in codes):
-            codes = tuple(codes.get(place, "") for codes in told)
+        by_place = [_codes_by_place(result.codes) if result is not None else {} for result in results]
+        for place in dict.fromkeys(place for codes in by_place for place in codes):
+            codes = tuple(codes.get(place, "") for codes in by_place)
             if len({*codes} - {""}) > 1:
                 groups.setdefault(codes, {})[case] = None
     found = [ErrorCodeDifference(codes, tuple(cases)) for codes, cases in groups.items()]
     return sorted(found, key=lambda one: -len(one.cases))
 
 
-def _by_place(codes: str) -> dict[str, str]:
-    """The error codes of a result, by the frame, batch or step that they answer."""
+def _codes_by_place(codes: str) -> dict[str, str]:
+    """Return the error codes of a result, by frame, batch or step."""
     parts = (part.rpartition(": ") for part in codes.split(", ") if part)
     return {place: code for place, _, code in parts}
 
 
 def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | None]]]:
-    """Each vector that was judged: its id, and the result of each target, None where it has none."""
+    """Yield each judged vector: its id, and the result of each target or None."""
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
@@ -143,12 +143,12 @@ def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | Non
 
 
 def requirements_met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:
-    """By level: how many requirements a target meets in all its cases, of how many that were judged."""
+    """Return by level: the number of requirements that a target meets in all cases, and of judged ones."""
     all_met: dict[str, bool] = {}
     for result in run.results:
         kind = result.verdict.kind
         if kind is VerdictKind.SKIP or (kind is VerdictKind.PASS and result.requirement in all_met):
-            continue  # most results
+            continue  # a shortcut for most results: a further pass changes no entry
         for name in (result.requirement, *result.also):
             all_met[name] = kind in (VerdictKind.PASS, VerdictKind.EITHER) and all_met.get(name, True)
     levels = {name: requirements[name].level for name in all_met if name in requirements}

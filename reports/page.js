@@ -3,7 +3,7 @@ const form = document.querySelector("form");
 const rows = [...document.querySelectorAll("[data-text]")];
 const count = document.querySelector("#count");
 
-// A row is shown when it has what is searched for, at the level and basis, and one shown target has the verdict.
+// Show a row if it contains all words, has the level and the basis, and one of the checked targets has the verdict.
 function filter() {
   const data = new FormData(form);
   const words = String(data.get("text")).toLowerCase().split(/\s+/).filter(Boolean);

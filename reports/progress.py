@@ -17,24 +17,24 @@ from rich.text import Text
 
 
 class _Rate(ProgressColumn):
-    """How many a second."""
+    """The number of cases per second."""
 
     def render(self, task: Task) -> Text:
-        """The rate, once there is one."""
+        """Return the rate, or an empty text before it is known."""
         return Text(f"{task.speed:.0f}/s" if task.speed else "")
 
 
 class _Failures(ProgressColumn):
-    """How many failures so far, where the work counts them (the field `failures`)."""
+    """The number of failures so far, if the task has the field `failures`."""
 
     def render(self, task: Task) -> Text:
-        """The number, red above 0."""
+        """Return the number, red above 0."""
         failures = task.fields.get("failures")
         return Text("" if failures is None else f"{failures} failures", style="red" if failures else "")
 
 
 def progress_bar(errors: Console) -> Progress:
-    """Where progress is shown while the work inside its `with` goes on, if `errors` is a terminal."""
+    """Return a context manager that shows progress during the work in its `with`, if `errors` is a terminal."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -44,6 +44,6 @@ def progress_bar(errors: Console) -> Progress:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    # Before 14.3, rich ends a progress that is disabled with an empty line all the same.
+    # Before 14.3, rich prints an empty line at the end even of a disabled progress bar.
     shown = errors if errors.is_terminal else Console(quiet=True)
     return Progress(*columns, console=shown, transient=True, disable=not errors.is_terminal)

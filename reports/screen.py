@@ -1,6 +1,6 @@
-"""One target on one screen: the verdict in a line, the causes that explain most in full, a line for each other.
+"""One target on one screen: the verdict, the main causes of failures in full, the other causes in a line each.
 
-Widths are those of the console; 80 columns are enough. `reports/text.py` shows the same in full.
+80 columns are enough. `reports/text.py` shows the same results in full.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from conformance.runner.results import TargetRun
 from conformance.runner.shrinking import FailureKey
 
 LINES = 60
-"""Lines that a target takes at most."""
+"""Lines of a target at most."""
 _IN_FULL = 5
-"""Causes that are shown with an example in full."""
+"""Causes with a full example."""
 _AT_LEAST = 5
-"""Further causes that get a line each before an example in full takes their place."""
+"""Lines reserved for further causes: a full example must leave them free."""
 _ORDER = (Section.FAULTS, Section.FAILURES, Section.DISPUTED)
 
 
@@ -73,17 +73,17 @@ class TargetScreen(Struct, frozen=True):
 
 
 def texts(report: Report, verbosity: int, *, quiet: bool) -> Iterator[RenderableType]:
-    """What the console shows: the targets, where they differ, and with -v the error codes of brokers side by side."""
+    """Yield the console output: the targets, their differences, and with -v different error codes of brokers."""
     for run in report.runs:
         yield target_summary(run) if quiet else target_text(run, report.requirements, verbosity)
     if not quiet and report.disagreements:
         yield TargetDifferencesView(report.disagreements, every=verbosity > 0)
-    if verbosity and not quiet and (apart := error_code_differences(report.runs)):
-        yield codes_side_by_side(report.runs, apart)
+    if verbosity and not quiet and (differences := error_code_differences(report.runs)):
+        yield codes_side_by_side(report.runs, differences)
 
 
 def target_text(run: TargetRun, requirements: Mapping[str, Requirement], verbosity: int) -> RenderableType:
-    """A target on one screen (0), with an example of every cause (1), or with every failing case (2)."""
+    """Return a target on one screen (0), with an example of every cause (1), or with every failing case (2)."""
     if verbosity:
         return target_report(run, requirements, every_case=verbosity > 1)
     return TargetScreen(run, requirements)
@@ -93,20 +93,21 @@ _ROWS = 40
 """Rows of error codes that are shown."""
 
 
-def codes_side_by_side(runs: Sequence[TargetRun], apart: Sequence[ErrorCodeDifference]) -> RenderableType:
-    """Where brokers refuse the same with other error codes: what each told, the number of cases, and one of them."""
-    table = Table(title="Error codes apart", title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="dim")
+def codes_side_by_side(runs: Sequence[TargetRun], differences: Sequence[ErrorCodeDifference]) -> RenderableType:
+    """Return the vectors that brokers reject with different error codes: the codes, the number, one case id."""
+    table = Table(title="Different error codes", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.header_style = "dim"
     for name in (*(run.name for run in runs), "cases"):
         table.add_column(printable(name), overflow="fold")
-    for one in apart[:_ROWS]:
+    for one in differences[:_ROWS]:
         cases = f"{len(one.cases)} × {one.cases[0]}"
         table.add_row(*(Text(printable(codes) or "-") for codes in one.codes), Text(cases))
-    left = len(apart) - _ROWS
-    return Group(table, Text(f"{left} more: --json FILE lists all\n" if left > 0 else "", style="dim"))
+    left = len(differences) - _ROWS
+    return Group(table, Text(f"{left} more: --json FILE contains all\n" if left > 0 else "", style="dim"))
 
 
 def keys_shown_in_full(run: TargetRun) -> frozenset[FailureKey]:
-    """What those failures have in common that one screen shows with an example in full, at most."""
+    """Return the keys of the failures that one screen can show with a full example: only these are shrunk."""
     return frozenset(
         FailureKey(group.cause, group.section is Section.DISPUTED)
         for group, _ in _causes(run)[:_IN_FULL]
@@ -115,13 +116,13 @@ def keys_shown_in_full(run: TargetRun) -> frozenset[FailureKey]:
 
 
 def _causes(run: TargetRun) -> list[tuple[FailureGroup, Example]]:
-    """What is wrong, with its example: all faults of the adapter as one, failures by cause, then disputed ones."""
+    """Return the groups with their examples: adapter faults as one group, failures by cause, disputed failures."""
     groups = sorted((group for group in grouped(run) if group.examples), key=lambda one: _ORDER.index(one.section))
     return [(group, group.examples[0]) for group in groups]
 
 
 def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterator[RenderableType]:
-    """The verdict, the requirements that are met of those judged by level, and the numbers of cases."""
+    """Yield the verdict, the met and judged requirements by level, and the numbers of cases."""
     counts = requirements_met(run, requirements)
     shares = ", ".join(f"{level} {ours}/{judged}" for level, (ours, judged) in counts.items())
     verdict, numbers = verdict_text(run), run.numbers
@@ -133,7 +134,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     if not run.answered and run.judged:
         yield Text(NO_ANSWER_TEXT, style="bold red")
     if run.problem not in ("", verdict):
-        # One line, however long: it names a command, and people search logs for it.
+        # The problem contains a command, so it is never wrapped: users copy it or search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
     cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in VerdictKind]
     cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
@@ -144,7 +145,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
 def _full_cause(
     group: FailureGroup, example: Example, requirements: Mapping[str, Requirement]
 ) -> Iterator[RenderableType]:
-    """A cause and its smallest example: what it breaks, where, what is due, the bytes, and the command."""
+    """Yield a cause with its smallest example: requirement, case, expected and actual, bytes, command."""
     result, shown = example.result, explain(example.result, example.origin)
     requirement = requirements.get(result.requirement)
     level = group.level or result.level
@@ -152,14 +153,14 @@ def _full_cause(
     yield _line(
         (_title(group, example), "bold"), ("  " + level + basis, STYLES[level]), (f"  {number_of_cases(group)}", "dim")
     )
-    says = f"{result.requirement}: {requirement.statement}" if requirement else result.requirement
-    yield _line("  ", (says, "italic"))
+    statement = f"{result.requirement}: {requirement.statement}" if requirement else result.requirement
+    yield _line("  ", (statement, "italic"))
     flaky, via = "  [flaky]" * example.flaky, f"  via {printable(shown.via)}" if shown.via else ""
     yield _line("  ", (result.summary.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
     yield _FirstLines(_expected_actual(printable(shown.expected), printable(shown.actual)), 2)
     near = slice(max(0, shown.place - 1), max(0, shown.place) + 2)
     yield _FirstLines(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
-    # The whole command, whatever the width: people copy it.
+    # The command is never cut or wrapped, because users copy it.
     yield Text("  " + printable(shown.reproduce), style="green", no_wrap=True, overflow="ignore")
 
 
@@ -175,7 +176,7 @@ def _expected_actual(expected: str, actual: str) -> RenderableType:
 
 
 def _cause_line(group: FailureGroup, example: Example) -> Text:
-    """A cause with its level, the number of its cases, and the id of its smallest example."""
+    """Return a cause in one line: its level, number of cases, and the id of its smallest example."""
     level = group.level or example.result.level
     disputed = "disputed " * (group.section is Section.DISPUTED)
     return _line(
@@ -187,20 +188,20 @@ def _cause_line(group: FailureGroup, example: Example) -> Text:
 
 
 def _title(group: FailureGroup, example: Example) -> str:
-    """What the failures have in common; what the adapter did wrong."""
+    """Return the cause, or the fault of the adapter."""
     return printable(group.cause.text if group.cause else f"adapter: {example.result.verdict.detail}")
 
 
 def _how_to_see_more(left: int) -> str:
     more = f"{left} more causes; " if left else ""
-    return f"{more}-v: an example of each, -vv: every case, --html FILE: a page"
+    return f"{more}-v: an example of each, -vv: every case, --html FILE: HTML page"
 
 
 # --- lines --------------------------------------------------------------------------------------------
 
 
 def _line(*parts: str | tuple[str, str]) -> Text:
-    """One line, cut where the console ends."""
+    """Return one line, cut at the width of the console."""
     line = Text.assemble(*parts)
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
@@ -219,5 +220,5 @@ class _FirstLines(Struct, frozen=True):
 
 
 def _height(console: Console, options: ConsoleOptions, parts: Iterable[RenderableType]) -> int:
-    """How many lines they take."""
+    """Return the number of lines of the parts."""
     return sum(len(console.render_lines(part, options, pad=False)) for part in parts)

@@ -1,6 +1,6 @@
-"""Where several targets differ over a case: one meets what another breaks, or each reads an open place in its own way.
+"""The cases in which targets differ: one target breaks a requirement, or the behavior is unspecified.
 
-Every report shows this data; it is made once for all of them.
+The differences are computed once and used by all reports.
 """
 
 from __future__ import annotations
@@ -32,67 +32,67 @@ from conformance.reports.text import STYLES
 from conformance.runner.results import NO_ANSWER, Result, ShrunkFailure, StoredAnswer, TargetRun
 
 Split = tuple[ObservedBehavior | None, ...]
-"""The reading of each target; None for one that did not judge the case."""
+"""The behavior of each target in one case; None if the target was not judged on it."""
 
 
 class BehaviorGroup(Struct, frozen=True):
-    """The targets that made the same of a case, and what that is."""
+    """The targets with the same behavior in a case."""
 
     targets: tuple[str, ...]
-    """As the command line names them."""
+    """Their names on the command line."""
     behavior: Behavior
     is_right: bool
     example_text: str
-    """What they did in the example, in a line; a target's words may be in it."""
+    """The outcome of the example in one line; it can contain text of a target."""
 
     @property
     def text(self) -> str:
-        """All of it but the targets."""
+        """Return the behavior and the outcome."""
         return f"{self.behavior}: {self.example_text}" if self.example_text else str(self.behavior)
 
 
 class TargetDifference(Struct, frozen=True):
-    """Cases in which the same targets differ in the same way, for the same cause or at the same requirement."""
+    """Cases in which the same targets differ in the same way, for the same cause or requirement."""
 
     requirements: tuple[str, ...]
-    """Those of the cases, the one with the most of them first."""
+    """The requirements of the cases; the one with the most cases first."""
     level: str
-    """The highest at which a target fails; at an open place, that of the requirement."""
+    """The highest level of a failure; without a failure, the level of the requirement."""
     is_open: bool
-    """Whether each target is right: the documents leave the place open."""
+    """True if every target is right, because the documents specify no behavior."""
     is_disputed: bool
-    """Whether every failure is one of Apache Kafka's own."""
+    """True if Apache Kafka itself does not meet the requirement of any failure."""
     causes: tuple[str, ...]
-    """What those fail by that fail."""
+    """The causes of the failures."""
     cells: tuple[tuple[Behavior | None, bool], ...]
-    """What each target does, and whether that is right; None for one that was not judged on the cases."""
+    """For each target its behavior, and True if it is right; None if the target was not judged."""
     groups: tuple[BehaviorGroup, ...]
-    """Who did what in the example."""
+    """The targets by their behavior in the example."""
     vectors: int
     generated: int
     cases: tuple[str, ...]
     example: str
-    """The id of the smallest of the cases that the most targets were judged on, at the highest level."""
+    """The id of the example: highest level, then most judged targets, then smallest."""
     reproduce: str
-    """The command that puts the example to the targets again."""
+    """The command that repeats the example on the targets."""
     shrunk: str
-    """Where the example is generated and a failure in it was shrunk, the command that shows the smaller case."""
+    """The command of the shrunk case, if the example is generated and a failure in it was shrunk."""
 
     @property
     def count(self) -> int:
-        """How many cases there are."""
+        """Return the number of cases."""
         return self.vectors + self.generated
 
     @property
     def kind(self) -> str:
-        """The level, and what takes its weight off."""
-        return "open place" if self.is_open else f"{'disputed ' * self.is_disputed}{self.level}"
+        """Return the level with "disputed", or "unspecified"."""
+        return "unspecified" if self.is_open else f"{'disputed ' * self.is_disputed}{self.level}"
 
 
 def disagreements(runs: Sequence[TargetRun]) -> tuple[TargetDifference, ...]:
-    """Where targets differ: what one breaks before what is open, by level, then by the number of cases.
+    """Return the differences: broken requirements before unspecified behavior, by level and number of cases.
 
-    A campaign keeps only failures, so it cannot tell.
+    A campaign stores only failures, so it has no differences.
     """
     if len(runs) < 2 or any(run.counted is not None for run in runs):
         return ()
@@ -112,8 +112,8 @@ _UNJUDGED = (VerdictKind.SKIP, VerdictKind.PROTOCOL)
 
 
 def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
-    """The results of each case that two targets judged and one did not just pass, where they are not plainly one."""
-    told = {
+    """Yield the results of each case that two targets were judged on, if they are not plainly equal."""
+    candidates = {
         result.summary.id
         for run in runs
         for result in run.results
@@ -122,7 +122,7 @@ def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
-            if result.summary.id in told and _is_judged(result):
+            if result.summary.id in candidates and _is_judged(result):
                 found.setdefault(result.summary.id, [None] * len(runs))[number] = result
     for results in found.values():
         judged = [(one.verdict.kind, one.outcome) for one in results if one is not None]
@@ -144,17 +144,17 @@ def _split(results: Sequence[Result | None]) -> Split:
 
 
 def _whole(outcome: Outcome | StoredAnswer) -> Outcome:
-    """An outcome; of an answer that was cut nothing, as two that are long need not differ."""
+    """Return an outcome; a cut answer is never compared, because two long answers can be equal."""
     if not isinstance(outcome, StoredAnswer):
         return outcome
     return NO_ANSWER if outcome.is_cut else Accepted(msgspec.json.decode(outcome.json))
 
 
 def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | None, ...]) -> tuple[object, ...]:
-    """What cases of one group have in common.
+    """Return the key of the group of a case.
 
-    Where a target fails: who fails by which cause, and what those do that are right, whoever was judged. At an open
-    place: the requirement, and who does what.
+    With a failure: the cause of each failing target, and the behavior of the targets that are right. Otherwise: the
+    requirement, and the behavior of each target.
     """
     causes = tuple(one.cause if one is not None and one.failed else None for one in results)
     if not any(causes):
@@ -191,7 +191,7 @@ def _disagreement(
         bool(failed) and all(one.disputed for one in failed),
         tuple(dict.fromkeys(one.cause.text for one in failed)),
         tuple((one.behavior, one.is_right) if one else (None, False) for one in split),
-        tuple(_stands(runs, case, example, split)),
+        tuple(_behavior_groups(runs, case, example, split)),
         len(labels) - generated,
         generated,
         tuple(label.id for label in labels),
@@ -202,19 +202,19 @@ def _disagreement(
 
 
 def _level(results: Sequence[Result | None]) -> int:
-    """The highest level of those that fail, or of all, as an index of LEVELS."""
+    """Return the highest level of the failures, or of all results, as an index of LEVELS."""
     judged = [one for one in results if one is not None]
     return min(LEVELS.index(one.level) for one in [one for one in judged if one.failed] or judged)
 
 
 def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool, str]:
-    """By which one of several cases is shown: the highest level, the most targets, the fewest bytes."""
+    """Return the sort key of a case as example: highest level, most targets, fewest bytes."""
     label = next(one.summary for one in results if one is not None)
     return _level(results), results.count(None), label.size, label.is_shrinkable, label.id
 
 
 def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str]) -> ShrunkFailure | None:
-    """The smallest of the shrunk cases that came from these cases and show one of these causes."""
+    """Return the smallest shrunk case of these cases and causes, if there is one."""
     found = [
         one
         for run in runs
@@ -224,10 +224,10 @@ def _shrunk(runs: Sequence[TargetRun], causes: set[FailureCause], cases: set[str
     return min(found, key=lambda one: one.result.summary.size, default=None)
 
 
-def _stands(
+def _behavior_groups(
     runs: Sequence[TargetRun], case: Case, results: Sequence[Result | None], split: Split
 ) -> Iterator[BehaviorGroup]:
-    """Who made what of the example: those that are right first, then in the order of the targets."""
+    """Yield the targets by their behavior in the example: right behavior first, then in the order of the targets."""
     members: dict[int, list[int]] = {}
     for at, number in enumerate(group_equal(split)):
         if number is not None:
@@ -236,8 +236,8 @@ def _stands(
     for group in sorted(members.values(), key=lambda group: (not _at(split, group[0]).is_right, group[0])):
         result, reading = results[group[0]], _at(split, group[0])
         assert result is not None
-        said = _said(case, result, reading, path)
-        yield BehaviorGroup(tuple(runs[at].name for at in group), reading.behavior, reading.is_right, said)
+        text = _behavior_text(case, result, reading, path)
+        yield BehaviorGroup(tuple(runs[at].name for at in group), reading.behavior, reading.is_right, text)
 
 
 def _at(split: Split, at: int) -> ObservedBehavior:
@@ -247,7 +247,7 @@ def _at(split: Split, at: int) -> ObservedBehavior:
 
 
 def _path(case: Case, results: Sequence[Result | None]) -> str:
-    """The field that is shown of every target: where one is wrong, else the first in which what they accept differs."""
+    """Return the field to show of every target: the failing field, else the first field with different values."""
     failed = next((one.verdict.path for one in results if one is not None and one.failed and one.verdict.path), "")
     if failed or case.op not in ("decode", "read"):
         return failed
@@ -255,18 +255,19 @@ def _path(case: Case, results: Sequence[Result | None]) -> str:
     return part_apart(case, [one.answer for one in outcomes if isinstance(one, Accepted) and one is not NO_ANSWER])
 
 
-_BEFORE = re.compile(r"^(accepted: |accepted, |wrote |served |refused \(|crash: |timeout: |memory: |slow: )")
+_PREFIX = re.compile(r"^(accepted: |accepted, |wrote |served |rejected \(|crash: |timeout: |memory: |slow: )")
+"""The part of an outcome's text that repeats the behavior of the group."""
 
 
-def _said(case: Case, result: Result, reading: ObservedBehavior, path: str) -> str:
-    """What a target did in a line, narrowed to a field."""
+def _behavior_text(case: Case, result: Result, reading: ObservedBehavior, path: str) -> str:
+    """Return the outcome of a target in one line, narrowed to a field."""
     if result.verdict.kind is VerdictKind.PASS:
         return "" if reading.behavior is Behavior.REFUSES else expected_text(case, path)
     whole = _whole(result.outcome)
     if reading.behavior is Behavior.REFUSES and isinstance(whole, Accepted):
         return str(stopped_with(whole.answer))
-    told = actual_text(result, result.verdict.path or path)
-    return _BEFORE.sub("", told).removesuffix(")" * told.startswith("refused ("))
+    text = actual_text(result, result.verdict.path or path)
+    return _PREFIX.sub("", text).removesuffix(")" * text.startswith("rejected ("))
 
 
 def _rank(one: TargetDifference) -> tuple[bool, bool, int, int, str]:
@@ -274,25 +275,25 @@ def _rank(one: TargetDifference) -> tuple[bool, bool, int, int, str]:
 
 
 _IN_FULL = 3
-"""Rows of each part that are shown with their command."""
-_STANDS = 4
-"""Readings of such a row that are shown."""
+"""Rows of each part with their command."""
+_MOST_GROUPS = 4
+"""Groups of such a row."""
 _LISTED = 6
-"""Further rows of each part, in a line. All numbers together keep the section within a screen of 60 lines."""
+"""Further rows of each part, in one line each. These limits keep the section within a screen of 60 lines."""
 _LONGEST = 200
-"""Characters of what a target did that are shown."""
+"""Characters of an outcome's text."""
 _PARTS = (
-    (False, "Some break a requirement"),
-    (True, "The documents leave it open, and each is right"),
+    (False, "Some targets break a requirement"),
+    (True, "The documents specify no behavior, so every target is right"),
 )
 
 
 class TargetDifferencesView(Struct, frozen=True):
-    """A section of at most a screen, in which what targets break and what is open have their own parts."""
+    """The section of the console output with two parts: broken requirements, and unspecified behavior."""
 
     rows: Sequence[TargetDifference]
     every: bool
-    """Whether each row is shown in full."""
+    """True to show every row in full."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Rule(Text("Where the targets differ"), align="left")
@@ -311,29 +312,29 @@ class TargetDifferencesView(Struct, frozen=True):
             left += max(0, len(rows) - in_full - _LISTED)
         if not self.every:
             more = f"{left} more rows; " if left else ""
-            yield _line(f"{more}-v: every row, --html FILE: a page, --json FILE: with all cases", "dim")
+            yield _line(f"{more}-v: every row, --html FILE: HTML page, --json FILE: all cases", "dim")
         yield Text("")
 
 
 def _in_full_lines(row: TargetDifference, *, cut: bool) -> Iterator[RenderableType]:
-    """A row with who made what of its smallest example, and the command that shows it."""
+    """Yield a row with the behavior of each target in the example, and the command that repeats it."""
     yield _head(row, "")
-    for group in row.groups[: _STANDS if cut else None]:
+    for group in row.groups[: _MOST_GROUPS if cut else None]:
         sign, style = ("✓", "green") if group.is_right else ("✗", "red")
-        said = printable(group.text)
-        said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-        text = Text.assemble((sign, style), f" {printable(', '.join(group.targets))}: {said}")
+        outcome = printable(group.text)
+        outcome = outcome if len(outcome) <= _LONGEST else f"{outcome[:_LONGEST]}…"
+        text = Text.assemble((sign, style), f" {printable(', '.join(group.targets))}: {outcome}")
         text.no_wrap, text.overflow = cut, "ellipsis" if cut else "fold"
         yield Padding(text, (0, 0, 0, 2), expand=False)
-    if cut and len(row.groups) > _STANDS:
-        yield _line(f"  and {len(row.groups) - _STANDS} more readings", "dim")
-    # The whole command, whatever the width: people copy it.
+    if cut and len(row.groups) > _MOST_GROUPS:
+        yield _line(f"  and {len(row.groups) - _MOST_GROUPS} more behaviors", "dim")
+    # The command is never cut or wrapped, because users copy it.
     for line in filter(None, (row.reproduce, "" if cut else row.shrunk)):
         yield Text("  " + printable(line), style="green", no_wrap=True, overflow="ignore")
 
 
 def _head(row: TargetDifference, example: str) -> Text:
-    """How many cases, at which level, for which cause or at which open place."""
+    """Return the first line of a row: number of cases, level, cause or requirement."""
     style = "dim" if row.is_open or row.is_disputed else STYLES[row.level]
     place = "" if row.is_open else row.kind + "  "
     about = printable(", ".join(row.causes) or row.requirements[0])

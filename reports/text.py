@@ -1,4 +1,4 @@
-"""Results for the console, as rich renderables. What a target says is plain text: never markup or a control code."""
+"""The results for the console, as rich renderables. Text of a target is never markup or a control code."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from conformance.runner.results import Result, StoredAnswer, TargetRun
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
-NO_ANSWER_TEXT = "It does not conform: it answered none of its requests."
-"""What is said of a target that was judged and never answered."""
+NO_ANSWER_TEXT = "It does not conform: it answered no request."
 
 
 def target_report(
     run: TargetRun, requirements: Mapping[str, Requirement], *, every_case: bool = False
 ) -> RenderableType:
-    """Everything about one target: failures by cause, disputed ones, faults of the adapter, then the table.
+    """Return one target in full: failures by cause, disputed failures, adapter faults, the table of verdicts.
 
     With `every_case`, each failing case has a line.
     """
@@ -45,12 +44,12 @@ def target_report(
 
 _HEADLINES = {
     Section.DISPUTED: Text("Disputed: Apache Kafka itself does not meet these requirements", style="bold"),
-    Section.FAULTS: Text("Faults of the adapter", style="bold red"),
+    Section.FAULTS: Text("Adapter faults", style="bold red"),
 }
 
 
 def title(run: TargetRun) -> str:
-    """What a target calls itself, with the version and the language it tells, and what the command line calls it."""
+    """Return a target's own name, version and language, and its name on the command line."""
     described = run.description
     if described is None:
         return printable(run.name)
@@ -63,7 +62,7 @@ def title(run: TargetRun) -> str:
 def _group(
     group: FailureGroup, requirements: Mapping[str, Requirement], *, every_case: bool
 ) -> Iterator[RenderableType]:
-    """What a group has in common, its smallest example in full, and how to see the rest."""
+    """Yield the cause of a group, its requirements, its smallest example, and the other cases."""
     if group.cause is None:
         yield from map(_example, group.examples)
         return
@@ -83,28 +82,28 @@ def _group(
 
 
 def _failing_case(result: Result) -> Text:
-    """A failing case in a line."""
-    said = f"{result.verdict.kind}  {result.requirement}  {printable(result.verdict.detail)}"
-    return Text(f"  {result.summary.id}  {said}", no_wrap=True, overflow="ignore")
+    """Return a failing case in one line."""
+    text = f"{result.verdict.kind}  {result.requirement}  {printable(result.verdict.detail)}"
+    return Text(f"  {result.summary.id}  {text}", no_wrap=True, overflow="ignore")
 
 
 _SHOWN = 3
-"""Requirements of a cause that are shown with what they say, and further cases that are named."""
+"""Requirements of a cause with their statement, and further case ids."""
 
 
 def number_of_cases(group: FailureGroup) -> str:
-    """How many cases fail for one cause, and of which kind."""
+    """Return how many cases fail for one cause, by kind."""
     if [result.summary.kind for result in group.members] == [CaseOrigin.AD_HOC]:
-        return "the case given"
+        return "the case of --case"
     kinds = {"vector": group.vectors, "generated case": group.generated}
     return " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items() if count)
 
 
 def rest(group: FailureGroup) -> str:
-    """How to see the further cases of a cause."""
+    """Return the first further cases of a cause, and the option that lists all."""
     first = ", ".join(result.summary.id for result in group.others[:_SHOWN])
     left = len(group.others) - _SHOWN
-    return f"also {first}" + (f" and {left} more: --json FILE lists them under this cause" if left > 0 else "")
+    return f"also {first}" + (f" and {left} more: --json FILE lists them by cause" if left > 0 else "")
 
 
 def _heading(name: str, requirement: Requirement | None) -> RenderableType:
@@ -129,13 +128,13 @@ def _example(example: Example) -> RenderableType:
     if shown.via:
         parts.append(Text(f"via {printable(shown.via)}", style="dim"))
     parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
-    # Outside the indented part, which would crop it: people copy the whole command.
+    # Outside the indented part, which would crop the command: users copy it.
     command = Text("  " + printable(shown.reproduce) + "\n", style="green", no_wrap=True, overflow="ignore")
     return Group(_indented(Group(*parts)), command)
 
 
 def stands_for(example: Example) -> str:
-    """Which generated failures a shrunk example stands for; empty for one that stands for itself."""
+    """Return how many generated failures a shrunk example represents; empty for an example that was not shrunk."""
     if example.shrunk is None:
         return ""
     source = "" if example.origin == example.result.summary.id else f", shrunk from {example.origin}"
@@ -157,8 +156,8 @@ def _side_by_side(shown: FailureExplanation) -> RenderableType:
 
 
 def target_summary(run: TargetRun) -> RenderableType:
-    """The table of verdicts by level, what was skipped and why, and why the target was not judged to the end, if so."""
-    # Ten columns that stand in 80, however large the numbers of a run are.
+    """Return the table of verdicts by level, the reasons of skipped cases, and the problem of the target."""
+    # The ten columns fit into 80 characters, even with large numbers.
     table = Table(title=None, box=None, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("level", no_wrap=True)
     for name in (*VerdictKind, "known", "disputed"):
@@ -172,18 +171,18 @@ def target_summary(run: TargetRun) -> RenderableType:
     parts: list[RenderableType] = [table]
     parts += skips(numbers.skipped)
     if numbers.unobserved:
-        hidden = f"{numbers.unobserved} cases passed by the fields that the target shows; it does not show all of them"
+        hidden = f"{numbers.unobserved} cases passed, but the target does not show all fields that they check"
         parts.append(Text(hidden, style="dim"))
     if run.judged and not run.answered:
         parts.append(Text(NO_ANSWER_TEXT, style="bold red"))
     if run.problem:
-        # One line, however long: it names a command, and people search logs for it.
+        # The problem contains a command, so it is never wrapped: users copy it or search logs for it.
         parts.append(Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore"))
     return Group(*parts, Text(""))
 
 
 def skips(details: Counter[str]) -> list[RenderableType]:
-    """Why cases were skipped, the most frequent reasons, in a line; nothing where none was."""
+    """Return the most frequent reasons of skipped cases in one line, or an empty list."""
     reasons: Counter[str] = Counter()
     for detail, count in details.items():
         reasons[_short_reason(detail)] += count

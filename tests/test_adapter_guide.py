@@ -51,7 +51,7 @@ def test_records_shown_by_reflection_are_in_order_and_conform(tmp_path):
     assert built.returncode == 0, built.stderr
     examined = conformance("doctor", "command:./adapter", cwd=tmp_path)
     assert examined.returncode == 0, examined.stdout
-    assert re.search("^ok    decode RECORD: asked 10000000026b027600, answered ", examined.stdout, re.MULTILINE)
+    assert re.search("^ok    decode RECORD: sent 10000000026b027600, received ", examined.stdout, re.MULTILINE)
     arguments = ["run", "command:./adapter", "--select", "type:RECORD", "--generated", "50", "--fail-on", "should"]
     judged = conformance(*arguments, cwd=tmp_path)
     assert judged.returncode == 0, judged.stdout

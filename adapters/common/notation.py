@@ -43,11 +43,14 @@ def vias(doors: dict[str, dict[str, str]]) -> dict[str, str]:
 
 
 def unused_by_a_client(messages: Iterable[str]) -> dict[str, str]:
-    """Say by `via` that a client reads no requests and writes no responses."""
+    """Return the `via` entries for messages in directions that a client does not use.
+
+    A client decodes no requests and encodes no responses.
+    """
     return {
         f"decode MESSAGE<{name}>"
         if "Request" in name
-        else f"encode MESSAGE<{name}>": "unused: the other side's direction"
+        else f"encode MESSAGE<{name}>": "unused: this direction, which only brokers need"
         for name in messages
         if name.endswith(("Request", "RequestHeader", "Response", "ResponseHeader"))
     }

@@ -1,4 +1,4 @@
-"""A case of the user's own, from the text of `--case`; the reference says what to expect."""
+"""The ad-hoc case of `--case`. The reference codec provides its expected result."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class AdHocCase(Struct, frozen=True):
 
 
 def own_case(given: AdHocCase, catalog: Catalog) -> Case:
-    """The case.
+    """Return the case.
 
-    To decode, the text is TYPE:HEX or TYPE:@FILE (raw bytes). With other operations it is TYPE:JSON or TYPE:@FILE: the
-    value to encode, with magic and compression beside it for a MESSAGE_SET, or LOG:{the request}.
+    For `decode` the text is TYPE:HEX or TYPE:@FILE (raw bytes). For other operations it is TYPE:JSON or TYPE:@FILE:
+    the value to encode, for a MESSAGE_SET an object with value, magic and compression, or LOG:{the request}.
     Raises UsageError, UnknownType or OSError.
     """
     name, colon, rest = given.text.partition(":")
@@ -40,15 +40,15 @@ def own_case(given: AdHocCase, catalog: Catalog) -> Case:
         data = _content(path) if path else bytes_of(rest, "--case")
         return ad_hoc_case("decode", wire, {"hex": data.hex()}, catalog, origin=path)
     if given.op in WHOLE_LOG and name != "LOG":
-        raise UsageError("--case", f"{given.op} is asked of a LOG, not of {name}")
+        raise UsageError("--case", f"expected a LOG for --op {given.op}, found {name}")
     text = _content(path) if path else rest.encode("utf-8", "surrogatepass")
     return _from_json(given.op, wire, text, catalog, path)
 
 
 def _content(path: str) -> bytes:
-    """The bytes of a file. Raises UsageError or OSError."""
+    """Return the content of a file. Raises UsageError or OSError."""
     if "\0" in path:
-        raise UsageError("--case", "the name of a file has no NUL byte")
+        raise UsageError("--case", "expected a file name, found a NUL byte in it")
     return Path(path).read_bytes()
 
 
@@ -56,16 +56,16 @@ def _from_json(op: Op, wire: codec.WireType, text: bytes, catalog: Catalog, path
     try:
         return ad_hoc_case(op, wire, _parts(op, wire, read_json(text)), catalog, origin=path)
     except NotTestable as error:
-        raise UsageError("--case", f"no target is asked this: {error}") from None
+        raise UsageError("--case", f"not testable: {error}") from None
     except ValueError as error:
         what = f"a {op} request" if op in WHOLE_LOG else f"a value of {wire.name}"
-        raise UsageError("--case", f"not {what}: {error}") from None
+        raise UsageError("--case", f"expected {what}: {error}") from None
 
 
-def _parts(op: Op, wire: codec.WireType, asked: object) -> Request:
-    """The parts of the request that the user's JSON asks for. Raises NotationError."""
+def _parts(op: Op, wire: codec.WireType, given: object) -> Request:
+    """Return the parts of the request from the user's JSON. Raises NotationError."""
     if op not in WHOLE_LOG and wire.name != "MESSAGE_SET":
-        return {"value": asked}
-    if not isinstance(asked, dict):
-        raise NotationError(f"expected an object, found {asked!r:.40}")
-    return asked
+        return {"value": given}
+    if not isinstance(given, dict):
+        raise NotationError(f"expected an object, found {given!r:.40}")
+    return given

@@ -24,7 +24,7 @@ from conformance.targets.limits import ResourceLimits
     type=click.IntRange(1, 10**9),
     required=True,
     metavar="N",
-    help="Generated cases, over all types.",
+    help="Number of generated cases, of all types together.",
 )
 @shared.seed
 @click.option(
@@ -32,17 +32,17 @@ from conformance.targets.limits import ResourceLimits
     type=shared.PATH,
     required=True,
     metavar="DIR",
-    help="The campaign's folder; one that was begun there goes on.",
+    help="Folder of the campaign; an unfinished campaign in it is continued.",
 )
 @shared.master
 @shared.conf
-@click.option("--select", multiple=True, metavar="type:…", help="Only these types; a glob.")
+@click.option("--select", multiple=True, metavar="type:…", help="Only types that match this glob.")
 @click.option(
     "--corpus",
     multiple=True,
     type=shared.PATH,
     metavar="DIR",
-    help="Vectors of an earlier campaign, to be judged first.",
+    help="Folder of vectors from an earlier campaign, judged first.",
 )
 @shared.timeout
 @shared.memory
@@ -58,7 +58,7 @@ from conformance.targets.limits import ResourceLimits
 def command(**given: Any) -> ExitStatus:
     """Judge targets on millions of generated cases, on Spark.
 
-    Killed and started again with the same --out, it goes on. Exit status: as run.
+    A campaign that was killed continues if it is started again with the same --out. Exit status: as for run.
     """
     interrupt_on_signals()
     from conformance.pipeline.campaign.driver import run_campaign
@@ -67,7 +67,7 @@ def command(**given: Any) -> ExitStatus:
 
 
 def _options(given: dict[str, Any]) -> CampaignOptions:
-    """The options from click's parameters. Raises UsageError or FileError."""
+    """Return the options of the campaign. Raises UsageError or FileError."""
     path: Path | None = given["known_failures"]
     known = read_known(path) if path is not None else ()
     return CampaignOptions(

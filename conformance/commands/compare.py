@@ -1,4 +1,4 @@
-"""`conformance compare`: what changed from one JSON report to another."""
+"""`conformance compare`: the changes between two JSON reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.reports.hex_view import printable
 from conformance.runner.policy import FailurePolicy
 
 _SHOWN = 3
-"""Cases of a change that are named."""
+"""Case ids of a change that are listed."""
 
 
 @click.command("compare")
@@ -23,26 +23,24 @@ _SHOWN = 3
 @shared.fail_on
 @shared.strict
 def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
-    """Say what began to fail, what was mended, and what is not judged any more, from OLD to NEW (files of --json).
+    """List new failures, fixed failures, cases no longer judged, and failures with a new cause.
 
-    What fails in both and for another cause is told, too.
+    OLD and NEW are files of --json. A line names each interrupted target and its number of missing cases.
 
-    A line names each interrupted target, and the number of cases that are missing.
+    Targets are compared by their own names, so their command lines can differ. If each file has one target, the names
+    can differ too: this compares two releases with different names.
 
-    A target goes by the name that it gives itself, so it may be started by another command line in NEW. Where each
-    file is of one target, their names do not matter: two releases under two names are compared.
-
-    Exit status: 1 if anything at the level of --fail-on began to fail, known and disputed failures left out.
+    Exit status: 1 for a new failure at the level of --fail-on. Known and disputed failures do not count.
     """
     changes = compare(read_report(old), read_report(new))
     for path, other, missing in ((old, new, changes.older_lacks), (new, old, changes.newer_lacks)):
         for one in missing:
             halt = printable(f"{one.target}: {one.problem}")
-            click.echo(f"{path}: {halt}; {one.count} cases that {other} has are missing")
+            click.echo(f"{path}: {halt}; {one.count} cases of {other} are missing")
     policy = FailurePolicy(fail_on, strict)
-    parts = {"began to fail": changes.began, "mended": changes.mended, "not judged any more": changes.dropped}
+    parts = {"new failures": changes.began, "fixed": changes.fixed, "no longer judged": changes.dropped}
     if changes.otherwise:
-        parts["fail for another cause"] = changes.otherwise
+        parts["new cause"] = changes.otherwise
     for headline, part in parts.items():
         click.echo(f"{headline}: {sum(len(change.cases) for change in part)} cases")
         for change in part:
@@ -56,7 +54,7 @@ def _counts(policy: FailurePolicy, result: ReportedResult) -> bool:
 
 
 def _lines(change: Change) -> Iterator[str]:
-    """A change: the target, the reason, and the first of its cases."""
+    """Yield a change in lines: the target, the reason, and the first cases."""
     levels = ", ".join(dict.fromkeys(result.level for result in change.cases))
     yield f"  {printable(change.target)}  {printable(change.reason)}  ({levels}, {len(change.cases)})"
     for result in change.cases[:_SHOWN]:

@@ -14,7 +14,7 @@ from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import target_spec
 
 _OK, _NOTE, _FAIL = _WORDS = "ok", "note", "FAIL"
-"""What stands in front of a check: in order, in order but worth a look, a fault of the adapter."""
+"""The first word of a check: passed, passed with a remark, a fault of the adapter."""
 
 
 @click.command("doctor")

@@ -1,4 +1,4 @@
-"""`conformance explain`: annotates any bytes by the reference codec."""
+"""`conformance explain`: decodes bytes with the reference codec."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from conformance.reports.hex_view import dump
 
 @click.command("explain")
 @click.option(
-    "--type", "name", required=True, metavar="T", help="Such as RECORD_BATCH, ARRAY<INT32>, MESSAGE<FetchRequest,12>."
+    "--type", "name", required=True, metavar="T", help="RECORD_BATCH, ARRAY<INT32>, MESSAGE<FetchRequest,12>, …"
 )
 @click.argument("given", metavar="HEX|@FILE|-")
 @shared.definitions
 def command(name: str, given: str, definitions: Path | None) -> None:
-    """Annotate any bytes by the reference codec, with every violation and remark."""
+    """Decode bytes with the reference codec and show every field and violation.
+
+    The bytes are hex digits, a binary file (@FILE), or standard input (-).
+    """
     types = types_with(shared.read_messages(definitions))
     decoded, lines = annotate(types.wire(name), _bytes(given))
     console = open_console()
     console.print(dump(lines))
     if decoded.ok:
-        remarks = f", {len(decoded.remarks)} open places" if decoded.remarks else ""
+        remarks = f", {len(decoded.remarks)} × unspecified" if decoded.remarks else ""
         console.print(f"a value of {decoded.consumed} bytes{remarks}")
     else:
         console.print(f"no value: {decoded.violations[0]}", markup=False)
 
 
 def _bytes(given: str) -> bytes:
-    """Bytes from hex digits, from a file (`@FILE`, raw), or from standard input (`-`, raw). Raises UsageError."""
+    """Return the bytes of hex digits, of a binary file (`@FILE`), or of standard input (`-`). Raises UsageError."""
     if given == "-":
         return sys.stdin.buffer.read()
     return Path(given[1:]).read_bytes() if given.startswith("@") else shared.bytes_of(given, "HEX")

@@ -1,4 +1,4 @@
-"""`conformance fixtures`: writes golden binary fixtures."""
+"""`conformance fixtures`: writes the vectors as binary files."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from conformance.runner.fixtures import write_fixtures
 @click.command("fixtures")
 @click.argument("folder", metavar="DIR", type=shared.PATH)
 def command(folder: Path) -> None:
-    """Write golden binary fixtures: the vectors with bytes, the covering sets, and a manifest."""
+    """Write all vectors with bytes and the covering sets as binary files, with a manifest."""
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")

@@ -1,4 +1,4 @@
-"""`conformance lint`: checks message definitions, and their evolution."""
+"""`conformance lint`: checks message definitions and their changes between releases."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from conformance.files.atomic import check_writable, replace_text
 @click.argument("path", type=shared.PATH)
 @click.option("--against", type=shared.PATH, metavar="OLD", help="The definitions of an older release.")
 @shared.fail_on
-@click.option("--strict", is_flag=True, help="Findings where the document is silent count too.")
+@click.option("--strict", is_flag=True, help="Findings without a rule in the documents count too.")
 @click.option("--json", "json_file", type=shared.PATH, metavar="FILE", help="Write every finding as JSON.")
 def command(path: Path, against: Path | None, *, fail_on: str, strict: bool, json_file: Path | None) -> ExitStatus:
-    """Check message definitions, and with --against what became of older ones.
+    """Check message definitions; with --against, also their changes since an older release.
 
     PATH and OLD are a folder, a file, or a jar, wheel or zip.
-    Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or no definitions.
+    Exit status: 0 no finding counts, 1 findings, 2 wrong usage or no definitions.
     """
     check_writable([json_file] if json_file else [])
     try:
@@ -48,7 +48,7 @@ def command(path: Path, against: Path | None, *, fail_on: str, strict: bool, jso
     return ExitStatus.FAILED if failed else ExitStatus.OK
 
 
-# --- what findings weigh ------------------------------------------------------------------------------
+# --- levels of findings -------------------------------------------------------------------------------
 
 OPEN = "open"
 
@@ -59,24 +59,24 @@ def _register() -> dict[str, Requirement]:
 
 
 def levels(findings: Iterable[LintFinding]) -> list[tuple[LintFinding, str]]:
-    """Findings with what each weighs: the level of its requirement, or OPEN."""
+    """Return each finding with the level of its requirement, or OPEN if the documents have no rule."""
     return [(finding, OPEN if finding.open else _register()[finding.requirement].level) for finding in findings]
 
 
 def counts(level: str, *, fail_on: str, strict: bool) -> bool:
-    """Whether a finding of a level makes the exit status 1."""
+    """Return whether a finding of a level results in exit status 1."""
     return level == "must" or (level == "should" and fail_on == "should") or (level == OPEN and strict)
 
 
 def summary(findings: list[tuple[LintFinding, str]]) -> str:
-    """How many findings of each level."""
+    """Return the number of findings by level."""
     tally = Counter(level for _, level in findings)
     parts = ", ".join(f"{tally[level]} {level}" for level in ("must", "should", "may", OPEN) if tally[level])
     return f"{len(findings)} finding{'s' * (len(findings) != 1)} ({parts})" if findings else "no findings"
 
 
 def as_json(findings: list[tuple[LintFinding, str]]) -> dict[str, object]:
-    """The findings as plain data."""
+    """Return the findings as data for the JSON file."""
     tally = Counter(level for _, level in findings)
     return {
         "suite": {"name": "kafka-conformance", "version": __version__},

@@ -1,4 +1,4 @@
-"""`conformance list`: lists cases, or requirements and the cases that cover each."""
+"""`conformance list`: lists cases, or requirements with their cases."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from conformance.commands import options as shared
 from conformance.errors import UserError
 
 _TOOLS = ("lint", "scan")
-"""Commands that test requirements without a target."""
+"""Commands that check requirements without a target."""
 
 
 @click.command("list")
-@click.option("--requirements", is_flag=True, help="List requirements, and the cases that cover each.")
+@click.option("--requirements", is_flag=True, help="List requirements with their cases.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="As in run.")
 @shared.vectors
 def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
-    """List cases, or requirements with level, basis, document section and cases."""
+    """List cases, or requirements with level, basis, source and cases."""
     catalog = read_catalog(vectors)
     cases = select(catalog.cases.summaries.values(), patterns)
     if not cases:
@@ -39,7 +39,6 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
 
 
 def _list_requirements(catalog: Catalog, cases: Sequence[CaseSummary], *, narrowed: bool) -> None:
-
     covering = catalog.covering()
     listed = {case.id: case for case in cases}
     for name, requirement in catalog.requirements.items():
@@ -52,21 +51,18 @@ def _list_requirements(catalog: Catalog, cases: Sequence[CaseSummary], *, narrow
 
 
 def coverage(requirement: Requirement, cases: Sequence[CaseSummary]) -> str:
-    """How many cases a requirement has, by which means it is tested, and why no case catches a violation, if so."""
+    """Return the number of cases of a requirement, how it is tested, and why a violation stays undetected, if so."""
     from conformance.selftest.requirement_faults import UNTESTED_REQUIREMENTS
 
     means = sorted({ONLY_LIVE.get(op, "vector") for op in {case.op for case in cases}}, reverse=True)
     means += [tool for tool in _TOOLS if tool in requirement.tests]
-    told = f"{len(cases)} cases by {', '.join(means)}"
-    return (
-        f"{told}, no catch: {UNTESTED_REQUIREMENTS[requirement.id]}"
-        if requirement.id in UNTESTED_REQUIREMENTS
-        else told
-    )
+    text = f"{len(cases)} cases by {', '.join(means)}"
+    reason = UNTESTED_REQUIREMENTS.get(requirement.id)
+    return text if reason is None else f"{text}, a violation is not detected: {reason}"
 
 
 def why_no_case(requirement: Requirement) -> str:
-    """Why a requirement has no case."""
+    """Return the reason why a requirement has no case."""
     if not requirement.testable:
         return f"not testable: {requirement.why}"
     tool = next((tool for tool in _TOOLS if tool in requirement.tests), None)

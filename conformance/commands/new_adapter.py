@@ -1,4 +1,4 @@
-"""`conformance new-adapter`: writes a starter adapter that passes `doctor` as it is."""
+"""`conformance new-adapter`: writes a starter adapter that passes `doctor` unchanged."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _STARTERS = Path(__file__).parent.parent / "adapters" / "starters"
 
 
 class StarterAdapter(Struct, frozen=True):
-    """The starter adapter of a language: its files, what it needs, and what to run in its folder."""
+    """The starter adapter of a language: its files, its requirements, and its commands."""
 
     files: tuple[str, ...]
     needs: str
-    """The oldest release of the language that it runs with."""
+    """The oldest supported release of the language."""
     tool: str
-    """The program that has to be on the PATH; empty: none but the suite's own Python."""
+    """The program that must be on the PATH; empty: only the Python of the suite."""
     target: str
-    """What `doctor` and `run` call it."""
+    """The name of the target for `doctor` and `run`."""
     build: str = ""
-    """The command that makes a program of it, where one is needed."""
+    """The build command; empty if the language needs no build."""
 
 
 STARTERS = {
@@ -50,7 +50,7 @@ STARTERS = {
 @click.option("--language", type=click.Choice(list(STARTERS)), required=True, help="The language of the adapter.")
 @click.argument("folder", type=shared.PATH, metavar="DIR")
 def command(language: str, folder: Path) -> None:
-    """Write a starter adapter, which passes `doctor` as it is, into a new or empty folder."""
+    """Write a starter adapter into a new or empty folder. The adapter passes `doctor` unchanged."""
     starter = STARTERS[language]
     _check_empty(folder)
     for name in starter.files:
@@ -59,22 +59,22 @@ def command(language: str, folder: Path) -> None:
         replace_text(path, (_STARTERS / language / name).read_text(encoding="utf-8"))
         click.echo(f"wrote {path}")
     click.echo(
-        "It decodes and encodes INT32, VARINT and STRING by code of its own: your library goes where it says "
-        "YOUR LIBRARY."
+        "The adapter decodes and encodes INT32, VARINT and STRING with example code. "
+        "At the comment YOUR LIBRARY, replace it with calls of your library."
     )
-    lacks = f", and {starter.tool} is not on the PATH" if starter.tool and not shutil.which(starter.tool) else ""
-    click.echo(f"It needs {starter.needs} or newer{lacks}. To judge it:")
+    missing = f", and {starter.tool} is not on the PATH" if starter.tool and not shutil.which(starter.tool) else ""
+    click.echo(f"It needs {starter.needs} or newer{missing}. To test it:")
     target = shlex.quote(starter.target)
     commands = [f"cd {shlex.quote(str(folder))}", starter.build, *(f"conformance {op} {target}" for op in _JUDGING)]
     click.echo("\n".join(f"  {line}" for line in commands if line))
 
 
 _JUDGING = ("doctor", "run")
-"""The commands for a new adapter, in the order in which one uses them."""
+"""The commands for a new adapter, in the order of use."""
 
 
 def _check_empty(folder: Path) -> None:
-    """Raises FileError for a folder that holds something, and for a file; OSError where it cannot be looked into."""
+    """Raise FileError for a file or a folder that is not empty; OSError for a folder that cannot be read."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        problem = "it holds something" if folder.is_dir() else "it is a file"
-        raise FileError(folder, f"{problem}; a new adapter needs a new or empty folder")
+        found = "a folder that is not empty" if folder.is_dir() else "a file"
+        raise FileError(folder, f"expected a new or empty folder, found {found}")

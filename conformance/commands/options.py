@@ -1,4 +1,4 @@
-"""The options that several commands share, each written once, and what is made of them."""
+"""The options that several commands share, and the functions that convert their values."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ R = TypeVar("R")
 
 PATH = click.Path(path_type=Path)
 Given: TypeAlias = dict[str, Any]
-"""The options of a command, as click has read them."""
+"""The options of a command, as parsed by click."""
 
 
-# --- from the text of an option to its value ----------------------------------------------------------
+# --- callbacks that convert the text of an option -----------------------------------------------------
 
 
 def _seed(_: click.Context, __: click.Parameter, text: str) -> int:
-    """A seed as it was given, or one at random. Raises UsageError."""
+    """Return the given seed, or a random seed. Raises UsageError."""
     if text == "random":
         import secrets
 
         return secrets.randbelow(1 << 32)
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise UsageError("--seed", f"expected a number or random, at most 18 digits, found {text[:40]!r}")
+        raise UsageError("--seed", f"expected a number of at most 18 digits or random, found {text[:40]!r}")
     return int(text)
 
 
 def _seconds(_: click.Context, __: click.Parameter, number: float) -> float:
-    """A span of time; a range of click's lets NaN pass. Raises UsageError."""
+    """Return a time in seconds. Raises UsageError for NaN, which a range of click accepts."""
     if math.isnan(number):
         raise UsageError("--timeout", "expected a number of seconds, found nan")
     return number
 
 
 def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Settings of Spark by their names. Raises UsageError."""
+    """Return settings of Spark by name. Raises UsageError."""
     settings = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -59,7 +59,7 @@ def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
 
 
 def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 - click's
-    """Print the JSON Schema of the report, and end."""
+    """Print the JSON Schema of the report and exit."""
     if is_asked:
         from conformance.reports.json_schema import schema_text
 
@@ -68,7 +68,7 @@ def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) ->
 
 
 def mebibytes(_: click.Context, __: click.Parameter, number: int) -> int:
-    """Bytes, from an option in MiB."""
+    """Convert an option in MiB to bytes."""
     return number << 20
 
 
@@ -80,7 +80,7 @@ seed = click.option(
     show_default=True,
     metavar="N|random",
     callback=_seed,
-    help="The seed of the generated cases.",
+    help="Seed of the generated cases.",
 )
 timeout = click.option(
     "--timeout",
@@ -88,7 +88,7 @@ timeout = click.option(
     default=5.0,
     show_default=True,
     callback=_seconds,
-    help="Seconds for an answer.",
+    help="Seconds to wait for an answer.",
 )
 memory = click.option(
     "--memory",
@@ -96,7 +96,7 @@ memory = click.option(
     default=1024,
     show_default=True,
     callback=mebibytes,
-    help="MiB for a target and its children.",
+    help="Memory limit of a target with its child processes, in MiB.",
 )
 growth = click.option(
     "--growth",
@@ -104,48 +104,50 @@ growth = click.option(
     default=64,
     show_default=True,
     callback=mebibytes,
-    help="MiB by which a hostile case may make a target grow, beside 256 bytes for each of its bytes.",
+    help="Allowed memory growth for a hostile case, in MiB, plus 256 bytes per byte of the case.",
 )
-python = click.option("--python", metavar="PATH", help="Interpreter for module targets.")
+python = click.option("--python", metavar="PATH", help="Python interpreter for module targets.")
 definitions = click.option(
     "--definitions",
     type=PATH,
     metavar="PATH",
-    help="Message definitions, besides the shipped ones or in their place: a folder, a file, a jar or a zip.",
+    help="Message definitions that extend or replace the shipped ones: a folder, a file, a jar or a zip.",
 )
-vectors = click.option("--vectors", multiple=True, type=PATH, metavar="DIR", help="A further folder of vectors.")
+vectors = click.option("--vectors", multiple=True, type=PATH, metavar="DIR", help="Additional folder of vectors.")
 known_failures = click.option(
-    "--known-failures", type=PATH, metavar="FILE", help="YAML list of {id, reason} that do not count."
+    "--known-failures", type=PATH, metavar="FILE", help="YAML list of known failures, {id, reason}, which do not count."
 )
 fail_on = click.option(
     "--fail-on",
     type=click.Choice(["must", "should"]),
     default="must",
     show_default=True,
-    help="Lowest level that counts.",
+    help="Lowest level at which failures count.",
 )
 basis = click.option(
     "--basis",
     multiple=True,
     type=click.Choice(BASES),
-    help="Judge only by requirements that rest on this; repeatable.  [default: all]",
+    help="Judge only requirements with this basis; repeatable.  [default: all]",
 )
 strict = click.option("--strict", is_flag=True, help="Disputed failures count too.")
-clean = click.option("--clean", is_flag=True, help="Delete the topics that the run has made on a broker, at its end.")
+clean = click.option("--clean", is_flag=True, help="At the end, delete the topics that the run created on a broker.")
 log_dir = click.option(
     "--log-dir",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Where the broker keeps its log: what it stores is judged too.",
+    help="Log folder of the broker: the stored bytes are judged too.",
 )
 follow_redirects = click.option(
     "--follow-redirects",
     is_flag=True,
     help="Connect to every leader and coordinator that a broker returns, not only to the given address.",
 )
-quiet = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
-master = click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
-conf = click.option("--conf", multiple=True, metavar="KEY=VALUE", callback=_settings, help="A setting of Spark.")
+quiet = click.option("--quiet", "-q", is_flag=True, help="Print only the tables.")
+master = click.option("--master", metavar="URL", help="Spark master: local[N], spark://…  [default: local[*]]")
+conf = click.option(
+    "--conf", multiple=True, metavar="KEY=VALUE", callback=_settings, help="Setting of Spark; repeatable."
+)
 
 json_schema = click.option(
     "--json-schema",
@@ -158,7 +160,7 @@ json_schema = click.option(
 
 
 def report_files(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command an option per report format; it gets the paths as `files`, by the name of the format."""
+    """Add an option per report format to a command. The command gets the paths as `files`, by format."""
 
     @wraps(command)
     def wrapped(**options: Any) -> R:
@@ -172,11 +174,11 @@ def report_files(command: Callable[..., R]) -> Callable[..., R]:
     return wrapped
 
 
-# --- what commands have in common ---------------------------------------------------------------------
+# --- functions that several commands use --------------------------------------------------------------
 
 
 def needs(extra: str, *packages: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Refuse a command where packages of an extra are not installed. Raises MachineError."""
+    """Return a decorator that raises MachineError if packages of an extra are not installed."""
 
     def decorated(command: Callable[P, R]) -> Callable[P, R]:
         @wraps(command)
@@ -192,7 +194,7 @@ def needs(extra: str, *packages: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 
 def read_messages(path: Path | None) -> tuple[MessageSpec, ...]:
-    """The messages that are defined at the path of --definitions. Raises UsageError."""
+    """Return the messages defined at the path of --definitions. Raises UsageError."""
     from conformance.definitions.loader import DefinitionError, usable
 
     if path is None:
@@ -204,7 +206,7 @@ def read_messages(path: Path | None) -> tuple[MessageSpec, ...]:
 
 
 def bytes_of(text: str, where: str) -> bytes:
-    """Bytes from the hex digits of an option or argument, named `where`. Raises UsageError."""
+    """Return the bytes of hex digits; `where` is the name of the option or argument. Raises UsageError."""
     try:
         return bytes.fromhex(text)
     except ValueError:

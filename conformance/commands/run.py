@@ -1,4 +1,4 @@
-"""`conformance run`: judges one or several targets, reports, and says how it went."""
+"""`conformance run`: judges one or several targets and reports the results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from conformance.targets.target import TargetSpec, loaded_once
 
 
 def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """What is given of an option. Raises UsageError where that is more than one."""
+    """Return the value of an option that can be given only once. Raises UsageError."""
     if len(given) > 1:
-        raise UsageError(parameter.opts[0], f"given {len(given)} times, and a run has one")
+        raise UsageError(parameter.opts[0], f"can be given only once (found {len(given)})")
     return given[0] if given else None
 
 
@@ -29,19 +29,19 @@ def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ..
 )
 @click.option(
     "--case",
-    multiple=True,  # of an option that is none, the last one would be judged, and the others passed over
+    multiple=True,  # otherwise click ignores all but the last one without an error
     callback=_the_only,
     metavar="TYPE:HEX|TYPE:@FILE",
-    help="One case of your own; the reference says what to expect.",
+    help="Judge only this ad-hoc case; the reference codec provides the expected result.",
 )
 @click.option(
     "--op",
     type=click.Choice(["decode", "encode", "read", "convert", "sequence", "append", "exchange"]),
     default="decode",
-    help="What to do with --case: decode bytes; the others take JSON.",
+    help="Operation of --case. decode takes bytes, the others take JSON.",
 )
 @shared.vectors
-@click.option("--as-of", metavar="VERSION", help="Only the cases that this release of the suite had.")
+@click.option("--as-of", metavar="VERSION", help="Only the cases of this release of the suite.")
 @click.option(
     "--generated",
     type=click.IntRange(0, 1_000_000),
@@ -56,7 +56,7 @@ def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ..
     type=click.IntRange(1, 64),
     default=min(4, os.cpu_count() or 1),
     show_default=True,
-    help="Processes of a target at once.",
+    help="Parallel processes of a target.",
 )
 @shared.timeout
 @shared.memory
@@ -64,12 +64,12 @@ def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ..
 @shared.python
 @shared.definitions
 @shared.known_failures
-@click.option("--update-known-failures", is_flag=True, help="Write new failures to that file, drop stale entries.")
+@click.option("--update-known-failures", is_flag=True, help="Add new failures to that file and remove stale entries.")
 @click.option(
     "--save-failures",
     type=shared.PATH,
     metavar="DIR",
-    help="Write each distinct generated failure as a vector.",
+    help="Write one vector for each cause of generated failures.",
 )
 @shared.clean
 @shared.log_dir
@@ -80,7 +80,7 @@ def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ..
 @shared.report_files
 @shared.json_schema
 @shared.quiet
-@click.option("--verbose", "-v", count=True, help="An example of every cause; twice: every failing case.")
+@click.option("--verbose", "-v", count=True, help="Show an example of every cause; -vv: every failing case.")
 def command(**given: Any) -> ExitStatus:
     """Judge one or several targets.
 
@@ -91,22 +91,22 @@ def command(**given: Any) -> ExitStatus:
     """
     with ExitStack() as stack:
         begun = tuple(stack.enter_context(loaded_once(target)) for target in _targets(given))
-        # What judges is much code: it is loaded while the targets are.
+        # Importing the judging code takes long, so it overlaps with the start of the targets.
         from conformance.commands.run_pipeline import run_targets
 
         return run_targets(begun, given)
 
 
 def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
-    """The targets that are named, each once. Raises UsageError, FileError or UnknownTarget."""
+    """Return the named targets without duplicates. Raises UsageError, FileError or UnknownTarget."""
     allowance = ResourceLimits(timeout=given["timeout"], memory=given["memory"], base_memory_growth=given["growth"])
     names = dict.fromkeys(given["targets"])
-    asked = [name for name in names if name.startswith("broker:")]
-    if given["clean"] and not asked:
-        raise UsageError("--clean", "only brokers are left with something; name one, broker:HOST:PORT")
-    if given["log_dir"] and len(asked) != 1:
-        raise UsageError("--log-dir", f"it is the folder of one broker; there are {len(asked)} among the targets")
-    if given["follow_redirects"] and not asked:
-        raise UsageError("--follow-redirects", "expected a broker among the targets, broker:HOST:PORT")
+    brokers = [name for name in names if name.startswith("broker:")]
+    if given["clean"] and not brokers:
+        raise UsageError("--clean", "expected a broker target (broker:HOST:PORT), found none")
+    if given["log_dir"] and len(brokers) != 1:
+        raise UsageError("--log-dir", f"expected exactly one broker target, found {len(brokers)}")
+    if given["follow_redirects"] and not brokers:
+        raise UsageError("--follow-redirects", "expected a broker target (broker:HOST:PORT), found none")
     broker = BrokerOptions(given["log_dir"], given["follow_redirects"])
     return tuple(target_spec(name, given["python"], allowance, given["jobs"], broker) for name in names)

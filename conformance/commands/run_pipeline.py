@@ -1,4 +1,4 @@
-"""What `conformance run` does with targets that have begun to load: judges them, reports, and says how it went."""
+"""The work of `conformance run` after the targets begin to load: judge, shrink, write files, print the report."""
 
 from __future__ import annotations
 
@@ -50,31 +50,31 @@ if TYPE_CHECKING:
 
 
 class RunOptions(Struct, frozen=True):
-    """What `conformance run` is asked for."""
+    """The options of `conformance run`."""
 
     targets: tuple[TargetSpec, ...]
     vectors: tuple[Path, ...]
     selection: Selection
     own_case: AdHocCase | None
-    """A case of the user's own, instead of the selection."""
+    """The ad-hoc case of --case, in place of the selection."""
     policy: FailurePolicy
     known_failures: Path | None
     update_known_failures: bool
     save_failures: Path | None
     files: Mapping[str, Path]
-    """The report files, by the name of the format."""
+    """The report files by format."""
     clean: bool
-    """Whether what a broker was left with is deleted at the end."""
+    """True to delete the topics of the run on the brokers at the end."""
     outputs: OutputFiles
-    """Writes all files at the end; it knows those that nobody else may change until then."""
+    """Writes all files at the end, and reports a file that another program changed during the run."""
     quiet: bool
     verbosity: int
-    """0: one screen for a target; 1: an example of every cause; 2: every failing case."""
+    """0: one screen per target; 1: an example of every cause; 2: every failing case."""
 
 
 def _options(targets: tuple[TargetSpec, ...], given: shared.Given) -> RunOptions:
-    """The options from click's parameters. Raises UsageError or FileError."""
-    # Before the known failures are read: what is then written follows from them.
+    """Return the options of the run. Raises UsageError or FileError."""
+    # Watch the files before they are read: a change between reading and writing must be noticed.
     watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
     outputs = OutputFiles.watching(watched, folder) if watched or folder else OutputFiles()
     known = _known(given["known_failures"], update=given["update_known_failures"])
@@ -102,9 +102,9 @@ def _options(targets: tuple[TargetSpec, ...], given: shared.Given) -> RunOptions
 
 
 def _known(path: Path | None, *, update: bool) -> tuple[KnownFailure, ...]:
-    """The known failures. Raises UsageError or FileError."""
+    """Return the known failures. Raises UsageError or FileError."""
     if path is None and update:
-        raise UsageError("--update-known-failures", "name the file with --known-failures")
+        raise UsageError("--update-known-failures", "expected --known-failures FILE too")
     return () if path is None else read_known(path)
 
 
@@ -112,12 +112,12 @@ def _known(path: Path | None, *, update: bool) -> tuple[KnownFailure, ...]:
 
 
 def run_targets(targets: tuple[TargetSpec, ...], given: shared.Given) -> ExitStatus:
-    """Run everything and report; `given` are click's options.
+    """Judge all targets and report; `given` are the options from click.
 
-    Raises UsageError, FileError, UnknownType or OSError before anything is asked.
+    Raises UsageError, FileError, UnknownType or OSError before a target gets a request.
     """
     options = _options(targets, given)
-    _check_outputs(options)  # before what takes seconds
+    _check_outputs(options)  # before judging: a wrong path must fail at once
     interrupt_on_signals()
     catalog = read_catalog(options.vectors, options.selection.messages)
     with ExitStack() as stack:
@@ -130,7 +130,7 @@ def run_targets(targets: tuple[TargetSpec, ...], given: shared.Given) -> ExitSta
 
 
 def _clean(targets: Sequence[TargetSpec], runs: Sequence[TargetRun]) -> bool:
-    """Delete what the targets that answered were left with; whether nothing is left, what is being told."""
+    """Delete the topics of the run on the brokers. Print the problems; return whether there were none."""
     launches = {target.name: target.launch for target in targets}
     begun = [launches[run.name] for run in runs if run.description is not None]
     problems = [f"{one.name}: {problem}" for one in begun if one and one.cleaning and (problem := clean(one))]
@@ -146,7 +146,7 @@ def _judge_and_report(
         interrupted = _judge(options, catalog, runs, rows, stack)
     except Exception:
         if runs:
-            with suppress(Exception):  # the defect is told of, whatever else goes wrong
+            with suppress(Exception):  # the first exception is raised, even if the report fails too
                 _report(options, catalog, runs, rows)
         raise
     status = _report(options, catalog, runs, rows)
@@ -154,7 +154,7 @@ def _judge_and_report(
 
 
 def _check_outputs(options: RunOptions) -> None:
-    """Try every file that is written at the end. Raises OSError."""
+    """Check that every output file is writable. Raises OSError."""
     paths = list(options.files.values())
     if options.update_known_failures and options.known_failures is not None:
         paths.append(options.known_failures)
@@ -165,9 +165,9 @@ def _check_outputs(options: RunOptions) -> None:
 
 
 def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, JsonRowFile]:
-    """Where rows of the JSON report are written as results come, by target. Raises OSError.
+    """Return the files for rows of the JSON report, by target. Raises OSError.
 
-    An update makes failures known at the end, so all rows are made then.
+    With --update-known-failures there are none: the `known` field of a row is known only at the end.
     """
     if "json" not in options.files or options.update_known_failures:
         return {}
@@ -180,7 +180,7 @@ def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, JsonRowFile]:
 def _report(
     options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun], rows: Mapping[str, JsonRowFile]
 ) -> ExitStatus:
-    """Write the files that are asked for and print the text; what they come to."""
+    """Write the files, print the report, and return the exit status."""
     outputs, known = options.outputs, options.policy.known
     if options.save_failures is not None:
         from conformance.runner.save_vectors import save_all
@@ -192,9 +192,9 @@ def _report(
     if update is not None:
         old = []
     console = open_console()
-    # Files first: whoever reads the text may have gone.
-    told = [(str(entry), why) for entry, why in old]
-    report = Report(runs, options.selection.seed, told, catalog.requirements, rows)
+    # Files first: printing stops if the reader of the pipe has exited.
+    entries = [(str(entry), why) for entry, why in old]
+    report = Report(runs, options.selection.seed, entries, catalog.requirements, rows)
     write_files(options.files, report, outputs)
     lines = [f"stale known failure {entry} (line {entry.line}): {why}" for entry, why in old]
     if update is not None:
@@ -215,7 +215,7 @@ def _is_whole(runs: Sequence[TargetRun]) -> bool:
 
 
 def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[CaseSummary], DeferredCases | None]:
-    """The cases that are asked for, at least one, and those that are made while these are judged.
+    """Return at least one case, and the generated cases that are made while the first cases are judged.
 
     Raises UsageError or UnknownType.
     """
@@ -239,7 +239,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[CaseSummary]
 def _judge(
     options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, JsonRowFile], stack: ExitStack
 ) -> bool:
-    """Judge all targets at once into `runs`; whether it was interrupted. Raises UsageError or UnknownType before."""
+    """Judge all targets in parallel into `runs`; return whether it was interrupted. Raises UsageError, UnknownType."""
     cases, further = _cases(options, catalog)
     with progress_bar(open_console(err=True)) as progress:
         reduce_gc(stack)
@@ -261,15 +261,15 @@ def _judge(
 
 
 def _shrunk(options: RunOptions, run: TargetRun) -> Container[FailureKey]:
-    """What the failures have in common that are shrunk: all where something shows a small case of every cause."""
-    asked = options.files or options.save_failures or options.verbosity or options.update_known_failures
-    return failures_by_key(run.results) if asked or is_in_job() else keys_shown_in_full(run)
+    """Return the keys of the failures to shrink: all keys if an output contains an example of every cause."""
+    shows_all = options.files or options.save_failures or options.verbosity or options.update_known_failures
+    return failures_by_key(run.results) if shows_all or is_in_job() else keys_shown_in_full(run)
 
 
 def _update_known(
     options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[KnownFailure]
 ) -> KnownFailuresUpdate | None:
-    """Write the list anew, and take what it now names as known; None where it cannot be written."""
+    """Rewrite the file of known failures and mark its failures as known; None if it cannot be written."""
     assert options.known_failures is not None
     results = [result for run in runs for result in run.results]
     known = options.policy.known

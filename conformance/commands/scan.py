@@ -1,4 +1,4 @@
-"""`conformance scan`: checks stored log segments, batch by batch, on Spark where they are large."""
+"""`conformance scan`: checks every batch of stored log segments; large logs are checked on Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.runner.signals import interrupt_on_signals
 
 @click.command("scan")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--out", required=True, metavar="DIR", help="Where findings and summary go: a new folder, or a URI.")
+@click.option("--out", required=True, metavar="DIR", help="New folder or URI for the findings and the summary.")
 @shared.master
 @shared.conf
 @click.option(
@@ -23,7 +23,7 @@ from conformance.runner.signals import interrupt_on_signals
     "never_compacted",
     multiple=True,
     metavar="TOPIC",
-    help="Topics (a glob) that were never compacted: a gap in a producer's numbers is a loss there.",
+    help="Topics (a glob) that were never compacted: there a gap in a producer's sequence numbers is a data loss.",
 )
 @click.option(
     "--split-size",
@@ -32,18 +32,19 @@ from conformance.runner.signals import interrupt_on_signals
     show_default=True,
     metavar="MIB",
     callback=shared.mebibytes,
-    help="Larger segments are cut into parts of this size.",
+    help="Split larger segments into parts of this size.",
 )
 @shared.fail_on
 @click.option("--json", "summary_file", type=shared.PATH, metavar="FILE", help="Write the summary as JSON.")
-@click.option("--html", "page_file", type=shared.PATH, metavar="FILE", help="Write a page, one file without network.")
+@click.option("--html", "page_file", type=shared.PATH, metavar="FILE", help="Write an HTML page that works offline.")
 @shared.quiet
 @shared.needs("scan", "pyarrow", "numpy")
 def command(**given: Any) -> ExitStatus:
-    """Check stored log segments, batch by batch; more than 256 MiB, or with --master, on Spark.
+    """Check every batch of stored log segments. Spark is used above 256 MiB or with --master.
 
-    PATH is a segment or a folder of them, at any depth; s3://…, hdfs://… and whatever else pyarrow reaches will do.
-    Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or a file that could not be read.
+    PATH is a segment, or a folder with segments at any depth. It can be a URI of a file system that pyarrow supports:
+    s3://…, hdfs://…
+    Exit status: 0 no finding counts, 1 findings, 2 wrong usage or a file that could not be read.
     """
     interrupt_on_signals()
     from conformance.pipeline.audit.driver import run_scan

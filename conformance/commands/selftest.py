@@ -1,4 +1,4 @@
-"""`conformance selftest`: whether the suite notices seeded defects, each switched on alone."""
+"""`conformance selftest`: tests the suite with seeded faults, one at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.selftest import DEFECTS
 from conformance.selftest.runner import FaultTrial, trials
 
 _SHARE = 0.97
-"""The share of the defects that must be caught."""
+"""The share of the faults that the cases must catch."""
 
 
 @click.command("selftest")
@@ -31,24 +31,24 @@ _SHARE = 0.97
     "areas",
     multiple=True,
     type=click.Choice(sorted({defect.area for defect in DEFECTS.values()})),
-    help="Only the defects of this area; repeatable.",
+    help="Only the faults of this area; repeatable.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
     default=min(4, os.cpu_count() or 1),
     show_default=True,
-    help="Processes at once.",
+    help="Parallel processes.",
 )
-@click.option("--json", "json_file", type=shared.PATH, metavar="FILE", help="Write every defect as JSON.")
-@click.option("-v", "verbose", is_flag=True, help="Name each defect, with the case that catches it.")
+@click.option("--json", "json_file", type=shared.PATH, metavar="FILE", help="Write every fault as JSON.")
+@click.option("-v", "verbose", is_flag=True, help="List each fault with the case that catches it.")
 def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbose: bool) -> ExitStatus:
-    """Judge the suite itself: switch seeded defects on, one at a time, and see whether a case fails.
+    """Test the suite itself: enable seeded faults, one at a time, and check that a case fails.
 
-    A defect is a reader or writer that is wrong in one way: against a requirement, or as somebody met it in the field.
-    It is caught by the first case that fails at must or should (for a violation, at the level of its requirement).
+    A fault makes a reader or writer wrong in one way: it breaks one requirement, or repeats a published bug. The first
+    case that fails at must or should catches it; for a fault of a requirement, at the level of the requirement.
 
-    Exit status: 0 when 97 % are caught and each survivor is explained, 1 otherwise.
+    Exit status: 0 if 97 % are caught and each survivor is explained, else 1.
     """
     check_writable([json_file] if json_file else [])
     names = [defect.id for defect in DEFECTS.values() if not areas or defect.area in areas]
@@ -64,36 +64,36 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
 
 
 def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
-    """What comes of each defect, with the progress shown."""
+    """Yield the result of each fault and show the progress."""
     with progress_bar(open_console(err=True)) as bar:
-        yield from bar.track(trials(names, jobs), total=len(names), description="defects")
+        yield from bar.track(trials(names, jobs), total=len(names), description="faults")
 
 
-# --- what came of them --------------------------------------------------------------------------------
+# --- results ------------------------------------------------------------------------------------------
 
 
 def proves(done: Sequence[FaultTrial]) -> bool:
-    """Whether enough defects are caught, and what is said of survivors is said of all of them and of no other."""
+    """Return whether enough faults are caught, and exactly the survivors have an explanation."""
     caught = sum(bool(one.caught_by) for one in done)
     explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].survives_because) for one in done)
     return explained and caught >= _SHARE * len(done)
 
 
 def summary(done: Sequence[FaultTrial]) -> str:
-    """How many are caught."""
+    """Return the number and the share of caught faults."""
     caught = sum(bool(one.caught_by) for one in done)
-    return f"{caught} of {len(done)} seeded defects are caught ({caught / len(done):.1%})"
+    return f"{caught} of {len(done)} seeded faults are caught ({caught / len(done):.1%})"
 
 
 def _tally(done: Sequence[FaultTrial]) -> dict[str, tuple[int, int]]:
-    """By area, how many are caught and how many there are."""
+    """Return by area the number of caught faults and of all faults."""
     areas = sorted({DEFECTS[one.defect].area for one in done})
     by_area = {area: [one for one in done if DEFECTS[one.defect].area == area] for area in areas}
     return {area: (sum(bool(one.caught_by) for one in ours), len(ours)) for area, ours in by_area.items()}
 
 
 def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
-    """What came of the defects as plain data."""
+    """Return the results as data for the JSON file."""
     return {
         "suite": {"name": "kafka-conformance", "version": __version__},
         "summary": {area: {"caught": caught, "defects": total} for area, (caught, total) in _tally(done).items()},
@@ -101,7 +101,7 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
             {
                 "id": one.defect,
                 "area": DEFECTS[one.defect].area,
-                "says": _says(one.defect),
+                "says": _description(one.defect),
                 "source": DEFECTS[one.defect].source,
                 "caughtBy": one.caught_by or None,
                 "why": DEFECTS[one.defect].survives_because,
@@ -111,11 +111,11 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
     }
 
 
-# --- in words -----------------------------------------------------------------------------------------
+# --- text ---------------------------------------------------------------------------------------------
 
 
-def _says(name: str) -> str:
-    """What a defect does wrong."""
+def _description(name: str) -> str:
+    """Return a description of the fault."""
     defect = DEFECTS[name]
     return defect.description or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
 
@@ -125,18 +125,18 @@ def _line(one: FaultTrial) -> str:
 
 
 def _problem(one: FaultTrial) -> str:
-    """What is to be said of a defect besides that it was caught; empty where nothing is."""
+    """Return the problem of a fault: it survived, or it is explained but caught; empty without a problem."""
     defect = DEFECTS[one.defect]
     if one.caught_by:
         return f"explained although {one.caught_by} catches it: {defect.id}" if defect.survives_because else ""
-    reason = defect.survives_because or "no reason is given"
-    return f"survived: {defect.id}: {_says(defect.id)}\n  {reason} ({defect.source})"
+    reason = defect.survives_because or "no explanation"
+    return f"survived: {defect.id}: {_description(defect.id)}\n  {reason} ({defect.source})"
 
 
 def _show(done: Sequence[FaultTrial]) -> None:
-    """A row for each area, then what is to be said of single defects."""
+    """Print a row for each area, then the problems of single faults."""
     table = Table("area", box=None, header_style="dim")
-    for name in ("defects", "caught", "survived"):
+    for name in ("faults", "caught", "survived"):
         table.add_column(name, justify="right")
     for area, (caught, total) in _tally(done).items():
         table.add_row(area, str(total), str(caught), str(total - caught))

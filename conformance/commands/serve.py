@@ -1,4 +1,4 @@
-"""`conformance serve`: speaks the target protocol for the reference or a Python module."""
+"""`conformance serve`: runs the reference or a Python module as a target process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from conformance.targets.resolve import UnknownTarget, resolve
 @shared.python
 @shared.definitions
 def command(target: str, python: str | None, definitions: Path | None) -> None:
-    """Speak the target protocol on standard input and output for the reference or a Python module."""
+    """Run the reference or a Python module as a target: the line protocol on standard input and output."""
     if target == "reference":
         types = types_with(shared.read_messages(definitions))
         serve_reference(sys.stdin.buffer, sys.stdout.buffer, types)
         return
     launch = resolve(target, python)
     if target.startswith("command:"):
-        raise UnknownTarget(f"{target} speaks the protocol already")
-    os.execvpe(launch.command[0], launch.command, {**os.environ, **launch.env})  # noqa: S606 - becomes the target
+        raise UnknownTarget(f"expected reference or a module target, found {target}")
+    os.execvpe(launch.command[0], launch.command, {**os.environ, **launch.env})  # noqa: S606 - this process is replaced

@@ -1,4 +1,4 @@
-"""`conformance serve-broker`: the scripted broker by hand, on vectors or files of one's own."""
+"""`conformance serve-broker`: runs the mock broker with vectors or log files."""
 
 from __future__ import annotations
 
@@ -26,19 +26,22 @@ from conformance.mock_broker.topic import mock_topic
 @click.command("serve-broker")
 @click.argument("files", nargs=-1, type=shared.PATH, metavar="[FILE]...")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="`read` cases to serve, as in `run`.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="[default: a free one]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="[default: a free port]")
 @click.option(
-    "--offer", type=click.Choice(list(VERSION_PROFILES)), default="bare", help="Versions of requests.  [default: bare]"
+    "--offer",
+    type=click.Choice(list(VERSION_PROFILES)),
+    default="bare",
+    help="Request versions of the broker.  [default: bare]",
 )
 def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int, offer: str) -> None:
-    """Serve vectors, or files that hold a log, to any Kafka client, until it is interrupted.
+    """Serve vectors or log files to any Kafka client, until Ctrl-C.
 
-    A file is a topic of its name; a case is a topic of its id, with dots for what a topic cannot have in its name. Each
-    has one partition. After its bytes comes one record with the key `conformance.end`.
+    Each file or case is a topic with one partition. The topic has the name of the file or the id of the case; dots
+    replace invalid characters. The last record of each topic has the key `conformance.end`.
     """
     topics = dict((*_of_files(files), *_of_cases(patterns)))
     if not topics:
-        raise UsageError("FILE", "nothing to serve: name files, or cases with --select")
+        raise UsageError("FILE", "expected log files, or cases of --select, found none")
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(topics, port, VERSION_PROFILES[offer]))
 
@@ -76,5 +79,5 @@ def _of_cases(patterns: tuple[str, ...]) -> Iterator[tuple[str, Request]]:
 
 
 def _name(text: str) -> str:
-    """A name that a topic can have."""
+    """Return a valid topic name."""
     return re.sub(r"[^A-Za-z0-9._-]", ".", text)[:249]

@@ -1,4 +1,4 @@
-"""`conformance show`: one case with its bytes field by field, what is expected, and why."""
+"""`conformance show`: shows one case with its bytes, expected result and requirement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conformance.reports.hex_view import case_report
 @click.argument("case_id", metavar="CASE")
 @shared.vectors
 def command(case_id: str, vectors: tuple[Path, ...]) -> None:
-    """Show one case, a vector or a generated one: its bytes field by field, what is expected, and why."""
+    """Show one vector or generated case: its bytes field by field, the expected result, the requirement."""
     catalog = read_catalog(vectors)
     case = catalog.cases[case_id] if case_id in catalog.cases else _generated(case_id, catalog)
     lines = annotate(case.wire, case.data)[1] if case.data is not None else []
@@ -30,7 +30,7 @@ def command(case_id: str, vectors: tuple[Path, ...]) -> None:
 
 
 def _generated(case_id: str, catalog: Catalog) -> Case:
-    """The generated case of this id. Raises UserError where it names none, and UnknownType."""
+    """Return the generated case of an id. Raises UserError for an unknown id, and UnknownType."""
     from conformance.runner.selection import no_case_matches
     from conformance.strategies.seeded.cases import case_of
 

@@ -18,29 +18,29 @@ from conformance.targets.resolve import UnknownTarget, adapters, brokers, driver
 @click.option(
     "--setup",
     metavar="NAME",
-    help="Set an adapter, or a driver.yaml or broker.yaml of your own, up: build what it needs.",
+    help="Set up an adapter, or your driver.yaml or broker.yaml: install and build its dependencies.",
 )
 def command(setup: str | None) -> ExitStatus:
-    """List the bundled adapters, and what is missing where one cannot run."""
+    """List the bundled adapters and their missing dependencies, or set one up."""
     if setup is not None:
         return _set_up(setup)
     table = Table("target", "language", "state", "judges", box=None, header_style="dim")
-    table.add_row("reference", "python", "ready", "the suite's own codec")
+    table.add_row("reference", "python", "ready", "the codec of the suite")
     for adapter in _bundled():
-        lacking = adapter.missing()
-        state = f"lacks {', '.join(lacking)}" if lacking else "ready"
+        missing = adapter.missing()
+        state = f"lacks {', '.join(missing)}" if missing else "ready"
         table.add_row(adapter.target, adapter.language, state, adapter.about)
     open_console().print(table)
     return ExitStatus.OK
 
 
 def _bundled() -> list[AdapterManifest]:
-    """What comes with the suite: adapters, drivers of live clients, brokers."""
+    """Return the bundled adapters, drivers of live clients, and brokers."""
     return [*adapters().values(), *drivers().values(), *brokers().values()]
 
 
 def _set_up(name: str) -> ExitStatus:
-    """Set an adapter up, and say each step. Raises UnknownTarget, or FileError for a file that cannot be used."""
+    """Set up an adapter and print each step. Raises UnknownTarget, or FileError for a wrong file."""
     known = {adapter.target: adapter for adapter in _bundled()}
     kind, _, path = name.partition(":")
     if name in known:
@@ -49,11 +49,11 @@ def _set_up(name: str) -> ExitStatus:
         adapter = adapter_in(Path(path).resolve())
     else:
         names = ", ".join(known)
-        raise UnknownTarget(f"there is no adapter {name!r}: there are {names}, live:./{DRIVER} and broker:./{BROKER}")
+        raise UnknownTarget(f"unknown adapter {name!r}, expected {names}, live:./{DRIVER} or broker:./{BROKER}")
     try:
         for step in set_up(adapter):
             click.echo(step)
     except subprocess.CalledProcessError as error:
-        click.echo(f"conformance: setting up {name} failed: {error}", err=True)
+        click.echo(f"conformance: set-up of {name} failed: {error}", err=True)
         return ExitStatus.NOT_JUDGED
     return ExitStatus.OK

@@ -24,18 +24,18 @@ def _files(roots: tuple[Path, ...]) -> list[Path]:
 @command.command("check")
 @click.argument("files", nargs=-1, type=shared.PATH)
 def check_files(files: tuple[Path, ...]) -> ExitStatus:
-    """Hold vector files against the reference codec and their own rules."""
+    """Check vector files against the reference codec and the rules for vectors."""
     problems = [problem for file in _files(files) for problem in check(file)]
     for problem in problems:
         click.echo(str(problem), err=True)
-    click.echo(f"{len(problems)} problems" if problems else "all in order")
+    click.echo(f"{len(problems)} problems" if problems else "no problems")
     return ExitStatus.WRONG_INPUT if problems else ExitStatus.OK
 
 
 @command.command("fix")
 @click.argument("files", nargs=-1, type=shared.PATH)
 def fix_files(files: tuple[Path, ...]) -> None:
-    """Format vector files; quote what YAML would misread; recompute lengths and checksums where asked."""
+    """Format vector files: quote scalars that YAML misreads, and recompute the fields in `recompute`."""
     for file in _files(files):
         if fix(file):
             click.echo(f"{file}: rewritten")

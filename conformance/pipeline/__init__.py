@@ -1,10 +1,10 @@
 """Campaigns and audits on Spark: the only folder that imports pyspark.
 
-A module that needs pyspark, pyarrow or numpy says so in the first paragraph of its docstring ("Needs ..."); all others
-can be imported without them.
+The first paragraph of a module's docstring names the packages that it needs ("Needs ..."). All other modules can be
+imported without pyspark, pyarrow and numpy.
 """
 
 import warnings
 
-# Before Spark is imported: it warns about this version of pandas, with which all that is used here works.
+# Before the import of Spark, which warns about this version of pandas. All features that we use work with it.
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

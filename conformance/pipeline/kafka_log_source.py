@@ -1,9 +1,8 @@
 """Stored logs as a Spark data source: `spark.read.format("kafka-log").load(path)`. Needs pyspark, pyarrow, numpy.
 
-`register(spark)` comes first. There is a row for each batch, or with `.option("rows", "records")` for each record.
-Batches that break the format are among the rows of batches, with the requirement they break; their records are left
-out. A part of a segment is a partition of Spark. Segments and batches that no filter of the query lets through are not
-read: `pushdown` says which.
+Call `register(spark)` first. There is a row for each batch, or with `.option("rows", "records")` for each record. The
+row of a batch that breaks the format names the broken requirement; its records are left out. A part of a segment is a
+partition of Spark. Filters of the query are pushed down: segments and batches that cannot match are not read.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ from conformance.pipeline.audit.segments import NoSegmentsError, Segment, Segmen
 Comparison: TypeAlias = EqualNullSafe | EqualTo | GreaterThan | GreaterThanOrEqual | In | LessThan | LessThanOrEqual
 
 Span: TypeAlias = tuple[int | str, int | str] | None
-"""The least and the largest value that a column has in some rows; None: it is null in all of them."""
+"""The smallest and the largest value of a column in some rows; None: the column is null in all of them."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def usable(filters: Sequence[Filter], columns: Sequence[str]) -> list[Comparison]:
-    """The filters that compare one of these columns with numbers, texts or points in time."""
+    """Return the filters that compare one of these columns with numbers, strings or times."""
     comparisons = [one for one in filters if isinstance(one, Comparison)]
     return [one for one in comparisons if one.attribute[0] in columns and all(map(_is_usable, _values(one)))]
 
@@ -60,7 +59,7 @@ def _is_usable(value: object) -> bool:
 
 
 def may_pass(filters: Sequence[Comparison], spans: Mapping[str, Span]) -> bool:
-    """Whether a row whose columns lie within these spans may pass all filters."""
+    """Return whether a row with columns within these spans may pass all filters."""
     return all(_may(one, spans[one.attribute[0]]) for one in filters if one.attribute[0] in spans)
 
 
@@ -83,12 +82,12 @@ def _may(one: Comparison, span: Span) -> bool:
 
 
 def _values(one: Comparison) -> tuple[object, ...]:
-    """The values that a filter compares with."""
+    """Return the values that a filter compares with."""
     return one.value if isinstance(one, In) else (one.value,)
 
 
 def _rank(value: object) -> tuple[int, bytes]:
-    """A value in the order of its column: a number, a time in microseconds since 1970, or a text by its UTF-8."""
+    """Return a sort key like Spark's: a number, microseconds since 1970 for a time, UTF-8 bytes for a string."""
     if isinstance(value, datetime):
         return (value.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1), b""
     return (value, b"") if isinstance(value, int) else (0, str(value).encode("utf-8", "surrogatepass"))
@@ -103,7 +102,7 @@ ROWS = ("batches", "records")
 _SPLIT_SIZE = 256
 """MiB."""
 _ROWS_AT_ONCE = 1 << 14
-"""Rows handed to Spark at a time."""
+"""Rows of one Arrow batch for Spark."""
 
 _TEXT, _INT, _LONG, _BIT = pa.string(), pa.int32(), pa.int64(), pa.bool_()
 _TIME = pa.timestamp("us", tz="UTC")
@@ -124,18 +123,18 @@ _RECORDS: dict[str, pa.DataType] = {
     **{"key": pa.binary(), "value": pa.binary(), "headers": _HEADERS, **_PRODUCER},
 }
 SCHEMAS = {"batches": pa.schema(_BATCHES), "records": pa.schema(_RECORDS)}
-"""The columns of each kind of row, by the names of the documents; positions are bytes of the file."""
+"""The columns of each kind of row, with the field names of the documents; positions are bytes of the file."""
 
 _DDL = {_TEXT: "string", _INT: "int", _LONG: "bigint", _BIT: "boolean", pa.binary(): "binary", _TIME: "timestamp"}
 _DDL[_HEADERS] = "array<struct<key: string, value: binary>>"
 
 
 _TIMES = (-62_135_596_800_000, 253_402_300_799_999)
-"""The least and the largest timestamp that is shown as a time, in milliseconds: the years 1 to 9999."""
+"""The range of timestamps that are converted to times, in milliseconds: the years 1 to 9999, the range of Spark."""
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `kafka-log` known to a session, and let its filters come to it."""
+    """Register the format `kafka-log` in a session and enable the push-down of filters."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaLogDataSource)
 
@@ -154,16 +153,18 @@ class KafkaLogDataSource(DataSource):
         del schema
         path = self.options.get("path")
         if not path:
-            raise ValueError("kafka-log: load() expects the path of a segment, or of a folder with segments")
+            raise ValueError(
+                "kafka-log: load(): expected the path of a segment or of a folder with segments, found none"
+            )
         size = self.options.get("splitSize", str(_SPLIT_SIZE))
         if not size.isdigit() or int(size) < 1:
-            raise ValueError(f"kafka-log: splitSize {size!r}, expected a number of MiB")
+            raise ValueError(f"kafka-log: splitSize: expected a number of MiB, found {size!r}")
         return _KafkaLogReader(path, self._rows(), int(size) << 20)
 
     def _rows(self) -> str:
         rows = str(self.options.get("rows", ROWS[0]))
         if rows not in ROWS:
-            raise ValueError(f"kafka-log: rows {rows!r}, expected one of {', '.join(ROWS)}")
+            raise ValueError(f"kafka-log: rows: expected one of {', '.join(ROWS)}, found {rows!r}")
         return rows
 
 
@@ -195,12 +196,12 @@ class _KafkaLogReader(DataSourceReader):
         return [_SegmentPartition(part) for segment in wanted for part in parts_of(segment, self.size)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, _SegmentPartition):  # Spark has something else where there is no partition
+        if isinstance(partition, _SegmentPartition):  # without partitions, Spark calls this with another object
             yield from read(partition.part, self.rows, self.filters)
 
 
 def _segment_spans(segment: Segment, following: Segment | None) -> dict[str, Span]:
-    """What the names of a segment and of the one after it say of its rows."""
+    """Return the spans of a segment's columns, from its file name and the name of the next segment."""
     topic, partition, base = segment.topic, segment.partition, segment.base_offset
     spans: dict[str, Span] = {
         "topic": None if topic is None else (topic, topic),
@@ -214,7 +215,7 @@ def _segment_spans(segment: Segment, following: Segment | None) -> dict[str, Spa
 
 
 def read(part: SegmentPart, rows: str, filters: Sequence[Comparison] = ()) -> Iterator[pa.RecordBatch]:
-    """The batches, or records, of a part of a segment, in order, but for what the filters pass over. Raises OSError."""
+    """Yield the batches or records of a part of a segment that may pass the filters. Raises OSError."""
     segment = part.segment
     window = FileWindow(segment.path, segment.size)
     spans = _batch_spans if rows == "batches" else _record_spans
@@ -229,7 +230,7 @@ def _batch_spans(header: BatchHeader) -> dict[str, Span]:
 
 
 def _record_spans(header: BatchHeader) -> dict[str, Span]:
-    """What a header says of the records of its batch."""
+    """Return the spans of the records' columns, from the header of their batch."""
     latest = header.maxTimestamp
     return {
         "offset": (header.baseOffset, header.last_offset),
@@ -275,7 +276,7 @@ def _header_cells(header: BatchHeader) -> Cells:
 
 
 def _message_cells(entry: Values | None) -> Cells:
-    """What a message of magic 0 or 1 shows; nothing where it could not be read."""
+    """Return the cells of a message of magic 0 or 1; no cells if it could not be read."""
     if entry is None:
         return {}
     return {
@@ -315,7 +316,7 @@ def _record_rows(region: Region, segment: Segment) -> pa.RecordBatch:
 
 
 def _record_row(record: Values, place: Cells, batch_kind: int | None) -> Cells:
-    """A record of a batch, or a message, which has a timestamp type of its own."""
+    """Return the row of a record or a message. A message has its own timestamp type, a record that of its batch."""
     number = record.get("timestampType", batch_kind)
     headers = [{**header, "key": _well_formed(header["key"])} for header in record.get("headers", ())]
     return {
@@ -329,24 +330,24 @@ def _record_row(record: Values, place: Cells, batch_kind: int | None) -> Cells:
 
 
 def _time(stamp: int | None) -> int | None:
-    """A timestamp as Spark has it, in microseconds; None for -1, which stands for none, and beyond the calendar."""
+    """Return a timestamp in microseconds, as for Spark; None for -1 (no timestamp) and outside of _TIMES."""
     return None if stamp is None or stamp == -1 or not _TIMES[0] <= stamp <= _TIMES[1] else 1000 * stamp
 
 
 def _times(stamps: Numbers) -> ArrowArray:
-    """A column of timestamps, likewise."""
+    """Return a column of timestamps, converted like `_time`."""
     is_none = (stamps == -1) | (stamps < _TIMES[0]) | (stamps > _TIMES[1])
     times: ArrowArray = pa.array(np.where(is_none, 0, stamps) * 1000, mask=is_none).cast(_TIME)
     return times
 
 
 def _well_formed(text: str) -> str:
-    """Text in which bytes that are not UTF-8 are shown as Apache Kafka shows them."""
+    """Return a text with ill-formed UTF-8 replaced by U+FFFD, as Apache Kafka does."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _column_rows(batch: BatchColumns, place: Cells) -> pa.RecordBatch:
-    """The records of a clean batch; no object is made for any of them."""
+    """Return the rows of a clean batch, built from columns: an object per record would be slow."""
     header, count = batch.header, len(batch.rows)
     constant = {**place, **{name: value for name, value in _header_cells(header).items() if name in _RECORDS}}
     arrays = {name: _repeated(value, _RECORDS[name], count) for name, value in constant.items()}
@@ -375,9 +376,10 @@ def _headers(batch: BatchColumns) -> ArrowArray:
 
 
 def _slices(plain: bytes, starts: Numbers, lengths: Numbers, kind: pa.DataType) -> ArrowArray:
-    """Slices of `plain`, which rise and do not overlap; null where the length is below 0.
+    """Return an array of slices of `plain`, which must rise and not overlap; a negative length is null.
 
-    They are the elements 0, 2, 4, … of an array whose other elements are the bytes between two slices.
+    An Arrow array of strings has no gaps. So an array of the slices and of the bytes between them is made without a
+    copy, and its elements 0, 2, 4, … are taken.
     """
     if not len(starts):
         return pa.array([], kind)

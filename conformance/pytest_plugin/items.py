@@ -1,4 +1,4 @@
-"""The pytest items of a target: one for its claims, one per case, one property per type."""
+"""The pytest items of a target: one for its claims, one per case, and one property per type."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from conformance.reports.text import stands_for
 from conformance.runner.results import Result, ShrunkFailure
 
 CLAIMS = "probe/claims"
-"""The item that fails when a target cannot do what it says of itself."""
+"""The item that fails if a claim of the target does not hold."""
 
 
 class KafkaCollector(pytest.Collector):
-    """The node above our items: of one target its items, of several targets a folder each."""
+    """The node above our items. With several targets, it has a folder for each."""
 
     targets: Sequence[PytestTarget]
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """The items, the same in every process."""
+        """Yield the items, in the same order in every process."""
         if len(self.targets) == 1:
             yield from self._items(self.targets[0])
             return
@@ -56,21 +56,21 @@ class KafkaCollector(pytest.Collector):
 
 
 class KafkaItem(pytest.Item):
-    """An item that puts one or several cases to a target."""
+    """An item that judges a target on one or several cases."""
 
     target: PytestTarget
 
     @classmethod
     def make(cls, folder: KafkaCollector, name: str, target: PytestTarget) -> Self:
-        """An item in a folder."""
+        """Create an item in a folder."""
         item: Self = cls.from_parent(folder, name=name)
         item.target = target
         return item
 
     def runtest(self) -> None:
-        """Judge the target. When it cannot be started again, this item fails and the later ones are skipped."""
+        """Judge the target. If it cannot be started again, this item fails and later items are skipped."""
         if self.target.problem:
-            pytest.skip(f"not asked: {self.target.problem}")
+            pytest.skip(f"not sent: {self.target.problem}")
         try:
             self.judge_target()
         except CannotStart as error:
@@ -79,20 +79,20 @@ class KafkaItem(pytest.Item):
             pytest.fail(self.target.problem, pytrace=False)
 
     def judge_target(self) -> None:
-        """Put the cases, and raise the outcome as pytest knows it: failed, skipped, xfailed. Raises CannotStart."""
+        """Send the cases and raise the pytest outcome: failed, skipped, xfailed. Raises CannotStart."""
         raise NotImplementedError
 
     def add_properties(self, **properties: str) -> None:
-        """Add properties to the report of this item: for JUnit files, and for SessionHooks."""
+        """Add properties to the report of this item, for JUnit files and for SessionHooks."""
         self.user_properties += properties.items()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """No file, no line, and a title."""
+        """Return the location for reports: no file, no line, and a title."""
         return self.config.rootpath / NAME, None, f"{self.target.name}: {self.name}"
 
 
 class KafkaClaims(KafkaItem):
-    """Whether the target can do what it says."""
+    """The item that probes the claims of a target."""
 
     def judge_target(self) -> None:
         disproved = self.target.disproved()
@@ -104,7 +104,7 @@ class KafkaClaims(KafkaItem):
 
 
 class KafkaCase(KafkaItem):
-    """One case."""
+    """The item of one case."""
 
     case: Case
 
@@ -130,7 +130,7 @@ class KafkaCase(KafkaItem):
 
 
 class KafkaProperty(KafkaItem):
-    """All generated cases of a type: it passes when the target agrees with the reference on every one."""
+    """The item of a type. It passes if the target agrees with the reference on all generated cases."""
 
     type: str
 
@@ -146,7 +146,7 @@ class KafkaProperty(KafkaItem):
         _raise_outcome(results, selected, lambda bad: self._in_full(bad, len(results)))
 
     def _in_full(self, bad: Sequence[Result], count: int) -> str:
-        """The failures, each kind by its smallest case; faults of the adapter are not shrunk."""
+        """Return the failures, each cause with its smallest case. Adapter faults are not shrunk."""
         shrunk = self.target.shrink(bad) or [ShrunkFailure(bad[0], len(bad), bad[0].summary.id)]
         examples = [Example(one.result, one) for one in shrunk]
         return described_property(examples, count, len(bad), self.target.selected.catalog.requirements)
@@ -155,7 +155,7 @@ class KafkaProperty(KafkaItem):
 def _raise_outcome(
     results: Sequence[Result], selected: PytestSelection, describe: Callable[[Sequence[Result]], str]
 ) -> None:
-    """Raise the outcome of an item from its results, as pytest knows it; return when the item passed."""
+    """Raise the pytest outcome for some results; return if the item passed."""
     bad = [result for result in results if result.is_unexpected]
     bad += [result for result in results if section_of(result) is Section.FAULTS]
     if bad:
@@ -164,7 +164,7 @@ def _raise_outcome(
     if known:
         entry = next(entry for entry in selected.policy.known if entry.excuses(known[0]))
         pytest.xfail(f"{entry.reason} ({verdict(known[0])})")
-        # With --runxfail, xfail does nothing.
+        # With --runxfail, pytest.xfail returns and does nothing.
         if any(result.counts for result in known):
             pytest.fail(describe(known), pytrace=False)
     uncounted = [result for result in results if section_of(result) in (Section.FAILURES, Section.DISPUTED)]
@@ -178,14 +178,14 @@ def _raise_outcome(
 
 
 def verdict(result: Result) -> str:
-    """The verdict of a result in a few words."""
+    """Return the verdict and the requirement of a result."""
     return f"{result.verdict.kind} of {result.requirement}"
 
 
 def described_property(
     examples: Sequence[Example], count: int, failing: int, requirements: dict[str, Requirement]
 ) -> str:
-    """The first example in full, the others by the commands that show them.
+    """Return the first example in full, and the commands of the other examples.
 
     `failing` of the `count` generated cases of a type fail.
     """
@@ -200,7 +200,7 @@ def described_property(
 
 
 def described(example: Example, requirements: dict[str, Requirement]) -> str:
-    """One failure in full."""
+    """Return one failure in full."""
     result = example.result
     shown = explain(result, example.origin)
     requirement = requirements.get(result.requirement)
@@ -218,7 +218,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
 
 
 def _dump(shown: FailureExplanation) -> str:
-    """The annotated bytes."""
+    """Return the annotated bytes as text."""
     console = Console(file=io.StringIO(), width=10_000, color_system=None, force_terminal=False, highlight=False)
     with console.capture() as captured:
         console.print(dump(shown.lines, shown.place))

@@ -1,4 +1,4 @@
-"""What the options of a pytest session select: cases, properties, and how targets are judged."""
+"""The cases, properties and limits that the options of a pytest session select."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from conformance.targets.protocol import TargetDescription
 
 
 class PytestSelection:
-    """The cases and properties that the options select, what a target is allowed, and which failures count.
+    """The selected cases and properties, the limits of a target, and the failure policy.
 
-    Messages are added once the targets can be asked. Raises FileError for a file that cannot be read, and UsageError
+    `add_messages` adds messages after the targets are started. Raises FileError for an unreadable file, and UsageError
     for a pattern that no case can match.
     """
 
@@ -50,22 +50,22 @@ class PytestSelection:
 
     @cached_property
     def known_of_one_case(self) -> tuple[KnownFailure, ...]:
-        """The known failures that name one case of one target only: they are stale as soon as that case passes."""
+        """Return the known failures with one case of one target: they are stale as soon as this case passes."""
         if self._is_shared:
             return ()
         alone = (entry for entry in self.policy.known if not entry.flaky)
         return tuple(entry for entry in alone if sum(map(entry.names, self.catalog.cases)) == 1)
 
     def _types(self) -> list[str]:
-        """The types that have a property: some of their generated cases are selected."""
+        """Return the types with a property: those with selected generated cases."""
         by_type = [pattern for pattern in self._patterns if pattern.startswith("type:")]
         certain = types_for(by_type) if by_type or not self._patterns else []
         return [name for name in types_for(self._patterns) if name in certain or self.generated(name)]
 
     def add_messages(self, describe: Callable[[], Iterable[TargetDescription]]) -> None:
-        """Add the properties of the messages that targets say they have. `describe` starts them, where it is called.
+        """Add the properties of the messages that targets claim. `describe` starts the targets.
 
-        Raises CannotStart, and UsageError where nothing is selected.
+        Raises CannotStart, and UsageError for an empty selection.
         """
         if self._count and not self._is_named:
             by_type = [pattern for pattern in self._patterns if pattern.startswith("type:")]
@@ -76,16 +76,16 @@ class PytestSelection:
             raise UsageError("--kafka-select", "the selection matches no case (see `conformance list`)")
 
     def generated(self, name: str) -> list[Case]:
-        """The selected cases among the generated ones of a type."""
+        """Return the selected generated cases of a type."""
         return select(generated_cases([name], self._count, self._seed, self.catalog), self._patterns)
 
     def one_per_claim(self) -> list[Case]:
-        """Cases that need every claim on which a selected case or property rests."""
-        asked = dict.fromkeys((op, type_of(name)) for name in self.properties for op in ops_of(name))
-        probes = [probe_case(op, self.catalog.types.wire(name)) for op, name in asked]
+        """Return cases that need every claim of the selected cases and properties."""
+        claims = dict.fromkeys((op, type_of(name)) for name in self.properties for op in ops_of(name))
+        probes = [probe_case(op, self.catalog.types.wire(name)) for op, name in claims]
         return [*self.cases, *(case for case in probes if case is not None)]
 
 
 def ops_of(name: str) -> tuple[str, ...]:
-    """What the property of a type, or of a question about whole logs, asks of a target."""
+    """Return the operations of the property of a type, or of a question about whole logs."""
     return (QUESTIONS[name].op,) if name in QUESTIONS else ("decode", "encode")

@@ -1,4 +1,4 @@
-"""The pytest hooks of a session in which a target is given."""
+"""The pytest hooks of a session with --kafka-target."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from conformance.targets.resolve import target_spec
 
 
 class SessionHooks:
-    """The hooks of a session in which a target is given, and what they share."""
+    """The hooks of a session with targets, and their shared state."""
 
     def __init__(self, config: pytest.Config, chosen: Sequence[str]) -> None:
         self._config = config
@@ -34,13 +34,13 @@ class SessionHooks:
         self._problems: list[str] = []
         self._targets: list[PytestTarget] = []
         self._unclaimed: dict[str, set[str]] = {}
-        """By target: the names of the items that are deselected, as it does not claim what they ask."""
+        """By target: the names of the deselected items, which need claims that the target does not make."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Read all files, and check that the targets start, before anything is collected. Raises pytest.UsageError."""
+        """Read all files and check that the targets start, before collection. Raises pytest.UsageError."""
         if not self._worker:
-            interrupt_on_signals()  # workers are ended by the session that started them
+            interrupt_on_signals()  # not in workers: the main session ends them
         try:
             self._selected = PytestSelection(self._config)
             self._targets = _targets(self._config, self._selected)
@@ -60,7 +60,7 @@ class SessionHooks:
                 raise pytest.UsageError(f"not found: {chosen}")
 
     def _try_out(self) -> None:
-        """Start every target, and ask what it claims. End it again where workers start their own."""
+        """Start every target and store its claims. End it again if workers start their own process."""
         for target in self._targets:
             self._unclaimed[target.name] = set() if self._chosen else target.unclaimed()
             if self._chosen and not self._worker:
@@ -69,19 +69,19 @@ class SessionHooks:
                 target.close()
 
     def pytest_report_header(self) -> list[str]:
-        """A line per target, and how many cases there are."""
+        """Return the header: the targets and the numbers of cases, and of deselected items."""
         titles = ", ".join(target.title for target in self._targets)
         selected = self._selected
         counts = f"{len(selected.cases)} cases, {len(selected.properties)} properties"
         unclaimed = [
             f"{target.title} {len(names)}" for target in self._targets if (names := self._unclaimed.get(target.name))
         ]
-        line = f"{NAME}: deselected what is not claimed: {', '.join(unclaimed)}"
+        line = f"{NAME}: deselected, not claimed by the target: {', '.join(unclaimed)}"
         return [f"{NAME}: {__version__}, {counts}: {titles}", *([line] if unclaimed else [])]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Add our items to those of the project, before any plugin selects among them."""
+        """Add our items to those of the project, before other plugins select items."""
         root = KafkaCollector.from_parent(session, name=NAME, nodeid=NAME)
         root.targets = self._targets
         ours = [
@@ -98,7 +98,7 @@ class SessionHooks:
         return isinstance(item, KafkaItem) and item.name in self._unclaimed.get(item.target.name, ())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather verdicts, from the workers too."""
+        """Collect the verdicts, also those of workers."""
         properties = dict(report.user_properties)
         if report.when == "call" and "kafka-case" in properties:
             self._seen.append(
@@ -109,7 +109,7 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End the targets, and fail the session for what only all results together show."""
+        """End the targets, and fail the session for problems that only all results together show."""
         self.pytest_unconfigure()
         ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._worker or not ended or self._config.getoption("collectonly"):
@@ -121,12 +121,12 @@ class SessionHooks:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _without_cases(self) -> list[str]:
-        """The targets of which nothing but the item for its claims is left."""
+        """Return the targets whose only remaining item is that of the claims."""
         names = set(_names(self._selected)) - {CLAIMS}
         return [name for name, unclaimed in self._unclaimed.items() if unclaimed >= names]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the causes of the failed cases, and why the session fails, where no item says so."""
+        """Print the causes of the failed cases, and the problems that are not in an item."""
         if self._causes:
             terminalreporter.section(f"{NAME}: {self._causes.total()} failed cases, {len(self._causes)} causes")
             for cause, count in self._causes.most_common():
@@ -137,7 +137,7 @@ class SessionHooks:
                 terminalreporter.line(problem, red=True)
 
     def pytest_unconfigure(self) -> None:
-        """End the targets, however the session ended."""
+        """End the targets, also after an error in the session."""
         for target in self._targets:
             target.close()
 
@@ -151,13 +151,13 @@ def _folder_id(targets: Sequence[PytestTarget], target: PytestTarget) -> str:
 
 
 def _names(selected: PytestSelection) -> list[str]:
-    """The names of the items of a target, in order."""
+    """Return the names of a target's items, in order."""
     return [CLAIMS, *(case.id for case in selected.cases), *map(property_name, selected.properties)]
 
 
 def _targets(config: pytest.Config, selected: PytestSelection) -> list[PytestTarget]:
-    """The targets, each named once. Raises UnknownTarget."""
-    # The tests of the project may change the working directory between our items.
+    """Return the targets without duplicates. Raises UnknownTarget."""
+    # Fixed, because tests of the project may change the working directory between our items.
     here = str(config.invocation_params.dir)
     targets = []
     for name in dict.fromkeys(config.getoption("kafka_target")):
@@ -168,7 +168,7 @@ def _targets(config: pytest.Config, selected: PytestSelection) -> list[PytestTar
 
 
 def _unjudged(seen: Iterable[tuple[str, str, str]], without: Iterable[str]) -> list[str]:
-    """A line for each target that only has skipped cases and faults of the adapter, or (`without`) no case at all."""
+    """Return a line for each target with only skipped cases and adapter faults, or without cases (`without`)."""
     judged: dict[str, bool] = dict.fromkeys(without, False)
     for target, _, verdict in seen:
         judged[target] = judged.get(target, False) or verdict not in ("skip", "protocol")
@@ -176,7 +176,7 @@ def _unjudged(seen: Iterable[tuple[str, str, str]], without: Iterable[str]) -> l
 
 
 def _stale(selected: PytestSelection, seen: Iterable[tuple[str, str, str]], names: Mapping[str, str]) -> list[str]:
-    """A line for each stale known failure; `names` has what each target calls itself."""
+    """Return a line for each stale known failure; `names` has the own name of each target."""
     cases = selected.catalog.cases
     results = [
         Result(

@@ -1,4 +1,4 @@
-"""A target as one pytest process judges it."""
+"""The target of one pytest process."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from conformance.targets.target import TargetSpec
 
 
 def property_name(name: str) -> str:
-    """The name of the item that judges the generated cases of a type."""
+    """Return the name of the item for the generated cases of a type."""
     return f"property/{name}"
 
 
 class PytestTarget:
-    """A target of this pytest process. It is started when first needed, and that one process gets all cases."""
+    """A target of this pytest process. One process of the target, started at first use, gets all cases."""
 
     def __init__(self, spec: TargetSpec, selected: PytestSelection) -> None:
         self.name = spec.name
         self.called = ""
-        """What it calls itself, once it was started."""
+        """Its own name, after its first start."""
         self.selected = selected
         self.problem = ""
-        """Why no further case can be put to it; empty while it answers."""
+        """Why it can get no more cases; empty while it answers."""
         self._spec = spec
         self._examiner: TargetRunner | None = None
         self._version = ""
@@ -38,11 +38,11 @@ class PytestTarget:
 
     @property
     def title(self) -> str:
-        """Its name, with its version where it was started."""
+        """Return its name, with its version after the first start."""
         return f"{self.name} {self._version}" if self._version.isprintable() and self._version else self.name
 
     def start(self) -> TargetRunner:
-        """Start it, if it does not run. Raises CannotStart."""
+        """Start it if it does not run. Raises CannotStart."""
         if self._examiner is None:
             self._examiner = TargetRunner(self._spec, self.selected.catalog.requirements, self.selected.policy)
         described = self._examiner.target.describe()
@@ -50,7 +50,7 @@ class PytestTarget:
         return self._examiner
 
     def unclaimed(self) -> set[str]:
-        """The cases and properties that it does not claim to answer, by id and by name. Raises CannotStart."""
+        """Return the ids of cases and the names of properties that it does not claim. Raises CannotStart."""
         description, selected = self.start().target.describe(), self.selected
         return {case.id for case in selected.cases if description.lacks(case)} | {
             property_name(name)
@@ -65,22 +65,22 @@ class PytestTarget:
             examiner.target.close()
 
     def disproved(self) -> list[Result]:
-        """Its claims that do not hold, asked once. Raises CannotStart."""
+        """Return the results of its disproved claims, which are probed once. Raises CannotStart."""
         if self._disproved is None:
             self._disproved = self.start().disprove_claims(self.selected.one_per_claim())
         return self._disproved
 
     def judge(self, cases: Sequence[Case]) -> list[Result]:
-        """The results of cases, in order. Raises CannotStart."""
+        """Return the results of cases, in order. Raises CannotStart."""
         self.disproved()
         return list(self.start().results(cases))
 
     def shrink(self, results: Sequence[Result]) -> list[ShrunkFailure]:
-        """The smallest cases that show the failures; the session asks IN_ALL questions per target for this in all."""
+        """Return the smallest cases with these failures; the session sends at most IN_ALL requests per target."""
         smallest: list[ShrunkFailure] = []
         try:
             for shrunk in shrink(results, self.start(), self.selected.catalog, self._purse):
-                smallest.append(shrunk)  # noqa: PERF402 - what was shrunk before an error is kept
+                smallest.append(shrunk)  # noqa: PERF402 - keeps the shrunk cases before an error
         except CannotStart as error:
             self.problem = str(error)
         return smallest

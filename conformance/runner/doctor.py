@@ -66,11 +66,13 @@ class ProbeReport(Struct, frozen=True):
 
 def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> ProbeReport:
     """The words for an outcome; `lenient`: it may be `unsupported`."""
-    told = f"asked {_asked(case.request)}, answered {_answered(outcome)}"
+    told = f"sent {_asked(case.request)}, received {_answered(outcome)}"
     if isinstance(outcome, Unsupported):
         if lenient:
             return ProbeReport(Severity.REMARK, told)
-        return ProbeReport(Severity.WRONG, f"{told}, but it is claimed", (_LEAVE_OUT, *_lines(case, outcome, types)))
+        return ProbeReport(
+            Severity.WRONG, f"{told}, although it is claimed", (_LEAVE_OUT, *_lines(case, outcome, types))
+        )
     verdict = judge(case, outcome)
     if verdict.kind is VerdictKind.PROTOCOL:
         return ProbeReport(Severity.WRONG, f"{told}: {verdict.detail}", (*_lines(case, outcome, types), _HOW))
@@ -81,8 +83,8 @@ def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient
     return ProbeReport(Severity.REMARK if remarks else Severity.SOUND, "; ".join([told, *remarks]))
 
 
-_LEAVE_OUT = "leave it out of describe's answer, or answer it"
-_HOW = "docs/adapters.md#how-values-are-written says how each type is written"
+_LEAVE_OUT = "remove the claim from the answer to describe, or support it"
+_HOW = "docs/adapters.md#how-values-are-written describes the notation of each type"
 
 
 def _remarks(case: Case, outcome: Outcome, verdict: Verdict) -> list[str]:
@@ -112,17 +114,17 @@ def _answered(outcome: Outcome) -> str:
         case Accepted(answer):
             return _shown(answer)
         case Rejected(error, message):
-            return f"a refusal as {error}" + (f" ({message:.80})" if message else "")
+            return f"a rejection as {error}" + (f" ({message:.80})" if message else "")
         case Unsupported(reason):
             return f"unsupported ({reason:.80})"
         case NoAnswer(how):
-            return f"nothing ({how})"
+            return f"no answer ({how})"
 
 
 def _shown(answer: Answer) -> str:
     shown = [_brief(name, answer[name]) for name in ("value", "hex", "size") if name in answer]
     consumed = [f"consumed {_brief('consumed', answer['consumed'])}"] if "consumed" in answer else []
-    return ", ".join([*shown, *consumed]) or "ok alone"
+    return ", ".join([*shown, *consumed]) or "only ok"
 
 
 def _brief(name: str, part: object) -> str:
@@ -144,9 +146,9 @@ def _lines(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str
     """The request, the answer, and what the reference answers."""
     request = {name: part for name, part in case.request.items() if name != "definition"}
     answer = outcome.answer if isinstance(outcome, Accepted) else None
-    answered = [f"answered {_cut(_json({'ok': True, **answer}), _LONG)}"] if answer is not None else []
+    answered = [f"received {_cut(_json({'ok': True, **answer}), _LONG)}"] if answer is not None else []
     due = f"expected {_cut(_json(reference.answer(case.request, types)), _LONG)}"
-    return (f"asked    {_cut(_json(request), _LONG)}", *answered, due)
+    return (f"sent     {_cut(_json(request), _LONG)}", *answered, due)
 
 
 _MANY = 200
@@ -212,12 +214,14 @@ def _ask(session: TargetSession, request: Request) -> Outcome:
 def _description(described: TargetDescription) -> Iterator[DoctorCheck]:
     for name in ("name", "version", "language"):
         if not getattr(described, name):
-            yield DoctorCheck(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
+            yield DoctorCheck(_BAD, f"describe contains its {name}", "it is empty, so reports cannot show it")
     if reason := described.raw.get("unjudged"):
-        yield DoctorCheck(_BAD, "can be judged on all that it is there for", str(reason))
+        yield DoctorCheck(_BAD, "supports everything that this kind of target is tested for", str(reason))
     if unread := [*_unread(described)]:
         told = ", ".join(unread)
-        yield DoctorCheck(_GOOD, "says in describe what this release of the suite does not read", told, is_noted=True)
+        yield DoctorCheck(
+            _GOOD, "describe has entries that this release of the suite does not read", told, is_noted=True
+        )
     claimed = {name for types in described.supports.values() for name in types}
     strange = [name for name in sorted(claimed) if not is_known(name)]
     if strange:
@@ -225,7 +229,7 @@ def _description(described: TargetDescription) -> Iterator[DoctorCheck]:
         yield DoctorCheck(_GOOD, "claims types that this release of the suite does not judge", told, is_noted=True)
     if not described.whole_log and len(strange) == len(claimed):
         there_are = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
-        yield DoctorCheck(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"there are the types {there_are}")
+        yield DoctorCheck(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"the types are {there_are}")
 
 
 _DESCRIBED = (
@@ -255,9 +259,9 @@ def _doors(described: TargetDescription) -> DoctorCheck:
     }
     missing = [f"{op} {first(names)}".strip() for op, names in lacking.items() if names]
     vain = [f"{op} {name}".strip() for op, name in described.doors if not _is_claimed(described, op, name)]
-    remarks = [f"not of {'; '.join(missing)}"] if missing else []
-    remarks += [f"of what it does not claim: {', '.join(vain)}"] if vain else []
-    what = "says by `via` which call it judges, and who calls that"
+    remarks = [f"missing: {'; '.join(missing)}"] if missing else []
+    remarks += [f"not claimed: {', '.join(vain)}"] if vain else []
+    what = "names in `via` the library call that is judged"
     return DoctorCheck(_GOOD, what, "; ".join(remarks), is_noted=bool(remarks))
 
 
@@ -300,31 +304,33 @@ def _like(alike: int, of: int) -> str:
     """How many of the answers are like the one that is told."""
     if alike == 1:
         return ""
-    return f", like all {of}" if alike == of else f", like {alike} of {of}"
+    return f" (all {of} alike)" if alike == of else f" ({alike} of {of} alike)"
 
 
 # --- habits -------------------------------------------------------------------------------------------
 
 
 def _habits(claims: Sequence[ClaimProbe], session: TargetSession) -> Iterator[DoctorCheck]:
-    yield _admits(session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "an unknown type is `unsupported`")
-    yield _admits(session, {"op": "no-such-operation"}, "an unknown operation is `unsupported`")
+    yield _admits(
+        session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "answers `unsupported` to an unknown type"
+    )
+    yield _admits(session, {"op": "no-such-operation"}, "answers `unsupported` to an unknown operation")
     asked = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
     what, of_bytes = next(((what, request) for what, request in asked if "hex" in request), ("", {}))
     if of_bytes:
-        yield _answers(session, {**of_bytes, "hex": ""}, f"empty input is answered ({what})")
-        yield _answers(session, {**of_bytes, "hex": "ff" * 100_000}, f"a long line is answered ({what})")
+        yield _answers(session, {**of_bytes, "hex": ""}, f"answers empty input ({what})")
+        yield _answers(session, {**of_bytes, "hex": "ff" * 100_000}, f"answers a long line ({what})")
     if asked:
         outcomes = list(session.ask([protocol.body(asked[0][1])] * _MANY))
         broken = [outcome for outcome in outcomes if isinstance(outcome, NoAnswer)]
         detail = broken[0].detail if broken else ""
-        yield DoctorCheck(not broken, f"{_MANY} requests at once are answered in order", detail)
+        yield DoctorCheck(not broken, f"answers {_MANY} requests at once in order", detail)
 
 
 def _admits(session: TargetSession, request: Request, what: str) -> DoctorCheck:
     outcome = _ask(session, request)
     return DoctorCheck(
-        isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"but: {outcome}"
+        isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"found: {outcome}"
     )
 
 
@@ -338,5 +344,5 @@ def _answers(session: TargetSession, request: Request, what: str) -> DoctorCheck
 def _ends(session: TargetSession) -> DoctorCheck:
     status = session.finish()
     good = status == 0
-    detail = "it did not end, and was killed" if status is None else f"but: {status}"
+    detail = "it did not end, and was killed" if status is None else f"found: {status}"
     return DoctorCheck(good, "exits with 0 at the end of input", "" if good else detail)

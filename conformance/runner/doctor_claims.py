@@ -75,7 +75,7 @@ def _at_its_door(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
     if door is None:
         return claim
     if door.who == "unused":
-        return ClaimProbe(claim.what, remark=f"not asked, as nothing runs through it: via {door}")
+        return ClaimProbe(claim.what, remark=f"not tested, because the library does not use this call: via {door}")
     return structs.replace(claim, door=str(door))
 
 
@@ -84,12 +84,10 @@ def _at_its_door(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
 
 def _typed(described: TargetDescription, op: str, name: str) -> ClaimProbe:
     if name == "LOG" and op != "decode":
-        return ClaimProbe(f"{op} LOG", remark="not asked: a LOG is only decoded")
+        return ClaimProbe(f"{op} LOG", remark="not tested: a LOG can only be decoded")
     element = _element(described, op) if name in ARRAYS else ""
     if name in ARRAYS and not element:
-        return ClaimProbe(
-            f"{op} {name}", remark=f"not asked: no type of an element is claimed, such as INT32, for {op}"
-        )
+        return ClaimProbe(f"{op} {name}", remark=f"not tested: {op} claims no element type, for example INT32")
     wire = codec.wire(f"{name}<{element}>" if element else name)
     case = probe_case(op, wire, newest_magic(described))
     assert case is not None
@@ -112,7 +110,7 @@ def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) 
             yield _message(described, op, types, name, valid if claimed is None else claimed[name])
     undefined = [name for name in names if name not in types.messages]
     if undefined:
-        remark = f"not asked: the suite has no definition (see --definitions) of {first(undefined)}"
+        remark = f"not tested: the suite has no definition (see --definitions) of {first(undefined)}"
         yield ClaimProbe(f"{op} MESSAGE", remark=remark)
 
 
@@ -125,7 +123,9 @@ def _message(
         case = probe_case(op, types.wire(type_name(name, version)))
         if case is not None:
             cases[f"version {version}"] = _with_definition(described, case)
-    foreign = "" if claimed.within(valid) else f"its definition has the versions {valid}, so no others are asked"
+    foreign = (
+        "" if claimed.within(valid) else f"its definition has the versions {valid}, so other versions are not tested"
+    )
     # A range of versions cannot say that one between is missing.
     return ClaimProbe(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
 
@@ -161,20 +161,20 @@ def _formats(described: TargetDescription) -> Iterator[ClaimProbe]:
         if name in CODEC_NAMES:
             yield _format(described, f"codec {name}", newest_magic(described), CODEC_NAMES.index(name))
         else:
-            yield ClaimProbe(f"codec {name}", remark=f"there is no codec of this name, but {', '.join(CODEC_NAMES)}")
+            yield ClaimProbe(f"codec {name}", remark=f"unknown codec, expected one of {', '.join(CODEC_NAMES)}")
 
 
 def _format(described: TargetDescription, what: str, magic: int, compression: int) -> ClaimProbe:
     if magic not in MAGICS:
-        return ClaimProbe(what, remark=f"there is no magic {magic}, but {', '.join(map(str, MAGICS))}")
+        return ClaimProbe(what, remark=f"unknown magic, expected one of {', '.join(map(str, MAGICS))}")
     readers = {"RECORD_BATCH": magic == MAGICS[-1], "LOG": True, "MESSAGE_SET": magic != MAGICS[-1]}
     known = [name for name, reads in readers.items() if reads and described.claims("decode", name)]
     try:
         data = plain_log(magic, compression)
     except codec.Unencodable as error:
-        return ClaimProbe(what, remark=f"not asked: {error}")
+        return ClaimProbe(what, remark=f"not tested: {error}")
     if known:
         return ClaimProbe(f"{what}: decode {known[0]}", {"": decode_probe(codec.wire(known[0]), data)})
     if described.claims("read", ""):
         return ClaimProbe(f"{what}: read", {"": log_probe("read", read_expectation(data), data)})
-    return ClaimProbe(what, remark="not asked: nothing that is claimed reads logs or batches of it")
+    return ClaimProbe(what, remark="not tested: no claimed operation reads this format")

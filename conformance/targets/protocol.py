@@ -228,7 +228,7 @@ class TargetDescription(Struct, frozen=True):
         if case.op not in WHOLE_LOG and not self.has(case):
             return "{} {} is not claimed".format(*_message_of(case))
         unused = self.unused(case)
-        return f"not judged: nothing runs through {unused}" if unused else ""
+        return f"not judged: the library does not use {unused}" if unused else ""
 
     def lacks_content(self, case: CaseSummary) -> str:
         """Why a case is not put to it though others of its type are; empty when it is."""

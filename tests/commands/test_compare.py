@@ -1,4 +1,4 @@
-"""`conformance compare`: new failures, mended ones, and cases that are not judged any more."""
+"""`conformance compare`: new failures, fixed failures, and cases that are no longer judged."""
 
 import json
 import sys
@@ -73,7 +73,7 @@ def test_a_case_that_fails_for_another_cause_is_told_and_is_no_new_failure(compa
     new = [result("a/b", "fail", cause="another value: RECORD.key"), result("a/c", "crash", cause="crash: E")]
     status, output = compared(old, new)
     assert (status, counts(output)) == (0, [0, 0, 0, 1])
-    assert "fail for another cause: 1 cases" in output
+    assert "new cause: 1 cases" in output
     assert "another value: RECORD.key, before: off by 1: RECORD.offset  (must, 1)" in output
     assert "a/c" not in output
 
@@ -97,7 +97,7 @@ def test_a_case_that_only_the_newer_report_has_may_begin_to_fail(compared):
 def test_a_vector_that_the_newer_report_lacks_is_not_judged_any_more(compared):
     status, output = compared([result("a/b", "pass")], [])
     assert (status, counts(output)) == (0, [0, 0, 1])
-    assert "the newer report does not have it" in output
+    assert "the newer report has no such case" in output
 
 
 def test_generated_cases_of_another_seed_are_compared_by_cause(compared):
@@ -128,7 +128,7 @@ def test_a_file_that_is_no_report_is_one_line(tmp_path, text):
     (tmp_path / "f").write_text(text, encoding="latin-1")
     done = CliRunner().invoke(main, ["compare", str(tmp_path / "f"), str(tmp_path / "f")])
     assert done.exit_code == 2
-    assert f"{tmp_path / 'f'}: this is not a report" in done.output.replace("\n", "")
+    assert f"{tmp_path / 'f'}: expected a report written by --json" in done.output.replace("\n", "")
     assert len(done.output.splitlines()) == 1
 
 
@@ -195,14 +195,14 @@ def test_cases_that_an_interrupted_newer_report_lacks_are_missing(compared, tmp_
     status, output = compared(older, newer, targets=([target("t", "t")], [halted("t", "t")]))
     assert (status, counts(output)) == (0, [0, 0, 1]), "only the case that the newer report skipped"
     halt = "t: interrupted after 1 of 3 cases; 2 cases"
-    assert output.splitlines()[0] == f"{tmp_path}/new: {halt} that {tmp_path}/old has are missing"
+    assert output.splitlines()[0] == f"{tmp_path}/new: {halt} of {tmp_path}/old are missing"
 
 
 def test_a_failure_that_an_interrupted_older_report_lacks_is_new_and_the_reason_contains_that(compared, tmp_path):
     status, output = compared(THREE[:1], THREE, targets=([halted("t", "t")], [target("t", "t")]))
     assert (status, counts(output)) == (1, [1, 0, 0])
     halt = "t: interrupted after 1 of 3 cases; 2 cases"
-    assert output.splitlines()[0] == f"{tmp_path}/old: {halt} that {tmp_path}/new has are missing"
+    assert output.splitlines()[0] == f"{tmp_path}/old: {halt} of {tmp_path}/new are missing"
     assert "  t  off by 1: VARINT, not judged in the older report  (must, 1)" in output.splitlines()
     _, output = compared([result("a/three", "pass")], THREE, targets=([halted("t", "t")], [target("t", "t")]))
     assert "  t  off by 1: VARINT  (must, 1)" in output.splitlines()

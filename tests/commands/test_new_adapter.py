@@ -72,7 +72,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "mine.go").write_text("package mine\n")
     done = conformance("new-adapter", "--language", "go", ".", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "conformance: .: it holds something; a new adapter needs a new or empty folder\n"
+    assert done.stderr == "conformance: .: expected a new or empty folder, found a folder that is not empty\n"
     assert [path.name for path in tmp_path.iterdir()] == ["mine.go"]
 
 
@@ -80,7 +80,7 @@ def test_a_file_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "mine.go").write_text("package mine\n")
     done = conformance("new-adapter", "--language", "go", "mine.go", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "conformance: mine.go: it is a file; a new adapter needs a new or empty folder\n"
+    assert done.stderr == "conformance: mine.go: expected a new or empty folder, found a file\n"
     assert (tmp_path / "mine.go").read_text() == "package mine\n"
 
 

@@ -95,7 +95,7 @@ def test_a_folder_without_the_topic_accuses_nobody(kept, catalog, tmp_path):
 @pytest.mark.parametrize(
     ("targets", "said"),
     [
-        (["reference"], "--log-dir: it is the folder of one broker; there are 0 among the targets"),
+        (["reference"], "--log-dir: expected exactly one broker target, found 0"),
         (["broker:127.0.0.1:1", "broker:127.0.0.1:2"], "there are 2 among the targets"),
         (["broker:mine/broker.yaml"], "--log-dir: where broker:mine/broker.yaml keeps its log is known"),
     ],

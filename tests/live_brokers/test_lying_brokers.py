@@ -220,7 +220,7 @@ def test_reports_of_several_brokers_show_where_their_error_codes_differ(tmp_path
     rows = json.loads((tmp_path / "report.json").read_text())["results"]
     assert [row["codes"] for row in rows if row["id"] == case] == [other[87], other[42]]
     assert [row["codes"] for row in rows if row["id"] != case] == [other[2], other[2]]
-    told = done.stdout.partition("Error codes apart")[2]
+    told = done.stdout.partition("Different error codes")[2]
     assert re.search(rf"{re.escape(other[87])} +{re.escape(other[42])} +1 × {case}", told)
     assert other[2] not in told
     page = (tmp_path / "page.html").read_text()

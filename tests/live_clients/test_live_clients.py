@@ -128,7 +128,7 @@ def test_what_a_client_says_before_it_dies_is_told_and_its_log_is_not(run):
     row = run(f"for line in told():\n    if 'case' in line['topic']: {says}; os.abort()\n    consume(line)\n", THREE)[
         THREE
     ]
-    assert row["cause"] == "crash: died of SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
+    assert row["cause"] == "crash: was killed by SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
 
 
 def test_a_client_that_dies_where_everything_is_offered_is_told_to_die_there(run):
@@ -798,7 +798,10 @@ def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it
     done = conformance("doctor", target, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     told = " ".join(done.stdout.split())
-    assert "FAIL can be judged on all that it is there for: it sent Fetch 2, where 4 to 4 is offered" in told
+    assert (
+        "FAIL supports everything that this kind of target is tested for: it sent Fetch 2, where 4 to 4 is offered"
+        in told
+    )
     assert traces.left() == []
 
 

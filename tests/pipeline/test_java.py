@@ -114,6 +114,6 @@ def test_without_any_java_a_campaign_is_one_line_and_status_2(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr.startswith(
-        "conformance: Spark needs Java 17 or newer: there is none on the PATH or in JAVA_HOME"
+        "conformance: expected Java 17 or newer for Spark, found no Java on the PATH or in JAVA_HOME"
     )
     assert len(done.stderr.splitlines()) == 1

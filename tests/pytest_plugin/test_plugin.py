@@ -208,7 +208,7 @@ def test_a_failure_says_everything_that_run_says(foreign, catalog):
         "FAILED kafka-conformance::varint/six-bytes - ",
         f"varint.max-five-bytes (must, {basis}): fail",
         "a reader accepts a sixth byte because the value is 0",
-        "expected: refused (malformed)",
+        "expected: rejected (malformed)",
         "actual:   accepted: 0",
         "via:      public: poll > varint",
         "80 80 80 80 80 00",
@@ -360,7 +360,7 @@ def test_what_a_target_does_not_claim_is_deselected_and_one_line_says_how_many(f
     unclaimed = [row for row in results if row["kind"] == "vector" and "not claimed" in row.get("detail", "")]
     # The property of UUID, too; that of INT8 decodes.
     assert len(unclaimed) > 3
-    (line,) = [line for line in done.stdout.splitlines() if "deselected what is not claimed" in line]
+    (line,) = [line for line in done.stdout.splitlines() if "deselected, not claimed by the target" in line]
     assert line.endswith(f"module:./wrong.py 1 {len(unclaimed) + 1}")
     assert f"{len(unclaimed) + 1} deselected" in done.stdout.splitlines()[-1]
     assert "uuid/" not in done.stdout
@@ -406,7 +406,7 @@ WRONG_USAGE = {
     "target that does not start, with workers": (["--kafka-target=command:false", "-n2"], "could not be started"),
     "selection of nothing": (["--kafka-target=reference", "--kafka-select=no/such"], "no case matches"),
     "file that is not there": (["--kafka-target=reference", "--kafka-known-failures=no/k.yaml"], "no/k.yaml"),
-    "no number": (["--kafka-target=reference", "--kafka-timeout=soon"], "'soon' is not a number"),
+    "no number": (["--kafka-target=reference", "--kafka-timeout=soon"], "expected a number, found 'soon'"),
 }
 
 
@@ -433,7 +433,7 @@ def test_a_target_that_does_not_come_up_again_fails_once(foreign):
     assert done.returncode == 1
     assert states.count("failure") == 1
     assert "exited with status 9" in done.stdout
-    assert "not asked: " in "".join(message for _, _, message in outcomes.values())
+    assert "not sent: " in "".join(message for _, _, message in outcomes.values())
 
 
 HANGS = WRONG.replace(

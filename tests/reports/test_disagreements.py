@@ -321,7 +321,7 @@ def test_a_row_in_full_says_who_did_what(hostile):
     console = Console(file=io.StringIO(), width=80, color_system=None)
     console.print(TargetDifferencesView(hostile.disagreements[-1:], every=False))
     lines = console.file.getvalue().splitlines()
-    assert lines[1] == "The documents leave it open, and each is right: 1 case in 1 row"
+    assert lines[1] == "The documents specify no behavior, so every target is right: 1 case in 1 row"
     assert lines[2] == "    1 × varint.examples"
     assert lines[4] == "  ✓ b: accepts: 0"
 
@@ -350,9 +350,11 @@ def test_a_run_of_two_targets_shows_where_they_differ_and_the_command_shows_it_a
     runner, targets = CliRunner(env={"COLUMNS": "100"}), ["module:./strict.py", "module:./lax.py"]
     done = runner.invoke(main, ["run", *targets, "--select", "type:NULLABLE_STRING", "--generated", "20"])
     lines = section(done.output)
-    at = next(at for at, line in enumerate(lines) if line.startswith("The documents leave it open"))
+    at = next(at for at, line in enumerate(lines) if line.startswith("The documents specify no behavior"))
     assert any(line.startswith("  ✓ module:./lax.py: accepts: null") for line in lines[at:])
     assert any(line.startswith("  ✓ module:./strict.py: refuses: other: ") for line in lines[at:])
     command = next(line for line in lines[at:] if line.startswith("  conformance run "))
     again = runner.invoke(main, shlex.split(command)[1:])
-    assert section(again.output)[1].startswith("The documents leave it open, and each is right: 1 case in 1 row")
+    assert section(again.output)[1].startswith(
+        "The documents specify no behavior, so every target is right: 1 case in 1 row"
+    )

@@ -69,7 +69,7 @@ def test_a_cause_is_an_annotation_with_its_smallest_example_and_the_command_that
         "refused: kind b (2 cases)",
         "varint/n-1 breaks varint.examples (must, stated)",
         "expected: 63",
-        "actual: refused (other: kind b)",
+        "actual: rejected (other: kind b)",
         "conformance run t --select varint/n-1",
     ]
 
@@ -97,7 +97,7 @@ def test_what_was_not_judged_faults_of_an_adapter_and_stale_entries_are_annotati
 def test_there_are_as_many_annotations_as_are_shown_and_the_last_says_how_many_more_there_are():
     lines = annotations(run(*WRONG)).splitlines()
     assert len(lines) == MOST
-    assert lines[-1] == f"::error::{25 - MOST + 1} more: the log and the summary show them"
+    assert lines[-1] == f"::error::{25 - MOST + 1} more: see the log or the summary"
     assert "more" not in annotations(run(*WRONG[:MOST]))
 
 
@@ -150,7 +150,7 @@ def test_a_summary_that_the_user_asked_for_is_not_added_again(job):
 
 def test_a_summary_that_cannot_be_written_is_told_of(job):
     job.mkdir()
-    assert printed(REPORT).splitlines()[-1].startswith("::error::the summary of the step could not be written: ")
+    assert printed(REPORT).splitlines()[-1].startswith(f"::error::the step summary {job} could not be written: ")
 
 
 def test_elsewhere_nothing_is_added(job, monkeypatch):

@@ -158,6 +158,6 @@ def test_a_case_that_was_given_is_not_called_a_generated_one():
     one = crashed("bytes/INT8/0")
     case = replace(one.case, kind=CaseOrigin.AD_HOC)
     (group,) = groups(Result("t", case, one.outcome, one.verdict, one.level))
-    assert number_of_cases(group) == "the case given"
+    assert number_of_cases(group) == "the case of --case"
     (group,) = groups(crashed("gen/4/INT8/0/1", generated=True))
     assert number_of_cases(group) == "1 generated case"

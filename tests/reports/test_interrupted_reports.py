@@ -59,7 +59,7 @@ def written(name, told):
 def test_a_file_contains_how_far_the_target_came_and_no_verdict(name, catalog):
     text = written(name, report(63, catalog.requirements))
     assert text.count(HALT) == 1
-    assert "conforms" not in text.replace("who conforms", "")
+    assert "conforms" not in text
     assert HALT not in written(name, report(63, catalog.requirements, planned=1))
 
 

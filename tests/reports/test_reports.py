@@ -412,10 +412,10 @@ EMPTY = {
     "a value that is not looked at": (
         case(ExpectValue(UNSHOWN, None)),
         Rejected("other"),
-        "accepted, whatever the value",
+        "accepted, with any value",
     ),
-    "a crash without a message": (case(), NoAnswer("crash", ""), "crash: without a message"),
-    "a refusal without a message": (case(), Rejected("other", ""), "refused (other)"),
+    "a crash without a message": (case(), NoAnswer("crash", ""), "crash: no message"),
+    "a refusal without a message": (case(), Rejected("other", ""), "rejected (other)"),
 }
 
 

@@ -97,7 +97,7 @@ def test_what_is_to_be_shrunk_is_what_is_shown_in_full(wrong):
 
 
 def test_what_is_not_shown_is_counted_and_where_to_see_it_is_said(wrong, catalog):
-    assert "more causes; -v: an example of each, -vv: every case, --html FILE: a page" in screen(wrong, catalog)[-2]
+    assert "more causes; -v: an example of each, -vv: every case, --html FILE: HTML page" in screen(wrong, catalog)[-2]
 
 
 def test_a_target_that_conforms_takes_a_few_lines(wrong, catalog):

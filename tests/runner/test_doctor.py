@@ -70,7 +70,7 @@ def test_an_unsound_adapter_is_told_what_is_wrong(tmp_path, good, bad, named):
 
 def test_each_claim_is_told_with_what_was_asked_and_how_it_was_answered(tmp_path):
     assert re.search(
-        "^ok    decode INT8: asked 01, answered 1, consumed 1$", doctor(tmp_path, SOUND).stdout, re.MULTILINE
+        "^ok    decode INT8: sent 01, received 1, consumed 1$", doctor(tmp_path, SOUND).stdout, re.MULTILINE
     )
 
 
@@ -79,13 +79,13 @@ def test_an_answer_of_another_shape_is_told_beside_one_that_would_be_in_order(tm
     at = done.stdout.index("FAIL  decode INT8: ")
     assert done.stdout[at:].splitlines()[:5] == [
         (
-            """FAIL  decode INT8: asked 01, answered "five", consumed 1: the answer is not in the notation of INT8: """
+            """FAIL  decode INT8: sent 01, received "five", consumed 1: the answer is not in the notation of INT8: """
             """expected a number, found 'five'"""
         ),
-        '      asked    {"op":"decode","type":"INT8","hex":"01"}',
-        '      answered {"ok":true,"value":"five","consumed":1}',
+        '      sent     {"op":"decode","type":"INT8","hex":"01"}',
+        '      received {"ok":true,"value":"five","consumed":1}',
         '      expected {"ok":true,"value":1,"consumed":1}',
-        "      docs/adapters.md#how-values-are-written says how each type is written",
+        "      docs/adapters.md#how-values-are-written describes the notation of each type",
     ]
 
 
@@ -93,9 +93,7 @@ def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
     dies = "for number, line in enumerate(sys.stdin):\n    if number == 100:\n        sys.exit(9)"
     done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", dies))
     assert done.returncode == 3
-    assert re.search(
-        "^FAIL  200 requests at once are answered in order: exited with status 9", done.stdout, re.MULTILINE
-    )
+    assert re.search("^FAIL  answers 200 requests at once in order: exited with status 9", done.stdout, re.MULTILINE)
 
 
 SLOW_TO_END = "import atexit, time; atexit.register(lambda: time.sleep({}))\nfor line in sys.stdin:"
@@ -128,27 +126,27 @@ def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_pat
 def test_an_adapter_that_says_nothing_of_doors_is_told_which_are_missing(tmp_path):
     done = doctor(tmp_path, SOUND)
     assert done.returncode == 0
-    assert re.search(r"^note  says by `via` .*: not of decode INT8$", done.stdout, re.MULTILINE)
+    assert re.search(r"^note  names in `via` .*: missing: decode INT8$", done.stdout, re.MULTILINE)
 
 
 def test_an_adapter_that_names_each_door_hears_nothing_more_of_it(tmp_path):
     via = '"protocol": 1, "via": {"decode INT8": "public: poll"},'
     done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
     assert done.returncode == 0
-    assert re.search(r"^ok    says by `via` [^:]*$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok    names in `via` [^:]*$", done.stdout, re.MULTILINE)
 
 
 def test_of_many_missing_doors_a_few_are_named_and_the_others_counted(tmp_path):
     many = [f"T{number}" for number in range(20)]
     done = doctor(tmp_path, SOUND.replace('["INT8"]', f'["INT8", *{many}]'))
-    assert re.search(r"^note  says by `via` .*: not of decode INT8, T0, .*, 13 more$", done.stdout, re.MULTILINE)
+    assert re.search(r"^note  names in `via` .*: missing: decode INT8, T0, .*, 13 more$", done.stdout, re.MULTILINE)
 
 
 def test_a_door_of_what_is_not_claimed_is_told(tmp_path):
     via = '"protocol": 1, "via": {"decode": "public: poll", "encode INT8": "public: send"},'
     done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
     assert done.returncode == 0
-    assert re.search(r"^note  says by `via` .*: of what it does not claim: encode INT8$", done.stdout, re.MULTILINE)
+    assert re.search(r"^note  names in `via` .*: not claimed: encode INT8$", done.stdout, re.MULTILINE)
 
 
 def test_the_reference_passes(tmp_path):
@@ -190,14 +188,14 @@ LOGS = {"supports": {"read": True, "convert": True, "sequence": True}}
 def test_a_message_that_is_claimed_is_asked_in_each_version(tmp_path):
     found = checks(tmp_path, HEARTBEATS)
     assert [check for check in found.values() if not check.good] == []
-    assert found["decode HeartbeatRequest 0-4"].detail.startswith("version 4, like all 5: asked 0100000000010000, answ")
-    assert found["encode HeartbeatRequest 0-4"].detail.endswith(", answered 0100000000010000")
+    assert found["decode HeartbeatRequest 0-4"].detail.startswith("version 4 (all 5 alike): sent 0100000000010000, rec")
+    assert found["encode HeartbeatRequest 0-4"].detail.endswith(", received 0100000000010000")
     assert not [what for what in found if "does not judge" in what]
 
 
 def test_what_describe_says_and_nobody_reads_is_told_with_the_names_that_are_near(tmp_path):
     said = {"supports": {"decodes": ["INT8"], "read": True}, "magic": [2], "colour": "red"}
-    told = checks(tmp_path, said)["says in describe what this release of the suite does not read"]
+    told = checks(tmp_path, said)["describe has entries that this release of the suite does not read"]
     assert told.good
     assert told.detail == "magic (is it magics?), colour, supports.decodes (is it decode or encode?)"
 
@@ -213,10 +211,10 @@ def test_a_version_between_others_may_be_missing_but_not_all_versions(tmp_path):
     found = checks(tmp_path, HEARTBEATS, "if version == 2: return {'unsupported': 'no version 2'}")
     check = found["decode HeartbeatRequest 0-4"]
     assert check.good
-    assert re.match("version 2: asked [0-9a-f]+, answered unsupported", check.detail)
+    assert re.match("version 2: sent [0-9a-f]+, received unsupported", check.detail)
     check = checks(tmp_path, HEARTBEATS, "if name and op == 'decode': return {'unsupported': 'no'}")
     assert not check["decode HeartbeatRequest 0-4"].good
-    assert "but it is claimed" in check["decode HeartbeatRequest 0-4"].detail
+    assert "although it is claimed" in check["decode HeartbeatRequest 0-4"].detail
     assert check["encode HeartbeatRequest 0-4"].good
 
 
@@ -231,18 +229,18 @@ def test_messages_and_versions_that_the_suite_has_no_definition_of_are_told(tmp_
     said = {**HEARTBEATS, "messages": {"HeartbeatRequest": "3-9", "VoteRequest": "0"}}
     found = checks(tmp_path, said)
     assert found["decode HeartbeatRequest 3-9"].detail.endswith(
-        "its definition has the versions 0-4, so no others are asked"
+        "its definition has the versions 0-4, so other versions are not tested"
     )
-    assert re.match("not asked: .*--definitions.* of VoteRequest$", found["decode MESSAGE"].detail)
+    assert re.match("not tested: .*--definitions.* of VoteRequest$", found["decode MESSAGE"].detail)
 
 
 def test_each_operation_on_whole_logs_is_asked(tmp_path):
     found = checks(tmp_path, LOGS)
     assert [check for check in found.values() if not check.good] == []
-    assert re.match(r'asked [0-9a-f]+…, answered \{"records":\[\{"offset":"0"', found["read"].detail)
-    assert re.match("magic 1 to 2, like all 2: asked [0-9a-f]+…, answered [0-9a-f]+…$", found["convert"].detail)
-    assert found["sequence"].detail.endswith(', answered ["accept"]')
-    assert {"empty input is answered (read)", "a long line is answered (read)"} <= set(found)
+    assert re.match(r'sent [0-9a-f]+…, received \{"records":\[\{"offset":"0"', found["read"].detail)
+    assert re.match(r"magic 1 to 2 \(all 2 alike\): sent [0-9a-f]+…, received [0-9a-f]+…$", found["convert"].detail)
+    assert found["sequence"].detail.endswith(', received ["accept"]')
+    assert {"answers empty input (read)", "answers a long line (read)"} <= set(found)
 
 
 WRONG_LOGS = {
@@ -252,7 +250,7 @@ WRONG_LOGS = {
     "convert": ("convert", "del answered['hex']", "hex: expected hex digits"),
     "sequence": ("sequence", "answered['value'] = 'accept'", "expected 1 of accept, duplicate"),
     "fate": ("sequence", "answered['value'] = ['accepted']", "expected 1 of accept, duplicate"),
-    "nothing": ("convert", "return {'unsupported': 'not yet'}", "but it is claimed"),
+    "nothing": ("convert", "return {'unsupported': 'not yet'}", "although it is claimed"),
 }
 
 
@@ -267,7 +265,7 @@ def test_an_answer_about_a_log_in_another_shape_is_told_beside_one_in_order(tmp_
 def test_a_converter_may_know_one_direction(tmp_path):
     check = checks(tmp_path, LOGS, "if request.get('magic') == 1: return {'unsupported': 'up only'}")["convert"]
     assert check.good
-    assert "magic 2 to 1: asked " in check.detail
+    assert "magic 2 to 1: sent " in check.detail
 
 
 BATCHES = {"supports": {"decode": ["RECORD_BATCH"]}}
@@ -278,16 +276,16 @@ def test_each_codec_and_magic_that_is_claimed_is_asked(tmp_path):
     found = checks(tmp_path, {**BATCHES, "codecs": ["none", "gzip", "zstd", "zlib"], "magics": [1, 2]}, deed)
     assert [what for what, check in found.items() if not check.good] == ["codec zstd: decode RECORD_BATCH"]
     assert "codec gzip: decode RECORD_BATCH" in found
-    assert found["codec zlib"].detail == "there is no codec of this name, but none, gzip, snappy, lz4, zstd"
-    assert found["magic 1"].detail == "not asked: nothing that is claimed reads logs or batches of it"
-    assert "answered {" in found["magic 2: decode RECORD_BATCH"].detail
+    assert found["codec zlib"].detail == "unknown codec, expected one of none, gzip, snappy, lz4, zstd"
+    assert found["magic 1"].detail == "not tested: no claimed operation reads this format"
+    assert "received {" in found["magic 2: decode RECORD_BATCH"].detail
 
 
 def test_what_nothing_runs_through_is_not_asked_and_told_as_such(tmp_path):
     said = {"supports": {"decode": ["INT8", "INT16"]}, "via": {"decode": "public: poll", "decode INT8": "unused: byte"}}
     found = checks(tmp_path, said, "assert request.get('type') != 'INT8'")
     assert [check for check in found.values() if not check.good] == []
-    assert found["decode INT8"].detail == "not asked, as nothing runs through it: via unused: byte"
+    assert found["decode INT8"].detail == "not tested, because the library does not use this call: via unused: byte"
     assert found["decode INT16"].detail.endswith("; via public: poll")
 
 
@@ -303,5 +301,5 @@ def test_doctor_takes_definitions_for_the_messages_that_are_claimed(tmp_path):
     done = conformance("doctor", f"command:{sys.executable} t.py", "--definitions", "Mine.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        '^note  decode Mine 0: version 0: asked 00, answered {"A":0}; shows no `consumed`', done.stdout, re.MULTILINE
+        '^note  decode Mine 0: version 0: sent 00, received {"A":0}; shows no `consumed`', done.stdout, re.MULTILINE
     )

@@ -102,7 +102,7 @@ def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
     target = Wrong(via={"decode VARINT": "unused: VarInt32.decode"})
     (result,) = results(catalog, target, "varint/minus-1")
     assert result.verdict.kind is VerdictKind.SKIP
-    assert result.verdict.detail == "not judged: nothing runs through VarInt32.decode"
+    assert result.verdict.detail == "not judged: the library does not use VarInt32.decode"
     assert target.asked == []
 
 

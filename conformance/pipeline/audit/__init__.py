@@ -1,1 +1,1 @@
-"""Audits: the segments of stored logs, every batch decoded and checked, spread by Spark."""
+"""Audits: every batch in the segments of stored logs is decoded and checked, in this process or on Spark."""

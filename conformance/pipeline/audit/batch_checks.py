@@ -1,7 +1,7 @@
-"""Every batch of a part of a segment, decoded and checked. Needs pyarrow, numpy.
+"""The checks of every batch in a part of a segment. Needs pyarrow, numpy.
 
-Yields the findings, and keeps what other parts of the partition have to know. Clean batches are read as columns;
-unusual ones go to the reference codec, whose verdict counts. Where bytes are not a batch, that is one finding.
+Clean batches are read as columns, because that is fast; all other batches are judged by the reference codec. Bytes
+that are no batch are one finding. The state of the part is kept for the checks between parts.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from conformance.pipeline.audit.segments import SegmentPart
 from conformance.semantics.producer_state import next_sequence
 
 _MUST_IN_LOGS = {"batch.last-offset-delta"}
-"""Open to a reader, but a must in a log: a record beyond its batch's last offset has the offset of another record."""
+"""Unspecified for a reader, but a must in a log: a record after its batch's last offset repeats an offset."""
 
 
 class PartAudit:
     """One pass over a part of a segment.
 
-    `levels` are those of the requirements. `rules.finish()` is the state that the part leaves to the others, once all
-    findings are taken.
+    `levels` has the level of each requirement. After all findings are consumed, `rules.finish()` returns the state of
+    the part for the checks between parts.
     """
 
     def __init__(self, part: SegmentPart, levels: Mapping[str, str]) -> None:
@@ -56,12 +56,12 @@ class PartAudit:
         self._part, self._segment, self._levels = part, segment, levels
         self.rules = PartRules(PartState(segment.path, segment.base_offset or 0, part.start, part.stop))
         self._pointers = OffsetIndexPositions("", {})
-        """What the offset index says of places in this part, and no entry has confirmed yet."""
+        """The index entries for this part that no batch has confirmed yet."""
         self._pointed: list[int] = []
-        """All these places, in order."""
+        """The positions of all index entries for this part, sorted."""
 
     def findings(self) -> Iterator[AuditFinding]:
-        """The findings, in order. A file that cannot be read is one too."""
+        """Yield the findings in order. An unreadable file is a finding too."""
         if self._segment.problem:
             yield self._unread(self._segment.problem)
             return
@@ -101,11 +101,11 @@ class PartAudit:
             else:
                 yield from self._damage(window, region.at, region.end)
         for at, (entry, offset) in self._pointers.places.items():
-            hint = f"the index says that byte {at} has offset {offset}, but no batch begins there"
+            hint = f"the index has offset {offset} at byte {at}, but no batch begins there"
             yield self._wrong_pointer(entry, hint)
 
     def _count_batch(self, region: Region) -> None:
-        """Count an entry whose header can be relied on."""
+        """Count an entry with a sound header."""
         shape, size = self.rules.part.shape, region.end - region.at
         if region.batch is not None:
             header = region.batch.header
@@ -123,11 +123,11 @@ class PartAudit:
     # --- bytes that are not an entry ------------------------------------------------------------------
 
     def _damage(self, window: FileWindow, begin: int, end: int) -> Iterator[AuditFinding]:
-        """Bytes from `begin` that are not an entry; the next entry begins at `end`."""
+        """Yield the finding for bytes without an entry, from `begin` to the next entry at `end`."""
         self._forget_pointers(begin, end)
         at_end = end >= window.size
         if at_end and is_blank(window, begin):
-            hint = f"the last {end - begin} bytes are zeros: space that was set aside and not written to"
+            hint = f"the last {end - begin} bytes are zeros: allocated space without data"
             yield self._note(begin, LENGTH_RULE, hint)
             return
         head = window.take(begin, MAGIC_AT + 1)
@@ -140,15 +140,17 @@ class PartAudit:
         yield self._finding(begin, None, rule, f"{hint}; {_skipped(begin, end)}")
 
     def _cut_off(self, begin: int, end: int) -> AuditFinding:
-        """The last entry of the file is not whole: right where a broker may be writing, and only there."""
-        hint = f"the last {end - begin} bytes are a batch that is cut off"
+        """Return the finding for a cut batch at the end: a note in the last segment, which a broker may be writing."""
+        hint = f"the last {end - begin} bytes are a cut batch"
         if self._segment.is_last:
             return self._note(begin, LENGTH_RULE, hint)
         self.rules.damaged()
-        return self._finding(begin, None, LENGTH_RULE, f"{hint}, expected a whole batch: further segments follow")
+        return self._finding(
+            begin, None, LENGTH_RULE, f"{hint}, expected a complete batch: this is not the last segment"
+        )
 
     def _forget_pointers(self, begin: int, end: int) -> None:
-        """The index is not blamed for what it says of a damaged place."""
+        """Drop the index entries of damaged bytes, because they may be correct."""
         for at in self._pointed[bisect_left(self._pointed, begin) : bisect_left(self._pointed, end)]:
             self._pointers.places.pop(at, None)
 
@@ -163,7 +165,7 @@ class PartAudit:
         yield from self._batch_in_place(at, header)
 
     def _unusual_entry(self, region: Region, entry: codec.LogEntry) -> Iterator[AuditFinding]:
-        """What the reference says of an entry."""
+        """Yield the violations and remarks of the reference codec on an entry."""
         at, offset = region.at, stored_offset(region.data)
         if entry.violations:
             yield self._violation(region, entry, offset)
@@ -180,28 +182,28 @@ class PartAudit:
         yield from self._confirm_pointer(at, offset)
 
     def _violation(self, region: Region, entry: codec.LogEntry, offset: int) -> AuditFinding:
-        """The first violation, which is the one to report; its detail names the others."""
+        """Return the first violation as finding; its detail names the other requirements."""
         first, *more = entry.violations
-        hint = f"{_where(first, region)}{first.hint}"
+        hint = f"{_position_text(first, region)}{first.hint}"
         if more:
             hint += f" (also {', '.join(sorted({one.requirement for one in more}))})"
         if region.has_wrong_size:
-            hint += f"; no batch begins where its size says that it ends, {_skipped(region.at, region.end)}"
+            hint += f"; no batch begins at its end by size, {_skipped(region.at, region.end)}"
         return self._finding(region.at, offset, first.requirement, hint)
 
     def _remarks(self, region: Region, entry: codec.LogEntry, offset: int) -> Iterator[AuditFinding]:
-        """The first remark on each requirement."""
+        """Yield the first remark on each requirement."""
         for remark in {one.requirement: one for one in reversed(entry.remarks)}.values():
             level = MUST if remark.requirement in _MUST_IN_LOGS else NOTE
-            hint = f"{_where(remark, region)}{remark.hint}"
+            hint = f"{_position_text(remark, region)}{remark.hint}"
             yield AuditFinding(self._segment.path, region.at, offset, remark.requirement, level, hint)
 
     def _decoded(self, at: int, value: Values) -> Iterator[AuditFinding]:
-        """The checks of an entry that the reference has decoded."""
+        """Check an entry that the reference has decoded."""
         if "messages" in value:
             yield from self._in_place(at, first_offset(value), last_offset(value), len(value["messages"]), None)
             return
-        # Where lastOffsetDelta is too small, the batch ends for its neighbours with the last record there is.
+        # If lastOffsetDelta is too small, the last record ends the batch. Otherwise the next batch fails too.
         deltas = [value["lastOffsetDelta"], *(record["offsetDelta"] for record in value["records"])]
         header = BatchHeader(*(value[name] for name in BatchHeader._fields))._replace(lastOffsetDelta=max(deltas))
         stamps = [record["timestamp"] for record in value["records"]]
@@ -219,12 +221,12 @@ class PartAudit:
     def _in_place(
         self, at: int, first: int, last: int, records: int, header: BatchHeader | None
     ) -> Iterator[AuditFinding]:
-        """Offsets and producer of an entry, against the entries before it. `header`: of a batch, None of a message."""
+        """Check offsets and producer against earlier entries. `header` is that of a batch; None for a message."""
         self.rules.part.batches += 1
         self.rules.part.records += max(records, 0)
         base = self._segment.base_offset
         if base is not None and first < base:
-            hint = f"first offset {first}, expected {base} or more: the segment is named for offset {base}"
+            hint = f"first offset {first}, expected {base} or more, the offset in the name of the segment"
             yield self._finding(at, first, "log.segment-name", hint)
         breach = self.rules.take_offsets(at, first, last)
         if header is not None and header.producerId >= 0:
@@ -256,10 +258,10 @@ class PartAudit:
         )
 
     def _confirm_pointer(self, at: int, base_offset: int) -> Iterator[AuditFinding]:
-        """Hold what the index says of this place against the entry that begins here."""
+        """Compare the index entry for this position with the batch that begins here."""
         entry, offset = self._pointers.places.pop(at, (0, base_offset))
         if offset < base_offset:
-            hint = f"the index says that byte {at} has offset {offset}, but the batch there begins with {base_offset}"
+            hint = f"the index has offset {offset} at byte {at}, but the batch there begins with {base_offset}"
             yield self._wrong_pointer(entry, hint)
 
     # --- findings -------------------------------------------------------------------------------------
@@ -279,7 +281,7 @@ class PartAudit:
 
 
 def kind_of(header: BatchHeader) -> str:
-    """What the attributes say of a batch: its codec, and what is unusual."""
+    """Return the codec of a batch, with `transactional` and `control` if set."""
     codec = header.compression
     name = CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"
     flags = {"transactional": header.is_transactional, "control": header.is_control}
@@ -287,21 +289,21 @@ def kind_of(header: BatchHeader) -> str:
 
 
 def _not_an_entry(magic: int, size: int) -> tuple[str, str]:
-    """Which requirement bytes break that are not an entry, and how."""
+    """Return the requirement that bytes without an entry break, and the detail."""
     if magic not in LEAST_SIZE:
         return "format.magic-versions", f"magic {magic}, expected {', '.join(map(str, sorted(LEAST_SIZE)))}"
     least = LEAST_SIZE[magic]
     if size < least:
         return LENGTH_RULE, f"size {size}, expected {least} or more"
-    return LENGTH_RULE, f"size {size}, which reaches beyond the end of the file"
+    return LENGTH_RULE, f"size {size}, expected a batch that ends within the file"
 
 
 def _skipped(begin: int, end: int) -> str:
     return f"{end - begin} bytes skipped, to byte {end}"
 
 
-def _where(violation: codec.Violation, region: Region) -> str:
-    """The byte within the entry, as the reference counts it."""
+def _position_text(violation: codec.Violation, region: Region) -> str:
+    """Return the byte and the field of a violation within the entry."""
     layer = f" of decompressed stream {violation.layer}" if violation.layer else ""
     path = f" ({violation.path})" if violation.path else ""
     entry = "batch" if stored_magic(region.data) == 2 else "message"

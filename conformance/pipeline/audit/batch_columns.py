@@ -1,9 +1,9 @@
 """A record batch as columns: its header, its plain records, and a row of numbers for each record. Needs numpy.
 
-No object is made for a record. The batches that are returned are *clean*: the reference codec reads the same values and
-has no remark, with one exception: a batch without a producer may have a sequence, since Apache Kafka's own coordinators
-write 0 there. All other batches are *unusual*, and the reference judges them. Where this module and the reference
-differ, that is a bug.
+No object is made for a record. The returned batches are *clean*: the reference codec reads the same values and has no
+remark. One exception: a batch without a producer may have a sequence, because Apache Kafka's coordinators write 0
+there. All other batches are *unusual*, and the reference judges them. A difference between this module and the
+reference is a bug.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CONTROL = BATCH_LAYOUT.part("isControlBatch").mask
 
 
 class BatchHeader(NamedTuple):
-    """The header of a batch, its fields by their names in the documents (record-batch#overview)."""
+    """The header of a batch, with the field names of the documents (record-batch#overview)."""
 
     baseOffset: int  # noqa: N815 - the documents' names
     batchLength: int  # noqa: N815
@@ -49,27 +49,27 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> int:
-        """The number of the codec."""
+        """Return the number of the codec."""
         return self.attributes & _COMPRESSION
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether maxTimestamp is the timestamp of every record."""
+        """Return whether maxTimestamp is the timestamp of every record."""
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """Return whether the batch belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a control record."""
+        """Return whether the batch contains a control record."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def last_offset(self) -> int:
-        """The last offset that the batch takes (record-batch#offset-calculation)."""
+        """Return the last offset of the batch (record-batch#offset-calculation)."""
         return self.baseOffset + self.lastOffsetDelta
 
 
@@ -80,43 +80,43 @@ class BatchColumns(NamedTuple):
     plain: bytes
     rows: Rows
     header_count: int
-    """How many headers all its records have."""
+    """The number of headers of all records."""
     max_timestamp: int
-    """The largest timestamp of its records by their deltas, in milliseconds; the lowest INT64 without records."""
+    """The largest timestamp calculated from the deltas, in milliseconds; the lowest INT64 without records."""
 
     def column(self, name: str) -> Rows:
-        """A column of COLUMNS: a number for each record."""
+        """Return a column of COLUMNS: a number for each record."""
         return self.rows[:, COLUMNS.index(name)]
 
     def offsets(self) -> Rows:
-        """The absolute offset of each record."""
+        """Return the absolute offset of each record."""
         return self.column("offsetDelta") + self.header.baseOffset
 
     def timestamps(self) -> Rows:
-        """The timestamp of each record, in milliseconds (record-batch#timestamp-calculation)."""
+        """Return the timestamp of each record, in milliseconds (record-batch#timestamp-calculation)."""
         if self.header.is_log_append_time:
             return np.full(len(self.rows), self.header.maxTimestamp, np.int64)
         return self.column("timestampDelta") + self.header.baseTimestamp
 
     def headers(self) -> Rows:
-        """A row for each header of each record, a column for each of HEADER_COLUMNS; `record` is the record's row."""
+        """Return a row for each header, with HEADER_COLUMNS as columns; `record` is the row of the record."""
         out = np.empty((self.header_count, len(HEADER_COLUMNS)), np.int64)
         record_kernels.headers(record_kernels.octets(self.plain), self.rows, out)
         return out
 
     def field(self, index: int, name: str) -> bytes | None:
-        """The `key` or `value` of one record."""
+        """Return the `key` or `value` of one record."""
         start, length = (int(self.rows[index, COLUMNS.index(f"{name}{part}")]) for part in ("Start", "Length"))
         return None if length < 0 else self.plain[start : start + length]
 
 
 def header_at(data: bytes, at: int) -> BatchHeader:
-    """The header of the batch at a position of `data`, which must have 61 bytes from there on; nothing is checked."""
+    """Return the header of the batch at a position of `data`, unchecked. `data` must have 61 bytes from there."""
     return BatchHeader(*_HEADER.unpack_from(data, at))
 
 
 def read_batch(data: bytes, at: int = 0) -> BatchColumns | None:
-    """The batch that begins at a position of `data`, which may go on after it; None where the batch is unusual."""
+    """Return the batch at a position of `data`, or None for an unusual batch. More bytes may follow it."""
     if len(data) - at < HEADER_SIZE:
         return None
     header = header_at(data, at)
@@ -131,7 +131,7 @@ def read_batch(data: bytes, at: int = 0) -> BatchColumns | None:
 
 
 def _is_usual(header: BatchHeader) -> bool:
-    """Whether the reference has no violation and no remark from the header alone."""
+    """Return whether the reference has no violation and no remark on the header."""
     return (
         header.magic == 2
         and not header.attributes & ~0x7F
@@ -148,7 +148,7 @@ def _is_usual(header: BatchHeader) -> bool:
 
 
 def _producer_fits(header: BatchHeader) -> bool:
-    """Whether producer id, epoch and sequence are consistent; a control batch needs no sequence."""
+    """Return whether producer id, epoch and sequence are consistent; a control batch needs no sequence."""
     if header.producerId == -1:
         return header.producerEpoch == -1 and header.baseSequence >= -1 and not header.is_transactional
     sequenced = header.baseSequence >= 0 or (header.is_control and header.baseSequence == -1)
@@ -156,7 +156,7 @@ def _producer_fits(header: BatchHeader) -> bool:
 
 
 def _decompressed(payload: bytes, codec: int) -> bytes | None:
-    """The plain records, decompressed by the reference within its limits; None where it has a remark or a violation."""
+    """Return the records decompressed by the reference within its limits; None for a remark or a violation."""
     if codec == 0:
         return payload
     findings = Findings(limits=OFFLINE_LIMITS)
@@ -168,7 +168,7 @@ def _decompressed(payload: bytes, codec: int) -> bytes | None:
 
 
 def _with_rows(header: BatchHeader, plain: bytes) -> BatchColumns | None:
-    """The batch with its records as rows; None where a record is wrong or bytes are left over."""
+    """Return the batch with its records as rows; None if a record is wrong or bytes are left over."""
     count = header.recordCount
     most = OFFLINE_LIMITS.elements // RECORD_COST if header.compression else count
     if count * RECORD.smallest > len(plain) or count > most:

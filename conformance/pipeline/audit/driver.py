@@ -1,6 +1,6 @@
 """`conformance scan`, step by step: find segments, audit them, write tables, report. Needs pyarrow.
 
-What is small is audited in this process (`here`), the rest on Spark (`job`); what the report says is in `summary`.
+Small logs are audited in this process (`local_runner`), others on Spark (`spark_runner`); `summary` makes the report.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from conformance.pipeline.options import ScanOptions, require
 def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitStatus:
     """Audit the segments under paths and report.
 
-    Raises FileError for paths and folders that cannot be used, MachineError (JavaNotFound, SparkNotAvailable) or
-    OSError.
+    Raises FileError for a wrong path or folder, MachineError (JavaNotFound, SparkNotAvailable) or OSError.
     """
     segments = find_segments(options.paths)
     size = sum(segment.size for segment in segments)
@@ -36,7 +35,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
         require(
             "spark",
             "pyspark",
-            why=f" ({size / 1e6:,.1f} MB: without Spark at most {local_runner.MOST_BYTES / 1e6:.0f})",
+            why=f" ({size / 1e6:,.1f} MB; without Spark the limit is {local_runner.MOST_BYTES / 1e6:.0f} MB)",
         )
     _check_unused(options.out)
     _check_outputs(options)
@@ -62,7 +61,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
 
 
 def _is_for_spark(options: ScanOptions, size: int) -> bool:
-    """Whether somebody asks for Spark, or only Spark can write the tables, or `size` bytes are too many for here."""
+    """Return whether the audit runs on Spark: by option, for a URI as output, or for too many bytes."""
     return options.spark.is_asked_for or "://" in options.out or size > local_runner.MOST_BYTES
 
 
@@ -77,16 +76,17 @@ def _here(segments: Sequence[Segment], rules: AuditSettings, options: ScanOption
 
 
 def _check_unused(out: str) -> None:
-    """Refuse a folder that holds something already. Raises FileError."""
+    """Raise FileError for an output folder that is not empty."""
     if "://" in out:
         return
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or os.listdir(folder)):  # noqa: PTH208 - its names, not paths
-        raise FileError(out, "there is something already; expected a new or an empty folder")
+        found = "a folder that is not empty" if folder.is_dir() else "a file"
+        raise FileError(out, f"expected a new or empty folder, found {found}")
 
 
 def _check_outputs(options: ScanOptions) -> None:
-    """Try what is written at the end, but for what a URI names. Raises OSError."""
+    """Check that the output files and the local output folder are writable. Raises OSError."""
     check_writable([path for path in (options.summary_file, options.page_file) if path is not None])
     if "://" not in options.out:
-        check_folder(Path(options.out))  # last: it makes the folder
+        check_folder(Path(options.out))  # last, because it creates the folder

@@ -1,6 +1,6 @@
-"""`scan --html`: what an audit read and found, as one page that needs no network. Needs pyarrow, numpy.
+"""`scan --html`: the results of an audit as one HTML page that works offline. Needs pyarrow, numpy.
 
-Nothing of the input is trusted: the template escapes all text, and control characters are shown as digits.
+The input is not trusted: the template escapes all text, and control characters are shown as hex digits.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from conformance.pipeline.audit.summary import FindingRow, ScanResult
 from conformance.reports.hex_view import printable
 
 _MOST_LOGS, _MOST_SEGMENTS = 40, 100
-"""Logs that are shown one by one, and segments of each."""
+"""Logs with their own table, and segments in each table."""
 _LONGEST_SHOWN = 1 << 16
-"""Bytes of a batch that is laid out whole."""
+"""Bytes of the largest batch that is decoded; of a larger one only the header is."""
 _HEADER_LINES, _AROUND, _MOST_LINES = 14, 2, 48
 _EPOCH, _LAST = datetime(1970, 1, 1, tzinfo=UTC), 253_402_300_799_999
 """The last millisecond that has a date."""
 
 
 class ChartBar(Struct, frozen=True):
-    """A row of a table with a bar: what it is, its batches, and its share of the longest bar."""
+    """A row of a table with a bar: name, totals, and length in percent of the longest bar."""
 
     name: str
     sum: BatchTotals
@@ -41,7 +41,7 @@ class ChartBar(Struct, frozen=True):
 
 
 class FindingView(Struct, frozen=True):
-    """A finding with the bytes at its place."""
+    """A finding with the bytes of its batch."""
 
     anchor: str
     row: FindingRow
@@ -50,7 +50,7 @@ class FindingView(Struct, frozen=True):
 
 
 class LogView(Struct, frozen=True):
-    """What the page tells of one log."""
+    """One log on the page."""
 
     anchor: str
     log: LogStatistics
@@ -58,18 +58,18 @@ class LogView(Struct, frozen=True):
 
     @property
     def segments(self) -> Sequence[object]:
-        """Its segments, or the first of them."""
+        """Return the first segments of the log."""
         return self.log.segments[:_MOST_SEGMENTS]
 
     def places_of(self, path: str, size: int) -> Iterator[tuple[FindingView, float]]:
-        """The findings in a segment, each with where in it, in percent."""
+        """Yield the findings in a segment, each with its position in percent of the segment."""
         for place in self.places:
             if place.row["path"] == path and size:
                 yield place, 100 * min(place.row["position"] / size, 1)
 
 
 def render(done: ScanResult, requirements: Mapping[str, Requirement]) -> Iterator[str]:
-    """The text of the page, in pieces."""
+    """Yield the text of the page, in pieces."""
     folder = files("conformance.reports")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["printable"] = printable
@@ -96,7 +96,7 @@ def render(done: ScanResult, requirements: Mapping[str, Requirement]) -> Iterato
 
 
 def _shown_logs(done: ScanResult, places: Sequence[FindingView]) -> list[LogView]:
-    """The logs with the most findings, and of those with as many the largest, by name."""
+    """Return the logs with the most findings, or the largest logs at equal numbers, ordered by name."""
     by_path: dict[str, list[FindingView]] = {}
     for place in places:
         by_path.setdefault(place.row["path"], []).append(place)
@@ -114,7 +114,7 @@ def _bar(name: str, part: BatchTotals, parts: Mapping[int, BatchTotals] | Mappin
 
 
 def _period(number: int, width: int) -> str:
-    """When a period begins."""
+    """Return the start of a period as text."""
     millis = number * width
     if millis > _LAST:
         return f"{millis} ms"
@@ -122,14 +122,14 @@ def _period(number: int, width: int) -> str:
 
 
 def _span(millis: int) -> str:
-    """A span of time in words."""
+    """Return a duration as text."""
     for name, unit in (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)):
         if millis >= 2 * unit:
             return f"{millis / unit:,.1f} {name}"
     return f"{millis / 1000:,.1f} seconds"
 
 
-# --- findings at their places -------------------------------------------------------------------------
+# --- findings with their bytes ------------------------------------------------------------------------
 
 
 def _place(number: int, row: FindingRow, requirements: Mapping[str, Requirement]) -> FindingView:
@@ -139,7 +139,7 @@ def _place(number: int, row: FindingRow, requirements: Mapping[str, Requirement]
 
 
 def _lines(path: str, position: int) -> tuple[DumpLine, ...]:
-    """The bytes of the batch at a place, annotated: its header, and the lines around what is wrong."""
+    """Return the annotated bytes of a batch: its header, and the lines around violations."""
     data = _bytes_at(path, position)
     if len(data) <= MAGIC_AT:
         return ()
@@ -152,7 +152,7 @@ def _lines(path: str, position: int) -> tuple[DumpLine, ...]:
 
 
 def _bytes_at(path: str, position: int) -> bytes:
-    """The bytes of the batch at a place; its header where it is large or not whole, nothing where it cannot be read."""
+    """Return the bytes of a batch; only the header if it is large or incomplete, no bytes if it is unreadable."""
     try:
         system, inner = file_system_of(path)
         window = FileWindow(path, system.get_file_info(inner).size or 0)

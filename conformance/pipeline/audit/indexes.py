@@ -1,8 +1,8 @@
-"""The indexes beside a segment, held to the rules of Apache Kafka's own index classes. Needs pyarrow, numpy.
+"""Checks of a segment's index files by the rules of Apache Kafka's index classes. Needs pyarrow, numpy.
 
-OffsetIndex, TimeIndex, TransactionIndex: entries of a fixed size from the start of the file; the broker checks them
-when it opens an index or appends to it. It allocates the first two at full length and trims them when it rolls the
-segment, so zeros may follow the last entry.
+OffsetIndex, TimeIndex, TransactionIndex: entries of a fixed size from the start of the file. The broker checks these
+rules when it opens an index or appends to it. It allocates the first two files at full length and trims them when it
+rolls the segment, so zeros may follow the last entry.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OFFSET_INDEX_RULE = "log.offset-index"
 
 Entries = npt.NDArray[np.void]
 Problems = Iterator[tuple[int, str]]
-"""What is wrong, each with the number of the entry where it is."""
+"""The number of a wrong entry, and the problem."""
 
 
 class IndexKind(Struct, frozen=True):
-    """A kind of index: how its files end, how an entry is laid out, and what holds between entries."""
+    """A kind of index: the suffix of its files, its requirement, the layout of an entry, and the check of entries."""
 
     suffix: str
     rule: str
@@ -35,16 +35,16 @@ class IndexKind(Struct, frozen=True):
 
 
 class OffsetIndexPositions(Struct, frozen=True):
-    """Where the offset index of a segment points."""
+    """The positions in the offset index of a segment."""
 
     path: str
-    """Of the index."""
+    """The path of the index."""
     places: dict[int, tuple[int, int]]
-    """Byte of the segment to (byte of the entry in the index, absolute offset)."""
+    """By byte of the segment: the byte of the entry in the index, and the absolute offset."""
 
 
 def _entries(raw: bytes, layout: np.dtype[np.void]) -> Entries:
-    """The entries of an index, without the zeros after the last one."""
+    """Return the entries of an index, without the zeros after the last entry."""
     entries = np.frombuffer(raw[: len(raw) // layout.itemsize * layout.itemsize], layout)
     is_filled = np.frombuffer(entries.tobytes(), np.uint8).reshape(len(entries), layout.itemsize).any(axis=1)
     filled = np.flatnonzero(is_filled)
@@ -74,7 +74,7 @@ def _check_transactions(entries: Entries, segment: Segment) -> Problems:
         if version > 0:
             yield index, f"version {version}, expected 0"
         if segment.base_offset is not None and last < segment.base_offset:
-            yield index, f"last offset {last}, expected {segment.base_offset} (where the segment begins) or more"
+            yield index, f"last offset {last}, expected {segment.base_offset} or more, the base offset of the segment"
     yield from _rising(entries["last"].tolist(), "last offset", strictly=True)
 
 
@@ -100,7 +100,7 @@ INDEXES = (OFFSETS, TIMES, TRANSACTIONS)
 
 
 def _read(segment: Segment, index: IndexKind) -> tuple[str, bytes] | None:
-    """The path and content of an index of a segment; None where there is none. Raises OSError."""
+    """Return the path and content of an index of a segment; None without such an index. Raises OSError."""
     if segment.base_offset is None:
         return None
     path = index.suffix.join(segment.path.rsplit(".log", 1))
@@ -112,7 +112,7 @@ def _read(segment: Segment, index: IndexKind) -> tuple[str, bytes] | None:
 
 
 def index_findings(segment: Segment) -> Iterator[AuditFinding]:
-    """What is wrong within the indexes of a segment. Raises OSError."""
+    """Yield the findings within the indexes of a segment. Raises OSError."""
     for index in INDEXES:
         file = _read(segment, index)
         if file is None:
@@ -127,7 +127,7 @@ def index_findings(segment: Segment) -> Iterator[AuditFinding]:
 
 
 def pointers(segment: Segment) -> OffsetIndexPositions | None:
-    """Where the offset index of a segment points; None where there is none. Raises OSError."""
+    """Return the positions in the offset index of a segment; None without an index. Raises OSError."""
     file = _read(segment, OFFSETS)
     if file is None or segment.base_offset is None:
         return None

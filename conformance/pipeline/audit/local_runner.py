@@ -1,6 +1,6 @@
-"""An audit in this process: the same steps, one part after the other, for what is small. Needs pyarrow.
+"""An audit of small logs in this process, one part after the other. Needs pyarrow.
 
-It ends before Spark would have begun.
+It takes less time than the start of Spark.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from conformance.pipeline.audit.table_steps import (
 )
 
 MOST_BYTES = table_steps.SPLIT_SIZE
-"""The largest input, all its segments together, that is audited here when nobody asks for Spark.
+"""The largest total size of segments that is audited here without an option for Spark.
 
-Spark would give as much to a single core, and needs longer to start than it takes here.
+This is one part of a segment, which Spark would also give to a single core.
 """
 
 _FOUND = pa.schema([AUDITED.field(name) for name in FINDINGS])
@@ -42,35 +42,35 @@ _HOW_MANY = pa.field("findings", pa.int64())
 
 
 _ROWS_AT_ONCE = 1 << 14
-"""Findings put in order and written at a time."""
+"""Findings that are sorted and written at a time."""
 
 
 class LocalAuditTables(Struct, frozen=True):
-    """What an audit found: the rows of the tables that Spark makes, with the same columns."""
+    """The results of an audit: tables with the same columns as those of Spark."""
 
     found: pa.Table
-    """The findings as they were made."""
+    """The findings, not sorted."""
     order: pa.UInt64Array
-    """The rows of `found` in the order of the table."""
+    """The indexes of the rows of `found` in sorted order."""
     partitions: pa.Table
     summary: pa.Table
     states: pa.Table
-    """Of the parts."""
+    """The states of the parts."""
 
     @property
     def logs(self) -> Iterator[pa.Table]:
-        """What was read of each directory."""
+        """Yield the statistics of each directory."""
         return map(table_steps.to_log, _directories(self.states))
 
     @property
     def findings(self) -> Iterator[pa.Table]:
-        """The findings in order, a few at a time: in columns they may be as large as the segments."""
+        """Yield the sorted findings in small tables: one table could be as large as the segments."""
         for start in range(0, len(self.order), _ROWS_AT_ONCE):
             yield self.found.take(self.order.slice(start, _ROWS_AT_ONCE))
 
     @property
     def first(self) -> list[dict[str, object]]:
-        """The findings that a report shows."""
+        """Return the first findings, for the report."""
         shown = (row for rows in self.findings for row in rows.filter(pc.field("level") != NOTE).to_pylist())
         return list(islice(shown, ON_PAGE))
 
@@ -86,7 +86,7 @@ def scan(
 
 
 def audit(segments: Sequence[Segment], rules: table_steps.AuditSettings) -> LocalAuditTables:
-    """Audit segments; the findings lie in a file that is gone with the process. Raises OSError."""
+    """Audit segments; the findings are in a deleted file, which ends with the process. Raises OSError."""
     states: list[pa.RecordBatch] = []
     found = _on_disk(_found(segments, rules, states))
     order = pc.sort_indices(found, [(name, "ascending") for name in ORDER])
@@ -96,7 +96,7 @@ def audit(segments: Sequence[Segment], rules: table_steps.AuditSettings) -> Loca
 def _found(
     segments: Sequence[Segment], rules: table_steps.AuditSettings, states: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The findings within parts, whose states are added to `states`, and then those between parts."""
+    """Yield the findings within parts, then those between parts; add the states of the parts to `states`."""
     parts = table_steps.to_parts(iter(table_steps.from_segments(segments).to_batches()), rules.split_size)
     for batch in table_steps.to_findings(parts, rules.levels):
         if batch["part_state"].null_count:
@@ -109,7 +109,7 @@ def _found(
 
 
 def _on_disk(batches: Iterator[pa.RecordBatch]) -> pa.Table:
-    """Rows of findings as a table that the system reads from a file when they are looked at. Raises OSError."""
+    """Return the rows of findings as a memory-mapped table: they may not fit into memory. Raises OSError."""
     with tempfile.NamedTemporaryFile(prefix="conformance-scan-") as file:
         with pa.ipc.new_file(file.name, _FOUND) as writer:
             for batch in batches:
@@ -118,7 +118,7 @@ def _on_disk(batches: Iterator[pa.RecordBatch]) -> pa.Table:
 
 
 def _directories(states: pa.Table) -> Iterator[pa.Table]:
-    """The states of the parts of each directory."""
+    """Yield the states of the parts of each directory."""
     states = states.sort_by("directory")
     start = 0
     for _, rows in groupby(states["directory"].to_pylist()):
@@ -138,15 +138,12 @@ def _partitions(states: Sequence[pa.RecordBatch]) -> pa.Table:
 def _summary(findings: pa.Table) -> pa.Table:
     counted = findings.group_by(list(SUMMED_BY)).aggregate([([], "count_all")])
     rows = counted.rename_columns([*SUMMED_BY, "findings"]).to_pylist()
-    rows.sort(key=lambda row: [(row[name] is not None, row[name]) for name in SUMMED_BY])  # null first, as Spark has it
+    rows.sort(key=lambda row: [(row[name] is not None, row[name]) for name in SUMMED_BY])  # null first, as in Spark
     return pa.Table.from_pylist(rows, pa.schema([*(_FOUND.field(name) for name in SUMMED_BY), _HOW_MANY]))
 
 
 def write(tables: LocalAuditTables, out: Path) -> None:
-    """Write findings, partitions and summary as Parquet below a folder, where none of them is yet: all, or none.
-
-    Raises OSError.
-    """
+    """Write findings, partitions and summary as new Parquet files below a folder: all or none. Raises OSError."""
     rows = {"findings": tables.findings, "partitions": [tables.partitions], "summary": [tables.summary]}
     try:
         for name, schema in zip(TABLES, (_FOUND, tables.partitions.schema, tables.summary.schema), strict=True):

@@ -1,6 +1,6 @@
-"""What one part of a segment leaves to the other parts of its partition: counts, producers, and what it cannot judge.
+"""The state of an audited part that the checks between parts need: counts, producers, postponed batches.
 
-The classes are serialised with msgspec, since parts are audited on different executors.
+The classes are serialised with msgspec, because parts are audited on different executors.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 MUST, NOTE, UNREAD = "must", "note", "unread"
-"""Levels of findings, beside should, may and informative. A note accuses nobody; what is unread was not judged."""
+"""Levels of findings, besides should, may and informative. A note is no failure; an unread file was not judged."""
 
 
 class AuditFinding(NamedTuple):
-    """Something that was found at a byte of a file."""
+    """A finding at a byte of a file."""
 
     path: str
     position: int
-    """The byte of the file where the batch, or the index entry, begins."""
+    """The first byte of the batch or index entry in the file."""
     base_offset: int | None
-    """The base offset of the batch that begins there; None where no batch does."""
+    """The base offset of the batch at this position; None without a batch."""
     requirement: str
     level: str
     detail: str
-    """What is wrong and what was expected, in one line."""
+    """The found and the expected value, in one line."""
 
 
 class RuleViolation(NamedTuple):
-    """A requirement that a batch breaks, and how; the place is known to the caller."""
+    """A requirement that a batch breaks, with the detail; the caller adds the position."""
 
     requirement: str
     detail: str
@@ -40,18 +40,18 @@ K = TypeVar("K", int, str)
 MOST_PERIODS = 120
 
 _SHORTEST = 1 << 14
-"""Milliseconds of a period: 16 seconds, and then twice as many each time."""
+"""Milliseconds of the shortest period: 16 seconds. Longer periods double it."""
 
 
 class BatchTotals(msgspec.Struct, array_like=True):
-    """Of some batches."""
+    """The totals of some batches."""
 
     batches: int = 0
     bytes: int = 0
     records: int = 0
 
     def add(self, other: BatchTotals) -> None:
-        """Take other batches in."""
+        """Add other totals."""
         self.batches += other.batches
         self.bytes += other.bytes
         self.records += other.records
@@ -63,19 +63,19 @@ def _add(ours: dict[K, BatchTotals], theirs: Mapping[K, BatchTotals]) -> None:
 
 
 class BatchStatistics(msgspec.Struct):
-    """The batches of a part, or of several, by what a chart shows of them."""
+    """The totals of batches for the charts of the page."""
 
     width: int = _SHORTEST
     """Milliseconds of a period."""
     periods: dict[int, BatchTotals] = {}
-    """By the largest timestamp, in periods since 1970; batches without one are left out."""
+    """By the largest timestamp, in periods since 1970; batches without a timestamp are left out."""
     sizes: dict[int, BatchTotals] = {}
-    """By size: the power of two that is not below it."""
+    """By size, rounded up to a power of two."""
     kinds: dict[str, BatchTotals] = {}
-    """By codec, and by what else the attributes say."""
+    """By codec and other attributes."""
 
     def add_batch(self, size: int, records: int, time: int, kind: str) -> None:
-        """Take in a batch of so many bytes. `time`: its largest timestamp, in milliseconds; -1: none."""
+        """Add a batch of `size` bytes. `time` is its largest timestamp in milliseconds, -1 for none."""
         batch = BatchTotals(1, size, max(records, 0))
         self.sizes.setdefault(1 << (size - 1).bit_length(), BatchTotals()).add(batch)
         self.kinds.setdefault(kind, BatchTotals()).add(batch)
@@ -84,7 +84,7 @@ class BatchStatistics(msgspec.Struct):
             self._shorten()
 
     def add(self, other: BatchStatistics) -> None:
-        """Take in the batches of another part."""
+        """Add the batches of another part."""
         _add(self.sizes, other.sizes)
         _add(self.kinds, other.kinds)
         self._use_longer_periods(other.width)
@@ -106,7 +106,7 @@ class BatchStatistics(msgspec.Struct):
 
 
 class SegmentStatistics(msgspec.Struct):
-    """What was read of a segment."""
+    """The counts of a segment."""
 
     path: str
     size: int = 0
@@ -118,7 +118,7 @@ class SegmentStatistics(msgspec.Struct):
 
 
 class LogStatistics(msgspec.Struct):
-    """What was read of the segments of one directory."""
+    """The statistics of the segments of one directory."""
 
     directory: str
     topic: str | None = None
@@ -128,11 +128,11 @@ class LogStatistics(msgspec.Struct):
 
 
 NO_OFFSET = -(1 << 63)
-"""Stands for an offset as long as there is none."""
+"""The value of an offset that is not known yet."""
 
 
 class ProducerBatch(msgspec.Struct, array_like=True, frozen=True):
-    """A batch of a producer, or a transaction marker, as far as the rules between batches need it."""
+    """The fields of a producer's batch or transaction marker that the rules between batches need."""
 
     producer: int
     epoch: int
@@ -144,28 +144,28 @@ class ProducerBatch(msgspec.Struct, array_like=True, frozen=True):
     position: int
     base_offset: int
     missing: int
-    """Offsets that no batch had, from the start of the part up to this batch."""
+    """Number of offsets without a batch, from the start of the part to this batch."""
     damage: int
-    """Damaged places from the start of the part up to this batch."""
+    """Number of damaged regions, from the start of the part to this batch."""
     time: int
     """The largest timestamp, in milliseconds."""
 
 
 class ProducerState(msgspec.Struct, array_like=True):
-    """What is known of a producer after one of its batches."""
+    """The state of a producer after one of its batches."""
 
     epoch: int
     last: int
-    """The last sequence, or one of the numbers below 0 that partition_rules gives a meaning."""
+    """The last sequence, or a negative value that partition_rules defines."""
     open: bool
-    """Whether a transaction of the producer is open."""
+    """True if a transaction of the producer is open."""
     missing: int
     damage: int
     time: int
 
 
 class SequenceGap(msgspec.Struct, array_like=True, frozen=True):
-    """Sequences of a producer are missing, and offsets too: either batches were lost or compaction removed them."""
+    """Missing sequences of a producer together with missing offsets: lost batches, or compaction."""
 
     position: int
     base_offset: int
@@ -173,7 +173,7 @@ class SequenceGap(msgspec.Struct, array_like=True, frozen=True):
 
 
 class PartState(msgspec.Struct):
-    """The place and size of a part, and all that the rules between batches need to know of it."""
+    """A part of a segment, with the values that the rules between batches need."""
 
     path: str
     segment: int
@@ -189,7 +189,7 @@ class PartState(msgspec.Struct):
     missing: int = 0
     damage: int = 0
     keyless: bool = False
-    """Whether a record without a key proves that the segment was never compacted."""
+    """True if a record without a key proves that the segment was never compacted."""
     postponed: list[ProducerBatch] = []
     """Batches that cannot be judged without the parts before this one."""
     producers: dict[int, ProducerState] = {}

@@ -1,14 +1,13 @@
 """The rules between the batches of a partition: offsets rise, sequences of a producer follow, transactions close.
 
-A partition is audited in parts, and no part knows the others. A part judges what it can and postpones what depends on
-earlier parts: the first batches of each producer. `check_partition` then goes through the parts in order and judges
-what they postponed, by the same rules.
+A partition is audited in parts, and no part has access to the others. A part postpones the batches that depend on
+earlier parts: the first batches of each producer. `check_partition` then takes the parts in order and judges the
+postponed batches by the same rules.
 
 The rules are those of Apache Kafka's partition leader (ProducerStateManager), see sequence-number-semantics. They are
-relaxed for what may happen to a log later: its head may be deleted, and compaction may have removed any batch. So a gap
-in a producer's sequences is a finding only in two cases: no offsets are missing that the lost records may have had; or
-nothing was ever compacted, because the caller says so or because a record without a key proves it (compaction removes
-such records).
+relaxed for later changes of a log: its head may be deleted, and compaction may have removed any batch. So a gap in a
+producer's sequences is a finding only in two cases: fewer offsets than sequences are missing; or the log was never
+compacted, which the caller states or a record without a key proves (compaction removes such records).
 """
 
 from __future__ import annotations
@@ -29,30 +28,30 @@ from conformance.pipeline.audit.part_state import (
 )
 from conformance.semantics.producer_state import next_sequence
 
-# Values of ProducerState.last instead of a sequence.
+# Values of ProducerState.last in place of a sequence.
 _FRESH = -1
-"""A new epoch without a batch: sequence 0 has to follow."""
+"""A new epoch without a batch: the next sequence must be 0."""
 _UNKNOWN = -2
-"""This part has not seen the sequence."""
+"""The sequence is in an earlier part."""
 _ANY = -3
-"""A batch was out of order; any sequence may follow."""
+"""A batch was out of order: the next sequence can be any."""
 
 _GAP = "sequence.gap-out-of-order"
 _NEVER = 1 << 63
 
 _BACKWARDS = 1 << 30
-"""A distance between sequences, modulo 2^31, from here on means that the batch goes back."""
+"""From this distance between sequences, modulo 2^31, a batch repeats earlier sequences."""
 
 _FORGOTTEN = 24 * 60 * 60 * 1000
-"""Milliseconds after which a broker forgets a producer that is idle outside a transaction (producer.id.expiration.ms);
-after that it accepts any epoch and any sequence from it."""
+"""Milliseconds after which a broker forgets an idle producer without a transaction (producer.id.expiration.ms).
+Then it accepts any epoch and any sequence of this producer."""
 
 
 # --- one producer -------------------------------------------------------------------------------------
 
 
 def _after(batch: ProducerBatch, state: ProducerState | None) -> ProducerState:
-    """The state after a batch that breaks nothing."""
+    """Return the state after a correct batch."""
     last, is_open = batch.last, batch.transactional
     if batch.marker:
         last = _UNKNOWN if state is None else _FRESH if batch.epoch > state.epoch else state.last
@@ -61,29 +60,29 @@ def _after(batch: ProducerBatch, state: ProducerState | None) -> ProducerState:
 
 
 def _after_breach(batch: ProducerBatch, state: ProducerState | None) -> ProducerState:
-    """The state after a batch that is out of order: any sequence may follow."""
+    """Return the state after a batch that is out of order: the next sequence can be any."""
     epoch = batch.epoch if state is None else max(batch.epoch, state.epoch)
     is_open = batch.transactional and not batch.marker
     return ProducerState(epoch, _ANY, is_open, batch.missing, batch.damage, batch.time)
 
 
 def _remembered(batch: ProducerBatch, state: ProducerState | None) -> ProducerState | None:
-    """What a broker still knows of a producer when a batch of it arrives."""
+    """Return the state that a broker still has of a producer when a batch arrives."""
     if state is None or state.open or batch.time - state.time < _FORGOTTEN:
         return state
     return ProducerState(batch.epoch, _ANY, False, batch.missing, batch.damage, batch.time)  # noqa: FBT003 - `open`
 
 
 def _breach(batch: ProducerBatch, state: ProducerState) -> RuleViolation | None:
-    """What a batch breaks, gaps excepted."""
+    """Return the violation of a batch, except gaps."""
     producer = batch.producer
     if batch.epoch < state.epoch:
-        hint = f"epoch {batch.epoch} of producer {producer}, expected {state.epoch}, its last one, or a later one"
+        hint = f"epoch {batch.epoch} of producer {producer}, expected {state.epoch}, its last epoch, or a later one"
         return RuleViolation("producer-epoch.fences", hint)
     if batch.marker:
         return None
     if state.open and not batch.transactional and batch.damage == state.damage:
-        hint = f"a batch outside a transaction, expected one in the open transaction of producer {producer}"
+        hint = f"a batch outside a transaction, expected a batch in the open transaction of producer {producer}"
         return RuleViolation("attributes.transactional-bit", hint)
     distance = _distance(batch, state)
     if distance is not None and distance >= _BACKWARDS:
@@ -97,16 +96,16 @@ def _expected(batch: ProducerBatch, state: ProducerState) -> int:
 
 
 def _distance(batch: ProducerBatch, state: ProducerState) -> int | None:
-    """How far beyond the expected sequence a batch begins, modulo 2^31; None where no sequence is expected."""
+    """Return the distance of a batch from the expected sequence, modulo 2^31; None if any sequence can follow."""
     if batch.epoch == state.epoch and state.last in (_UNKNOWN, _ANY):
         return None
     return (batch.first - _expected(batch, state)) % (1 << 31)
 
 
 def _gap(batch: ProducerBatch, state: ProducerState) -> tuple[str, bool] | None:
-    """The sequences that are missing before a batch, and whether compaction cannot explain it.
+    """Return the detail of missing sequences before a batch, and whether compaction cannot explain the gap.
 
-    None where none are missing, or where damage lies between.
+    None without a gap, or with damaged bytes between the batches.
     """
     if batch.marker or batch.damage != state.damage:
         return None
@@ -122,18 +121,18 @@ def _gap(batch: ProducerBatch, state: ProducerState) -> tuple[str, bool] | None:
 
 
 class PartRules:
-    """Takes the sound batches of a part in order, judges what it can, and keeps the part's state."""
+    """The rules within a part: it takes the sound batches in order and updates the state of the part."""
 
     def __init__(self, part: PartState) -> None:
         self.part = part
         self._producers: dict[int, ProducerState] = {}
 
     def damaged(self) -> None:
-        """Take a place that cannot be read: what depended on it is not known."""
+        """Take an unreadable region: a later gap may be its records."""
         self.part.damage += 1
 
     def take_offsets(self, position: int, first: int, last: int) -> RuleViolation | None:
-        """Take the offsets of the entry at a position; what is returned says that the entry is out of place."""
+        """Take the offsets of the entry at a position; return the violation if they do not rise."""
         part = self.part
         if part.last_offset == NO_OFFSET:
             part.first_offset, part.first_position = first, position
@@ -146,13 +145,13 @@ class PartRules:
         return None
 
     def take_misplaced(self, batch: ProducerBatch) -> None:
-        """Take a batch of a producer whose offsets are out of place."""
+        """Take a batch of a producer whose offsets do not rise."""
         self._producers[batch.producer] = _after_breach(batch, self._producers.get(batch.producer))
 
     def take(self, batch: ProducerBatch) -> RuleViolation | None:
-        """Take a batch of a producer, or a marker, after its offsets; what it breaks, if anything."""
+        """Take a batch or marker of a producer after its offsets; return the violation, if any."""
         if batch.position == self.part.first_position:
-            # Only the part before this one tells whether the batch is in its place.
+            # The offset of the first batch can be checked only against the part before this one.
             self.part.postponed.append(batch)
             return None
         state = _remembered(batch, self._producers.get(batch.producer))
@@ -176,13 +175,13 @@ class PartRules:
         return None
 
     def finish(self) -> PartState:
-        """The state of the part, with the states in which it leaves its producers."""
+        """Return the state of the part, with the last state of each producer."""
         self.part.producers = self._producers
         return self.part
 
 
 def _not_rising(first: int, before: int) -> RuleViolation:
-    hint = f"first offset {first}, expected {before + 1} or more: {before} is the last offset of the batch before"
+    hint = f"first offset {first}, expected {before + 1} or more: the batch before ends with offset {before}"
     return RuleViolation("log.offsets-rise", hint)
 
 
@@ -190,12 +189,12 @@ def _not_rising(first: int, before: int) -> RuleViolation:
 
 
 def check_partition(parts: Iterable[PartState], *, uncompacted: bool = False) -> Iterator[AuditFinding]:
-    """What is found only between the parts of one partition. They come in any order.
+    """Yield the findings between the parts of one partition, given in any order.
 
-    `uncompacted`: no segment of it was ever compacted, so that no batch may be missing.
+    `uncompacted`: no segment was ever compacted, so that no batch may be missing.
     """
     ordered = sorted(parts, key=lambda part: (part.segment, part.start))
-    # Compaction begins at the head of a log: if it never saw a segment, it never saw a later one either.
+    # Compaction begins at the head of a log: after an uncompacted segment, all later segments are uncompacted too.
     untouched = min((part.segment for part in ordered if part.keyless or uncompacted), default=_NEVER)
     partition = _PartitionCheck(untouched, certain=bool(ordered) and untouched <= ordered[0].segment)
     for part in ordered:
@@ -204,23 +203,23 @@ def check_partition(parts: Iterable[PartState], *, uncompacted: bool = False) ->
 
 
 _Placed = tuple[int, int, RuleViolation]
-"""Position, base offset, and what the batch there breaks."""
+"""Position and base offset of a batch, and its violation."""
 
 
 class _PartitionCheck:
-    """A partition as far as its parts were added."""
+    """The state of a partition after the parts that were added."""
 
     def __init__(self, untouched: int, *, certain: bool) -> None:
         self.untouched = untouched
-        """The first segment that compaction never saw."""
+        """The base offset of the first segment that was never compacted."""
         self.certain = certain
-        """Whether compaction saw none of the segments."""
+        """True if no segment was ever compacted."""
         self.producers: dict[int, ProducerState] = {}
         self.last = NO_OFFSET
         self.missing = self.damage = 0
 
     def add(self, part: PartState) -> Iterator[_Placed]:
-        """Take the next part; yields what its neighbours show of it."""
+        """Take the next part; yield the violations that depend on earlier parts."""
         misplaced = False
         if part.last_offset > NO_OFFSET:
             misplaced = NO_OFFSET < self.last >= part.first_offset
@@ -236,7 +235,7 @@ class _PartitionCheck:
         self.damage += part.damage
 
     def _postponed(self, part: PartState, *, misplaced: bool) -> Iterator[_Placed]:
-        """Judge what the part postponed, and take over the states of its producers."""
+        """Judge the postponed batches of a part, and take over the states of its producers."""
         out_of_order = set()
         for postponed in part.postponed:
             batch = msgspec.structs.replace(
@@ -255,7 +254,7 @@ class _PartitionCheck:
                 self.producers[producer].last = _ANY
 
     def _judge(self, batch: ProducerBatch) -> RuleViolation | None:
-        """What a postponed batch breaks; keeps the state after it."""
+        """Return the violation of a postponed batch, and update the state of its producer."""
         state = _remembered(batch, self.producers.get(batch.producer))
         breach = None if state is None else _breach(batch, state)
         if breach is not None:
@@ -266,9 +265,9 @@ class _PartitionCheck:
         return RuleViolation(_GAP, gap[0]) if gap is not None and (self.certain or gap[1]) else None
 
     def _carried_over(self, state: ProducerState, before: ProducerState | None) -> ProducerState:
-        """The state in which a part leaves a producer, counted from the start of the partition.
+        """Return the last state of a producer in a part, with counts from the start of the partition.
 
-        What the part did not see is taken from the parts before it.
+        Values that are unknown in the part come from the earlier parts.
         """
         is_unseen = before is not None and state.last == _UNKNOWN and before.epoch == state.epoch
         last = before.last if before is not None and is_unseen else state.last

@@ -1,8 +1,8 @@
 """The records of a batch as rows of numbers, in one pass that checks every bound. Needs numpy; compiled by numba.
 
-Plain functions over bytes: without numba, and for the first mebibyte of a process, they run uncompiled, about as fast
-as the reference codec. A record is laid out as in record-batch#record-format. Where anything is wrong, or unusual
-enough for the reference to remark on it, the pass ends and returns the number of the record.
+Without numba, and for the first mebibyte of a process, these functions run uncompiled, about as fast as the reference
+codec. The layout of a record is in record-batch#record-format. At the first record on which the reference would have a
+violation or a remark, the pass ends and returns the number of the record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 """A row for each record (or header), a column for each number; see COLUMNS and HEADER_COLUMNS."""
 
 Octets: TypeAlias = npt.NDArray[np.uint8] | bytes
-"""A read-only array of bytes; bytes where nothing is compiled."""
+"""A read-only array of bytes; `bytes` as long as the functions are not compiled."""
 
 COLUMNS = (
     "start",
@@ -40,23 +40,23 @@ HEADER_COLUMNS = ("record", "keyStart", "keyLength", "valueStart", "valueLength"
 _Kernel = TypeVar("_Kernel", bound=Callable[..., object])
 
 _KERNELS: list[str] = []
-"""The names of the functions that numba compiles, each after those that it calls."""
+"""The names of the functions that numba compiles. A function comes after the functions that it calls."""
 
 _WORTH_COMPILING = 1 << 20
-"""Bytes of plain records after which a process uses machine code: numba takes longer to load than these to be read."""
+"""Bytes of plain records before compilation: loading numba takes longer than reading these bytes without it."""
 
 
 def _jit(function: _Kernel) -> _Kernel:
-    """Name a function as one that is compiled."""
+    """Add a function to those that numba compiles."""
     _KERNELS.append(function.__name__)
     return function
 
 
 class _CompileState(Struct):
-    """How far this process is on the way to machine code."""
+    """The state of compilation in this process."""
 
     left: int = _WORTH_COMPILING
-    """Bytes that are still read without it."""
+    """Bytes to read before compilation."""
     compiled: bool = False
 
 
@@ -64,7 +64,7 @@ _progress = _CompileState()
 
 
 def expect(count: int) -> None:
-    """Take notice, before it is read, that so many bytes of plain records come next."""
+    """Announce `count` bytes of plain records; compile the functions once it pays."""
     if _progress.left > 0:
         _progress.left -= count
         if _progress.left <= 0:
@@ -72,7 +72,7 @@ def expect(count: int) -> None:
 
 
 def compile_all() -> bool:
-    """Use machine code from now on; False where numba is not installed."""
+    """Compile the functions; return False if numba is not installed."""
     _progress.left = 0
     if not _progress.compiled:
         try:
@@ -80,7 +80,7 @@ def compile_all() -> bool:
             from numba.core import config
         except ImportError:
             return False
-        # numba reads .numba_config.yaml of the working folder: it can name a folder of pickled code.
+        # Prevent that numba reads .numba_config.yaml in the working folder: it can name a folder of pickled code.
         config._config_fname = os.devnull  # noqa: SLF001
         config.reload_config()  # type: ignore[no-untyped-call]
         for name in _KERNELS:
@@ -92,12 +92,12 @@ def compile_all() -> bool:
 def _compiled(njit: Callable[..., Callable[[_Kernel], _Kernel]], function: _Kernel) -> _Kernel:
     try:
         return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # there is no folder to keep the machine code in
+    except RuntimeError:  # no folder for the cache of machine code is writable
         return njit(nogil=True)(function)
 
 
 def octets(data: bytes) -> Octets:
-    """Bytes in the form that the kernels take now."""
+    """Return the data as the type that the functions take now."""
     return np.frombuffer(data, np.uint8) if _progress.compiled else data
 
 
@@ -107,7 +107,7 @@ _SMALLEST_HEADER = 2
 
 @_jit
 def _varint(data: Octets, at: int, end: int) -> tuple[int, int]:
-    """A VARINT in its shortest form, and the position after it: -1 where there is no such VARINT."""
+    """Return a VARINT in its shortest form, and the position after it; position -1 for any other bytes."""
     if at >= end:
         return 0, -1
     byte = data[at]
@@ -132,7 +132,7 @@ def _varint(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 @_jit
 def _varlong(data: Octets, at: int, end: int) -> tuple[int, int]:
-    """A VARLONG, likewise. The only bit of its tenth byte is added after the zig-zag shift, to stay within 64 bits."""
+    """Return a VARLONG like `_varint`. The bit of the tenth byte is added after the zig-zag shift: 64 bits overflow."""
     if at >= end:
         return 0, -1
     byte = data[at]
@@ -156,7 +156,7 @@ def _varlong(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 @_jit
 def _first_follow(lead: int) -> tuple[int, int, int]:
-    """For the first byte of a UTF-8 sequence: how many bytes follow, and the least and largest value of the second."""
+    """Return for the first byte of a UTF-8 sequence the number of further bytes, and the range of the second byte."""
     if 0 < lead < 0x80:
         return 0, 0, 0
     if 0xC2 <= lead <= 0xDF:
@@ -170,7 +170,7 @@ def _first_follow(lead: int) -> tuple[int, int, int]:
 
 @_jit
 def _is_plain_text(data: Octets, at: int, end: int) -> bool:
-    """Whether bytes are well-formed UTF-8 (Unicode, table 3-7) without U+0000."""
+    """Return whether bytes are well-formed UTF-8 (Unicode, table 3-7) without U+0000."""
     while at < end:
         more, low, high = _first_follow(data[at])
         at += 1
@@ -186,7 +186,7 @@ def _is_plain_text(data: Octets, at: int, end: int) -> bool:
 
 @_jit
 def _sized(data: Octets, at: int, end: int) -> tuple[int, int, int]:
-    """A nullable length (-1: null), where its bytes begin, and where they end: -1 where the length is wrong."""
+    """Return a nullable length (-1: null), and the start and end of its bytes; end -1 for a wrong length."""
     length, start = _varint(data, at, end)
     if start < 0 or length < -1 or length > end - start:
         return 0, 0, -1
@@ -195,7 +195,7 @@ def _sized(data: Octets, at: int, end: int) -> tuple[int, int, int]:
 
 @_jit
 def _header(data: Octets, at: int, end: int) -> tuple[int, int, int, int, int]:
-    """Start and length of the key and of the value of a header, and where the header ends: -1 where it is wrong."""
+    """Return start and length of a header's key and value, and the end of the header; end -1 for a wrong header."""
     length, key = _varint(data, at, end)
     if key < 0 or length < 0 or length > end - key or not _is_plain_text(data, key, key + length):
         return 0, 0, 0, 0, -1
@@ -205,7 +205,7 @@ def _header(data: Octets, at: int, end: int) -> tuple[int, int, int, int, int]:
 
 @_jit
 def _record(data: Octets, at: int, end: int, row: Rows) -> int:
-    """Fill a row for the record at a position; returns the position after it: -1 where the record is wrong."""
+    """Fill a row for the record at a position; return the position after it, or -1 for a wrong record."""
     row[0] = at
     length, at = _varint(data, at, end)
     if at < 0 or length < 1 or length > end - at or data[at] != 0:
@@ -230,7 +230,7 @@ def _record(data: Octets, at: int, end: int, row: Rows) -> int:
 
 @_jit
 def _past_headers(data: Octets, at: int, stop: int, count: int) -> int:
-    """Where `count` headers end, which must be the end of the record; -1 where it is not."""
+    """Return the end of `count` headers, or -1 if it is not the end of the record."""
     if at < 0 or count < 0 or count * _SMALLEST_HEADER > stop - at:
         return -1
     for _ in range(count):
@@ -242,10 +242,10 @@ def _past_headers(data: Octets, at: int, stop: int, count: int) -> int:
 
 @_jit
 def records(data: Octets, at: int, end: int, out: Rows) -> tuple[int, int]:
-    """Fill a row of `out` for each record of data[at:end]. Records fill it exactly, and their offset deltas rise.
+    """Fill a row of `out` for each record of data[at:end]; return the number of sound records and of their headers.
 
-    Returns the number of sound records and of all their headers. A number of records other than that of the rows means
-    that the reference has to judge: fewer where a record is wrong, one more where bytes are left over.
+    Sound records fill the bytes exactly, and their offset deltas rise. If the number of records is not that of the
+    rows, the reference must judge the batch: fewer mean a wrong record, one more means bytes left over.
     """
     headers = 0
     earlier = -1
@@ -276,7 +276,7 @@ def headers(data: Octets, rows: Rows, out: Rows) -> None:
 
 @_jit
 def timestamps(rows: Rows, base: int) -> tuple[int, int]:
-    """The least and the largest timestamp of records. The least is the lowest INT64 where a timestamp exceeds INT64."""
+    """Return the smallest and the largest timestamp of records; the smallest is the lowest INT64 after an overflow."""
     least, largest = _MAX, _MIN
     for index in range(len(rows)):
         delta = rows[index, 2]

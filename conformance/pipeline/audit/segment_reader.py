@@ -1,4 +1,4 @@
-"""Where entries of a segment begin and end: by size, and after damage by checksum. Needs pyarrow, numpy."""
+"""The boundaries of entries in a segment: by size, and after damage by checksum. Needs pyarrow, numpy."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ WINDOW = 8 << 20
 """Bytes read at a time."""
 
 _SEARCH_BUDGET, _SEARCH_BUDGET_PER_BYTE = 1 << 30, 64
-"""Bytes to compute checksums of in search of entries: so many for a whole file, and so many per byte passed over."""
+"""Limit of checksummed bytes in searches for entries: bytes per file, plus bytes per searched byte."""
 
 _FIRST_LOOK = 1 << 12
-"""Bytes looked at first where an entry or the end of zeros is searched; then twice as many each time."""
+"""Bytes of the first step in a search for an entry or for the end of zeros; each further step doubles it."""
 
 LEAST_SIZE = {**SMALLEST, 2: record_batch.SMALLEST}
-"""The least value of an entry's size field by its magic; the field does not count the OVERHEAD before it."""
+"""The smallest valid size field of an entry by magic; the field does not count the OVERHEAD before it."""
 
 
 class FileWindow:
-    """A file of which a part is held in memory; positions are those of the file."""
+    """A file with a part of it in memory; positions are bytes of the file."""
 
     __slots__ = ("_file", "at", "data", "search_budget", "size")
 
     def __init__(self, path: str, size: int) -> None:
-        """Opens the file, of which only the first `size` bytes count. Raises OSError."""
+        """Open the file; only its first `size` bytes are used. Raises OSError."""
         system, inner = file_system_of(path)
         self._file = system.open_input_file(inner)
         self.size = min(size, self._file.size())
@@ -45,7 +45,7 @@ class FileWindow:
         self.search_budget = _SEARCH_BUDGET
 
     def hold(self, at: int, count: int) -> int:
-        """Hold `count` bytes from a position on, or as many as there are; returns where in `data` they begin."""
+        """Load `count` bytes from a position, or fewer at the end; return their start in `data`."""
         stop = min(at + count, self.size)
         if at < self.at or stop > self.at + len(self.data):
             self._file.seek(at)
@@ -54,7 +54,7 @@ class FileWindow:
         return at - self.at
 
     def take(self, at: int, count: int) -> bytes:
-        """`count` bytes from a position on, or as many as there are."""
+        """Return `count` bytes from a position, or fewer at the end."""
         begin = self.hold(at, count)
         return self.data[begin : begin + count]
 
@@ -64,10 +64,7 @@ class FileWindow:
 
 
 def entry_end(window: FileWindow, at: int) -> int | None:
-    """Where the entry at a position ends, by its size.
-
-    None where size or magic are not those of an entry, or the file ends before it.
-    """
+    """Return the end of the entry at a position, by its size; None for a wrong size or magic or a cut entry."""
     head = window.take(at, MAGIC_AT + 1)
     if len(head) <= MAGIC_AT:
         return None
@@ -77,7 +74,7 @@ def entry_end(window: FileWindow, at: int) -> int | None:
 
 
 def is_blank(window: FileWindow, at: int) -> bool:
-    """Whether only zeros are left from a position on: space that a broker set aside."""
+    """Return whether all bytes from a position are zeros: space that a broker allocated in advance."""
     look = _FIRST_LOOK
     while at < window.size:
         part = window.take(at, look)
@@ -89,9 +86,9 @@ def is_blank(window: FileWindow, at: int) -> bool:
 
 
 def next_sound_entry(window: FileWindow, at: int, stop: int) -> int:
-    """The first position from `at` on where an entry with a right checksum begins; `stop` where there is none.
+    """Return the first position from `at` of an entry with a correct checksum; `stop` if there is none.
 
-    Bytes that look like the beginnings of many large entries exhaust the search budget; then it is `stop`, too.
+    It is also `stop` if the search budget is exhausted by bytes that look like the starts of many large entries.
     """
     look = _FIRST_LOOK
     while at < stop:
@@ -112,7 +109,7 @@ def next_sound_entry(window: FileWindow, at: int, stop: int) -> int:
 
 
 def _candidates(part: bytes, left: int) -> Iterator[int]:
-    """Where in some bytes an entry may begin, by magic and size; the file has `left` bytes from their first on."""
+    """Yield the possible starts of entries in some bytes, by magic and size; the file has `left` bytes from there."""
     octets = np.frombuffer(part, np.uint8)
     count = len(octets) - MAGIC_AT
     if count <= 0:
@@ -128,7 +125,7 @@ def _candidates(part: bytes, left: int) -> Iterator[int]:
 
 
 def has_right_checksum(entry: bytes) -> bool:
-    """Whether the checksum of a whole entry of magic 0 to 2 is right."""
+    """Return whether the checksum of a complete entry of magic 0 to 2 is correct."""
     if entry[MAGIC_AT] == 2:
         crc = BATCH_LAYOUT.span("crc")
         return CRC32C.compute(entry[crc.stop :]) == BATCH_LAYOUT.read_field("crc", entry)
@@ -137,9 +134,9 @@ def has_right_checksum(entry: bytes) -> bool:
 
 
 def parts_of(segment: Segment, size: int) -> Iterator[SegmentPart]:
-    """A segment cut where entries begin, into parts of about `size` bytes; a small segment is one part and is not read.
+    """Yield the parts of a segment, of about `size` bytes, which begin at entries. A small segment is not read.
 
-    Raises OSError where the file cannot be read.
+    Raises OSError for an unreadable file.
     """
     if segment.size <= size:
         yield SegmentPart(segment, 0, segment.size)
@@ -163,27 +160,27 @@ LENGTH_RULE = "batch.length-wrong-rejected"
 
 
 class Region(NamedTuple):
-    """The bytes from `at` to `end`: a clean batch, or another entry with its bytes, or (neither is given) damage."""
+    """The bytes from `at` to `end`: a clean batch, another entry with its bytes, or (without both) damage."""
 
     at: int
     end: int
-    """Where the next region begins."""
+    """The start of the next region."""
     batch: BatchColumns | None = None
     entry: codec.LogEntry | None = None
     data: bytes = b""
 
     @property
     def has_wrong_size(self) -> bool:
-        """Whether the size of a damaged entry is wrong too, since no entry begins where it says."""
+        """Return whether the size of a damaged entry is wrong too: no entry begins at its end."""
         return self.entry is not None and self.end != self.at + len(self.data)
 
 
 def regions(
     window: FileWindow, start: int, stop: int, is_wanted: Callable[[BatchHeader], bool] | None = None
 ) -> Iterator[Region]:
-    """The regions from `start`, where an entry or damage begins, to `stop`.
+    """Yield the regions from `start`, the start of an entry or of damage, to `stop`.
 
-    A batch whose header is not wanted is passed over, if its checksum is right: so its end is where its size says.
+    A batch with an unwanted header is skipped if its checksum is correct, because then its size is reliable.
     """
     at, stop = start, min(stop, window.size)
     while at < stop:
@@ -197,7 +194,7 @@ def regions(
 
 
 def _passed_over(window: FileWindow, at: int, is_wanted: Callable[[BatchHeader], bool]) -> int | None:
-    """Where the batch at a position ends, if it is not wanted."""
+    """Return the end of the batch at a position if it is unwanted, else None."""
     end = entry_end(window, at)
     if end is None:
         return None
@@ -223,5 +220,5 @@ def _region(window: FileWindow, at: int, stop: int) -> Region:
 
 
 def has_sound_header(entry: codec.LogEntry) -> bool:
-    """Whether size and offsets of an entry can be relied on, whatever else is wrong with it."""
+    """Return whether size and offsets of an entry are reliable, even if other parts are wrong."""
     return not any(one.requirement in (*CHECKSUM_RULES, LENGTH_RULE) for one in entry.violations)

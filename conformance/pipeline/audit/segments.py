@@ -1,8 +1,8 @@
-"""Which segment files of Kafka logs there are under paths, on any file system that pyarrow reaches. Needs pyarrow.
+"""The search for segment files of Kafka logs on any file system that pyarrow supports. Needs pyarrow.
 
-A folder named topic-partition holds files named for the first offset they may hold (20 digits, .log), with indexes of
-the same name beside them. Copies may bear a prefix instead (topic-partition, or another, and a separator): the files
-of a folder with one prefix are one log. What bears such a name and cannot be read is a segment too, with the reason.
+A folder `topic-partition` contains segments, named by their base offset (20 digits, .log), and indexes with the same
+names. Copies may have a prefix instead (topic-partition or another text, and a separator): the files of a folder with
+the same prefix are one log. An unreadable file with such a name is a segment too, with the reason as its problem.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _SEGMENT = re.compile(r"(?:(?P<prefix>.+)[-_.])?(?P<offset>\d{20})\.log\Z")
 _LOG = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(\.[0-9a-f]{32}-future)?\Z")
 """The name of a folder, or the prefix of a copy."""
 _REMOVED = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)\Z")
-"""Folders that a broker is about to remove."""
+"""Folders that a broker is going to delete."""
 _LARGEST_OFFSET, _LARGEST_PARTITION = (1 << 63) - 1, (1 << 31) - 1
 
 
 class NoSegmentsError(FileError):
-    """A path under which there is no segment to audit."""
+    """No segment was found under a path."""
 
 
 class Segment(Struct, frozen=True):
-    """A segment file. `path` is what find_segments was given or found: a local path or a URI that pyarrow reads."""
+    """A segment file. `path` is a local path or a URI of pyarrow, as given or found."""
 
     path: str
     directory: str
-    """What holds one log: a folder, or the files of a folder with one prefix, as a glob."""
+    """The place of one log: a folder, or a glob for the files of a folder with one prefix."""
     topic: str | None
     partition: int | None
     base_offset: int | None
-    """The first offset it may hold, from its name; None where the file is not named as Kafka names segments."""
+    """The lowest allowed offset, from the file name; None for a file with another name."""
     size: int
     """Bytes."""
     is_last: bool
-    """Whether no later segment of its folder is known: a broker may be writing to it."""
+    """True for the last segment of a log: a broker may be writing to it."""
     problem: str = ""
-    """Why it cannot be read; empty where nothing is known to hinder it."""
+    """Why it is unreadable; empty if no reason is known."""
 
 
 class SegmentPart(Struct, frozen=True):
-    """The entries of a segment that begin at byte `start` or later and before byte `stop`."""
+    """The entries of a segment that begin at byte `start` or later, and before byte `stop`."""
 
     segment: Segment
     start: int
@@ -59,7 +59,7 @@ class SegmentPart(Struct, frozen=True):
 
 
 def file_system_of(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a local path or URI, and the path within it. Raises OSError or ValueError."""
+    """Return the file system of a local path or URI, and the path within it. Raises OSError or ValueError."""
     if "://" in path:
         system, inner = fs.FileSystem.from_uri(path)
         return system, inner
@@ -67,15 +67,15 @@ def file_system_of(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def find_segments(paths: Sequence[str]) -> list[Segment]:
-    """The segments under paths, each a file or a folder, by folder and base offset; none twice.
+    """Return the segments under paths (files or folders) without duplicates, by folder and base offset.
 
-    Raises NoSegmentsError where a path does not exist or holds none.
+    Raises NoSegmentsError for a path that does not exist or contains no segment.
     """
     by_path: dict[str, Segment] = {}
     for path in paths:
         segments = _segments_under(path)
         if not segments:
-            raise NoSegmentsError(path, "there is no segment (a file named with 20 digits and .log)")
+            raise NoSegmentsError(path, "expected a segment (a file named with 20 digits and .log), found none")
         by_path |= {segment.path: segment for segment in segments}
     ordered = sorted(by_path.values(), key=lambda segment: (segment.directory, segment.base_offset or 0, segment.path))
     following = [*ordered[1:], None]
@@ -108,17 +108,17 @@ _OF_FOLDER = "a folder, expected a file"
 
 
 def _segments_in(folder: str) -> Iterator[Segment]:
-    """The segments below a folder of this machine; a folder that cannot be listed is a segment with a problem."""
+    """Yield the segments below a local folder; a folder that cannot be listed is a segment with a problem."""
     unlisted: list[OSError] = []
     been: set[tuple[int, int]] = set()
     for here, folders, files in os.walk(folder, onerror=unlisted.append, followlinks=True):
         place = os.stat(here)  # noqa: PTH116 - as os.walk names it
         if (place.st_dev, place.st_ino) in been:
-            folders.clear()  # a link leads back
+            folders.clear()  # a symbolic link leads to a folder that was already visited
             continue
         been.add((place.st_dev, place.st_ino))
         for name in sorted((*folders, *files)):
-            path = os.path.join(here, name)  # noqa: PTH118 - a Path costs more than the look at the file
+            path = os.path.join(here, name)  # noqa: PTH118 - a Path costs more than the stat of the file
             if _is_live(path):
                 yield _local_segment(path)
     for error in unlisted:
@@ -130,14 +130,14 @@ def _local_segment(path: str) -> Segment:
         found = os.stat(path)  # noqa: PTH116 - see above
     except OSError as error:
         is_link = os.path.islink(path)  # noqa: PTH114
-        problem = "a link that leads nowhere" if is_link else error.strerror or str(error)
+        problem = "a broken symbolic link" if is_link else error.strerror or str(error)
         return _segment(path, 0, problem, ("", ""))
     problem = "" if stat.S_ISREG(found.st_mode) else _OF_FOLDER if stat.S_ISDIR(found.st_mode) else "not a file"
     return _segment(path, found.st_size if not problem else 0, problem, ("", ""))
 
 
 def _around(path: str, inner: str) -> tuple[str, str]:
-    """What to put before and after a path within a file system to make it a URI again; nothing for local files."""
+    """Return the prefix and suffix that make a path within a file system a URI again; empty for local files."""
     if "://" not in path:
         return "", ""
     before, _, after = path.partition(inner.strip("/"))
@@ -151,11 +151,11 @@ def _is_live(path: str) -> bool:
 
 
 def _segment(path: str, size: int, problem: str, around: tuple[str, str]) -> Segment:
-    """The segment at a path; one whose name says what no segment can be named for has a problem."""
+    """Return the segment at a path; an impossible offset or partition in its name is a problem."""
     before, after = around
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     if shown != path:
-        problem = problem or "its path is not UTF-8"
+        problem = problem or "the path is not UTF-8"
     folder, _, name = shown.rpartition("/")
     named = _SEGMENT.match(name)
     prefix = named["prefix"] if named else None
@@ -164,7 +164,7 @@ def _segment(path: str, size: int, problem: str, around: tuple[str, str]) -> Seg
     base_offset = int(named["offset"]) if named else None
     partition = int(log["partition"]) if log else None
     if base_offset is not None and base_offset > _LARGEST_OFFSET:
-        base_offset, problem = None, problem or f"it is named for an offset above {_LARGEST_OFFSET}"
+        base_offset, problem = None, problem or f"the offset in its name is above {_LARGEST_OFFSET}"
     if partition is not None and partition > _LARGEST_PARTITION:
         partition, problem = None, problem or _of_partition("prefix" if by_prefix else "folder")
     return Segment(
@@ -179,5 +179,5 @@ def _segment(path: str, size: int, problem: str, around: tuple[str, str]) -> Seg
     )
 
 
-def _of_partition(what: str) -> str:
-    return f"its {what} is named for a partition above {_LARGEST_PARTITION}"
+def _of_partition(part: str) -> str:
+    return f"the partition in its {part} name is above {_LARGEST_PARTITION}"

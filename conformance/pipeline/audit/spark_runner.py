@@ -1,4 +1,4 @@
-"""An audit on Spark: its steps spread over executors, which write its tables. Needs pyspark, pyarrow."""
+"""An audit on Spark: executors run its steps and write its tables. Needs pyspark, pyarrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conformance.pipeline.audit.segments import Segment
 from conformance.pipeline.audit.summary import ON_PAGE, ScanResult, scanned
 from conformance.pipeline.audit.table_steps import AUDITED, COUNTED, FINDINGS, ORDER, PARTS, SUMMED_BY, TABLES, TOTALS
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.spark_session import apart, has_ended, session
+from conformance.pipeline.spark_session import has_ended, run_in_thread, session
 
 _DDL: dict[pa.DataType, str] = {
     pa.string(): "string",
@@ -35,26 +35,26 @@ _MOST_TASKS = 10_000
 
 
 class SparkAuditTables(Struct, frozen=True):
-    """What an audit found. The frames live as long as their session."""
+    """The results of an audit. The data frames end with their session."""
 
     findings: DataFrame
-    """FINDINGS, by path and position."""
+    """The columns FINDINGS, by path and position."""
     partitions: DataFrame
-    """What was read of each partition: topic, partition, directory, segments, bytes, batches, records."""
+    """The counts of each partition: topic, partition, directory, segments, bytes, batches, records."""
     summary: DataFrame
-    """How many findings by topic, partition, requirement and level."""
+    """The number of findings by topic, partition, requirement and level."""
 
     states: DataFrame
-    """Of the parts."""
+    """The states of the parts."""
 
     @property
     def logs(self) -> DataFrame:
-        """What was read of each directory."""
+        """Return the statistics of each directory."""
         return self.states.groupBy("directory").applyInArrow(table_steps.to_log, _ddl(table_steps.LOGS))
 
     @property
     def first(self) -> DataFrame:
-        """The findings that a report shows."""
+        """Return the first findings, for the report."""
         return self.findings.filter(f"level != '{NOTE}'").limit(ON_PAGE)
 
 
@@ -72,7 +72,7 @@ def scan(
     """
     with session(options, "conformance scan") as spark:
         try:
-            return apart(spark, lambda: _scan(spark, segments, rules, out, with_logs=with_logs))
+            return run_in_thread(spark, lambda: _scan(spark, segments, rules, out, with_logs=with_logs))
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise _stopped(error, out) from None
 
@@ -91,12 +91,12 @@ def _rows(frame: DataFrame) -> list[dict[str, object]]:
 
 
 def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditSettings) -> SparkAuditTables:
-    """Audit segments; findings stay on the executors that made them until they are written."""
+    """Audit segments; the findings stay on their executors until they are written."""
     cores = spark.sparkContext.defaultParallelism
     table = table_steps.from_segments(segments)
     given = spark.createDataFrame(table).repartition(min(len(segments), 2 * cores))
     parts = given.mapInArrow(partial(table_steps.to_parts, size=rules.split_size), _ddl(PARTS))
-    # Small segments share a task, large ones have several.
+    # Small segments share a task; a large segment has several tasks.
     tasks = max(2 * cores, min(sum(segment.size for segment in segments) // rules.split_size, _MOST_TASKS))
     audited = parts.repartition(tasks).mapInArrow(
         partial(table_steps.to_findings, levels=dict(rules.levels)), _ddl(AUDITED)
@@ -112,7 +112,7 @@ def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.A
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """A schema in the form that Spark takes."""
+    """Return a schema as DDL text of Spark."""
     return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
 
 
@@ -130,7 +130,7 @@ def _summary(findings: DataFrame) -> DataFrame:
 
 
 def write(tables: SparkAuditTables, out: str) -> None:
-    """Write findings, partitions and summary as Parquet below a folder or URI, where none of them is yet."""
+    """Write findings, partitions and summary as new Parquet folders below a folder or URI."""
     base = out if "://" in out else Path(out).resolve().as_uri()
     for name in TABLES:
         getattr(tables, name).write.parquet(f"{base}/{name}")
@@ -140,17 +140,17 @@ def write(tables: SparkAuditTables, out: str) -> None:
 
 
 def _stopped(error: Exception, out: str) -> ConformanceError:
-    """Why there is no report. What was written is removed where it can be, so that the same command begins again."""
+    """Return the error of a failed audit. Local tables are removed, so that the same command can start again."""
     if "://" not in out:
         table_steps.remove_tables(Path(out))
     if has_ended(error):
-        return MachineError("Spark stopped: its Java has ended (the same command begins again)")
-    # The text of such an error comes from Java, so it must be asked for while Java is there.
+        return MachineError("Spark stopped: its Java has ended (repeat the command to start again)")
+    # str(error) calls Java, so it works only while the Java runs.
     return FileError(out, _reason(str(error)))
 
 
 def _reason(text: str) -> str:
-    """The line of Spark's message that says what is wrong."""
+    """Return the line of Spark's message with the reason."""
     lines = [line.strip(" :") for line in text.splitlines() if line.strip(" :")]
     errors = [line for line in lines if "Exception" in line or "Error" in line]
     return (errors or lines or ["Spark gave no reason"])[0]

@@ -1,4 +1,4 @@
-"""What a scan reports to people: the report as plain data, as text for the console, and as an exit status."""
+"""The report of a scan: as data, as console text, and as exit status."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from conformance.pipeline.audit.part_state import NOTE, UNREAD, LogStatistics
 from conformance.reports.hex_view import printable
 
 SHOWN = 20
-"""Findings in a report; all of them are in the table."""
+"""Findings in a report; the table of findings contains all."""
 
 _COUNTING = {"must": {"must"}, "should": {"must", "should"}}
 _ORDER = ("must", "should", "may", "informative", UNREAD, NOTE)
 
 
 class Suite(TypedDict):
-    """Which suite made the report."""
+    """The suite that wrote the report."""
 
     name: str
     version: str
 
 
 class PartitionRow(TypedDict):
-    """What was read of a partition."""
+    """The counts of a partition."""
 
     topic: str | None
     partition: int | None
@@ -44,7 +44,7 @@ class PartitionRow(TypedDict):
 
 
 class SummaryRow(TypedDict):
-    """How many findings there are of one kind."""
+    """The number of findings of one kind."""
 
     topic: str | None
     partition: int | None
@@ -54,7 +54,7 @@ class SummaryRow(TypedDict):
 
 
 class FindingRow(TypedDict):
-    """A finding, as in the table of findings."""
+    """A finding: a row of the table of findings."""
 
     topic: str | None
     partition: int | None
@@ -67,7 +67,7 @@ class FindingRow(TypedDict):
 
 
 class ScanReport(TypedDict):
-    """What `--json` writes and the console shows."""
+    """The report that `--json` writes and the console shows."""
 
     suite: Suite
     partitions: list[PartitionRow]
@@ -86,24 +86,24 @@ ON_PAGE = 200
 
 
 class ScanResult(Struct, frozen=True):
-    """What comes of a scan beside its tables."""
+    """The results of a scan besides its tables."""
 
     report: ScanReport
     findings: Sequence[FindingRow]
-    """The first that are not notes, ON_PAGE at most."""
+    """The first findings that are not notes, ON_PAGE at most."""
     logs: Sequence[LogStatistics]
-    """What was read, where a page asks for it."""
+    """The statistics of the logs; empty without a page."""
 
 
 def scanned(partitions: _Rows, summary: _Rows, first: _Rows, logs: Sequence[LogStatistics]) -> ScanResult:
-    """The rows of tables, and what was read. `first`: ON_PAGE findings at most."""
+    """Return the result for the rows of the tables; `first` has at most ON_PAGE findings."""
     rows = {"partitions": partitions, "summary": summary, "first": first[:SHOWN]}
     report = msgspec.convert({"suite": SUITE, **rows}, ScanReport)
     return ScanResult(report, msgspec.convert(first, list[FindingRow]), logs)
 
 
 def exit_status(report: ScanReport, fail_on: str) -> ExitStatus:
-    """What the command ends with: a file that could not be read says more than findings."""
+    """Return the exit status; an unread file has precedence over findings."""
     levels = {row["level"] for row in report["summary"]}
     if UNREAD in levels:
         return ExitStatus.WRONG_INPUT
@@ -111,13 +111,13 @@ def exit_status(report: ScanReport, fail_on: str) -> ExitStatus:
 
 
 def as_text(report: ScanReport, out: str, *, quiet: bool) -> RenderableType:
-    """The report for the console; `out` is where the tables are, `quiet` leaves the findings out."""
+    """Return the report for the console; `out` is the folder of the tables, `quiet` omits the findings."""
     parts: list[RenderableType] = []
     if not quiet:
         parts += [Text(printable(_line(row)), no_wrap=True, overflow="ignore") for row in report["first"]]
         more = sum(row["findings"] for row in report["summary"] if row["level"] != NOTE) - len(report["first"])
         if more > 0:
-            parts.append(Text(f"and {more} more, in {printable(out)}/findings"))
+            parts.append(Text(f"and {more} more in {printable(out)}/findings"))
     if report["summary"]:
         parts.append(_table(report["summary"]))
     parts.append(Text(_totals(report)))
@@ -151,5 +151,5 @@ def _totals(report: ScanReport) -> str:
         f"{sum(row['batches'] for row in partitions):,} batches",
         f"{sum(row['records'] for row in partitions):,} records",
     ]
-    findings = ", ".join(f"{levels[level]:,} {level}" for level in _ORDER if levels[level]) or "nothing found"
+    findings = ", ".join(f"{levels[level]:,} {level}" for level in _ORDER if levels[level]) or "no findings"
     return f"{', '.join(counts)}: {findings}"

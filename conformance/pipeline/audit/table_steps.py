@@ -1,8 +1,7 @@
 """The steps of an audit on rows of Arrow tables: segments to parts, parts to findings and states. Needs pyarrow.
 
-`job` spreads them over Spark, `here` takes them one after the other. A row for each segment becomes a row for each part
-of it. Each part is audited on its own; what the parts of a partition leave to one another is checked in a second, small
-step.
+`spark_runner` runs them in parallel on Spark, `local_runner` one after the other. A row for each segment becomes a row
+for each of its parts. Each part is audited separately; a second, small step does the checks between parts.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import Segment, SegmentPart
 
 SPLIT_SIZE = 256 << 20
-"""Bytes of a part, where a segment is larger."""
+"""Bytes of a part of a large segment."""
 
 _Row = Mapping[str, object]
 """A row of an Arrow table."""
@@ -44,7 +43,7 @@ _FINDING: dict[str, pa.DataType] = {
     "detail": _TEXT,
 }
 AUDITED = pa.schema({**_PLACE, **_FINDING, "part_state": pa.binary()})
-"""A finding, or, after the findings of a part, its state."""
+"""A finding; after the findings of a part, its state."""
 COUNTED = ("bytes", "batches", "records")
 TOTALS = pa.schema({**_PLACE, **dict.fromkeys(COUNTED, _LONG)})
 
@@ -57,20 +56,20 @@ FINDINGS = ("topic", "partition", "path", "position", "base_offset", "requiremen
 """The columns of the findings."""
 
 SUMMED_BY = ("topic", "partition", "requirement", "level")
-"""What the findings of a row of the summary have in common; also the order of these rows."""
+"""The columns by which findings are summed, and the order of these sums."""
 
 TABLES = ("findings", "partitions", "summary")
-"""What is written of an audit, a folder each."""
+"""The tables that an audit writes, each into a folder."""
 
 _FINDINGS_AT_ONCE = 4096
-"""Findings handed on at a time."""
+"""Findings of one Arrow batch."""
 
 
 class AuditSettings(Struct, frozen=True):
-    """What an audit has to know beside the segments."""
+    """The settings of an audit."""
 
     levels: Mapping[str, str]
-    """Requirements to levels."""
+    """The level of each requirement."""
     split_size: int = SPLIT_SIZE
     """Bytes."""
     never_compacted: tuple[str, ...] = ()
@@ -78,7 +77,7 @@ class AuditSettings(Struct, frozen=True):
 
 
 def from_segments(segments: Sequence[Segment]) -> pa.Table:
-    """A row for each segment."""
+    """Return a table with a row for each segment."""
     return pa.Table.from_pylist([asdict(segment) for segment in segments], SEGMENTS)
 
 
@@ -87,7 +86,7 @@ def _segment_of(row: _Row) -> Segment:
 
 
 def to_parts(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Segments to parts; one that cannot be read stays whole, so that the audit reports it."""
+    """Convert segments to parts; an unreadable segment is one part, so that the audit reports it."""
     for batch in batches:
         for row in batch.to_pylist():
             segment = _segment_of(row)
@@ -99,7 +98,7 @@ def to_parts(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.Record
 
 
 def to_findings(batches: Iterator[pa.RecordBatch], levels: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Parts to findings, and after those of a part its state."""
+    """Convert parts to findings, and add the state of each part after its findings."""
     for batch in batches:
         for row in batch.to_pylist():
             audit = PartAudit(SegmentPart(_segment_of(row), row["start"], row["stop"]), levels)
@@ -119,7 +118,7 @@ def _finding_rows(findings: Iterator[AuditFinding], row: _Row) -> Iterator[pa.Re
 
 
 def partition_checker(uncompacted: Sequence[str]) -> Callable[[pa.Table], pa.Table]:
-    """A function from the states of the parts of one partition, a row each, to the findings between them."""
+    """Return a function that converts the states of a partition's parts to the findings between them."""
 
     def check(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
@@ -136,7 +135,7 @@ def _state_of(encoded: bytes) -> PartState:
 
 
 def to_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """States to what was read of each part."""
+    """Convert states to the counts of each part."""
     for batch in batches:
         rows = []
         for row in batch.to_pylist():
@@ -147,7 +146,7 @@ def to_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def to_log(table: pa.Table) -> pa.Table:
-    """The states of the parts of one directory, a row each, to what was read of it."""
+    """Convert the states of the parts of one directory to its statistics."""
     rows = table.to_pylist()
     log = LogStatistics(rows[0]["directory"], rows[0]["topic"], rows[0]["partition"])
     segments: dict[str, SegmentStatistics] = {}
@@ -166,12 +165,12 @@ def to_log(table: pa.Table) -> pa.Table:
 
 
 def logs_of(encoded: Iterable[bytes]) -> list[LogStatistics]:
-    """What was read of each directory, by its name."""
+    """Return the statistics of the directories, by name."""
     logs = [msgspec.msgpack.decode(one, type=LogStatistics) for one in encoded]
     return sorted(logs, key=lambda log: log.directory)
 
 
 def remove_tables(out: Path) -> None:
-    """Remove what was written of an audit, so that the same command begins again."""
+    """Remove the tables of an audit, so that the same command can start again."""
     for name in TABLES:
         shutil.rmtree(out / name, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Campaigns: millions of generated cases, cut into slices and spread by Spark."""
+"""Campaigns: millions of generated cases, divided into slices, which Spark distributes."""

@@ -1,6 +1,6 @@
 """`conformance campaign`, step by step: describe targets, judge slices, summarise, report. Needs pyspark, pyarrow.
 
-The step that needs Spark is in `job`.
+`spark_job` has the step that runs on Spark.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from conformance.targets.probes import probe_case
 
 
 def run_campaign(options: CampaignOptions, console: Console, errors: Console) -> ExitStatus:
-    """Judge all slices, or those that are left, and report.
+    """Judge all remaining slices and report.
 
-    Raises UsageError, FileError, UnknownTarget, JavaNotFound, SparkNotAvailable or OSError before anything is judged.
+    Raises UsageError, FileError, UnknownTarget, JavaNotFound, SparkNotAvailable or OSError before the first slice.
     """
     files = options.files or {}
     catalog = read_catalog(messages=options.messages)
     campaign = _campaign(options, catalog)
     check_writable(files.values())
     outputs = OutputFiles()
-    store = CampaignFolder(options.out.absolute())  # executors have a working folder of their own
+    store = CampaignFolder(options.out.absolute())  # executors have another working folder
     with store.opened(campaign):
         work = SliceTask(campaign, store, catalog.requirements, {})
         runs = [TargetRun(target) for target in campaign.targets]
         for run in runs:
-            _meet(run, work, catalog)
+            _probe(run, work, catalog)
         is_startable = not any(run.problem for run in runs)
         is_whole = not is_startable or _fill(
             runs, CampaignSummary(work, catalog, options.policy, outputs), options, errors
@@ -64,7 +64,7 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
 
 
 def _fill(runs: list[TargetRun], summary: CampaignSummary, options: CampaignOptions, errors: Console) -> bool:
-    """Judge what is not done, and give the runs what the tables show; False where it was interrupted."""
+    """Judge the remaining slices and fill the runs from the tables; return False after an interrupt."""
     try:
         is_judged = summary.work.store.complete or judge_slices(summary.work, options.spark, errors)
     except JobFailed as error:
@@ -81,10 +81,10 @@ def _fill(runs: list[TargetRun], summary: CampaignSummary, options: CampaignOpti
 
 
 def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
-    """The campaign that the options ask for. Raises UsageError or FileError."""
+    """Return the campaign of the options. Raises UsageError or FileError."""
     if wrong := [pattern for pattern in options.select if not pattern.startswith("type:")]:
-        raise UsageError("--select", f"a campaign selects types, type:…, not {wrong[0][:60]!r}")
-    # The shipped messages, most of all types, are asked where they are selected.
+        raise UsageError("--select", f"expected type:…, found {wrong[0][:60]!r}")
+    # Most types are shipped messages, so they are included only if they are selected.
     messages = types_with(options.messages).messages.values() if options.select else options.messages
     names = types_for(options.select, message_types(messages))
     if not names:
@@ -103,18 +103,15 @@ def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
 
 
 def _corpus(folders: Sequence[Path], catalog: Catalog) -> tuple[Case, ...]:
-    """The cases of folders of vectors. Raises FileError."""
+    """Return the cases of folders of vectors. Raises FileError."""
     if not folders:
         return ()
     cases = read_catalog(folders, catalog.types.messages.values()).cases
     return tuple(case for identity, case in cases.items() if identity not in catalog.cases)
 
 
-def _meet(run: TargetRun, work: SliceTask, catalog: Catalog) -> None:
-    """Ask a target to describe itself and probe its claims, once and here: so they are the same on every executor.
-
-    Raises UnknownTarget.
-    """
+def _probe(run: TargetRun, work: SliceTask, catalog: Catalog) -> None:
+    """Get the description of a target and probe its claims, once for all executors. Raises UnknownTarget."""
     examiner = work.examiner(run.name, catalog)
     types = dict.fromkeys(map(type_of, work.campaign.names))
     claims = [(op, name) for op in ("decode", "encode") for name in types]

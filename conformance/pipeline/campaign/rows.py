@@ -1,4 +1,4 @@
-"""Results as rows of a campaign's tables, and rows as results again, to be shrunk and reported."""
+"""The conversion of results to rows of a campaign's tables, and of rows back to results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.strategies.seeded.cases import case_of
 
 
 class CountKey(NamedTuple):
-    """What results are counted by."""
+    """The columns by which results are counted."""
 
     target: str
     type: str
@@ -35,29 +35,29 @@ class CountKey(NamedTuple):
 
 
 Row: TypeAlias = dict[str, Any]
-"""A row of a table, by column. `tables` has the columns of each table."""
+"""A row of a table, by column; `tables` defines the columns."""
 
 _KEPT_WHOLE = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT, VerdictKind.PROTOCOL)
 
 
 class SliceRows:
-    """Gathers the results of one slice as rows."""
+    """The rows of one slice."""
 
     def __init__(self, number: int) -> None:
-        """Empty, for the slice of this number."""
+        """Create the empty rows of slice `number`."""
         self._number = number
         self._counts: Counter[tuple[CountKey, bool]] = Counter()
         self.failures: list[Row] = []
 
     def add(self, result: Result) -> None:
-        """Count a result, and keep it whole where it failed."""
+        """Count a result, and store a failure completely."""
         keys = _keys(result)
         self._counts[keys, bool(result.verdict.unobserved)] += 1
         if result.verdict.kind in _KEPT_WHOLE:
             self.failures.append(_failure_row(self._number, keys, result))
 
     def counts(self) -> list[Row]:
-        """The counts, sorted."""
+        """Return the counts, sorted."""
         return [
             {**keys._asdict(), "unobserved": unobserved, "count": count}
             for (keys, unobserved), count in sorted(self._counts.items())
@@ -66,8 +66,8 @@ class SliceRows:
 
 def _keys(result: Result) -> CountKey:
     case = result.case
-    asked = (result.target, case.type, case.op, result.requirement, result.level)
-    return CountKey(*asked, result.disputed, case.mutation, str(result.verdict.kind))
+    key = (result.target, case.type, case.op, result.requirement, result.level)
+    return CountKey(*key, result.disputed, case.mutation, str(result.verdict.kind))
 
 
 def _failure_row(number: int, keys: CountKey, result: Result) -> Row:
@@ -89,7 +89,7 @@ def _failure_row(number: int, keys: CountKey, result: Result) -> Row:
 
 
 def _json(value: object) -> str:
-    # A request may hold half a surrogate pair, which has no UTF-8 and is escaped.
+    # Escaped: a request may contain a lone surrogate, which has no UTF-8 form.
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -97,14 +97,14 @@ def _json(value: object) -> str:
 
 
 class ResultRebuilder(Struct, frozen=True):
-    """Rebuilds results from rows of failures."""
+    """The conversion of rows of failures back to results."""
 
     campaign: Campaign
     catalog: Catalog
     policy: FailurePolicy
 
     def results(self, rows: Iterable[Row]) -> list[Result]:
-        """The results that the rows were made of."""
+        """Return the results of the rows."""
         return [self._result(row) for row in rows]
 
     def _result(self, row: Row) -> Result:
@@ -133,7 +133,7 @@ _BROKEN = {"crash", "timeout", "protocol", "memory", "slow"}
 
 
 def _outcome(row: Row) -> Outcome:
-    """What the target did."""
+    """Return the outcome in a row."""
     actual = msgspec.json.decode(row["actual"])
     if len(actual) == 1 and set(actual) <= _BROKEN:
         how, detail = actual.popitem()

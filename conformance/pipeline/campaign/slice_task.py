@@ -1,4 +1,4 @@
-"""The task of one Spark executor: it judges some slices of a campaign. Needs pyarrow."""
+"""The Spark task that judges some slices of a campaign. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from conformance.targets.probes import Claim
 from conformance.targets.resolve import target_spec
 
 Disproved: TypeAlias = dict[str, set[Claim]]
-"""For each target the claims that were disproved."""
+"""The disproved claims of each target."""
 
 
 @dataclass(frozen=True)
 class SliceTask:
-    """The work on some slices: each target is started once and asked the cases of all of them."""
+    """A task for some slices. It starts each target once and sends it the cases of all these slices."""
 
     campaign: Campaign
     store: CampaignFolder
@@ -37,10 +37,10 @@ class SliceTask:
     disproved: Disproved
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
-        """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
-        # Spark's daemon sends SIGHUP to its workers when their executor dies: targets must not outlive them.
+        """Judge and commit slices; yield the number of each finished slice. Raises CannotStart or OSError."""
+        # If an executor dies, Spark's daemon sends SIGHUP to its workers; they must end their targets.
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(1))
-        # Spark's workers need it, but a target that is a script imports the modules in its folder.
+        # This variable protects Spark's workers, but it would stop a script target from importing its own modules.
         for name, value in SAFE_PATH.items():
             if os.environ.get(name) == value:
                 del os.environ[name]
@@ -53,13 +53,13 @@ class SliceTask:
                 examiners.append(examiner)
             for number in numbers:
                 path = self.store.path_of(number)
-                # An earlier attempt at this task may have committed it before its executor was lost.
+                # An earlier attempt of this task may have committed the slice before its executor was lost.
                 if not path.exists():
                     commit(self._judged(number, examiners, catalog), path)
                 yield number
 
     def examiner(self, target: str, catalog: Catalog) -> TargetRunner:
-        """The examiner of a target. Raises UnknownTarget."""
+        """Return the runner of a target. Raises UnknownTarget."""
         spec = target_spec(target, self.campaign.python, self.campaign.terms)
         disproved = self.disproved.get(target, ())
         return TargetRunner(spec, catalog.requirements, FailurePolicy(), disproved=disproved)

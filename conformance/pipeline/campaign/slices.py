@@ -1,4 +1,4 @@
-"""What a campaign asks: slices of a thousand cases, each rebuilt from the campaign and its number alone."""
+"""The cases of a campaign in slices of 1,000. A slice depends only on the campaign and its number."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from conformance.strategies.seeded.generator import VERSION
 from conformance.targets.limits import ResourceLimits
 
 SLICE = 1000
-"""Generated cases of a slice. An undamaged case is decoded and encoded, and counts once."""
+"""Generated cases of a slice. An undamaged case is decoded and encoded, but counts once."""
 
 
 class Campaign(Struct, frozen=True):
-    """Which targets are asked which cases, and on which terms: all that the results of a slice depend on."""
+    """The targets, cases and limits of a campaign: everything that determines the results of a slice."""
 
     targets: tuple[str, ...]
     names: tuple[str, ...]
-    """The types that cases are generated for, in turn."""
+    """The types of the generated cases, in turn."""
     cases: int
     seed: int = 0
     terms: ResourceLimits = field(default_factory=ResourceLimits)
     python: str | None = None
     messages: tuple[MessageSpec, ...] = ()
     corpus: tuple[Case, ...] = ()
-    """Cases of earlier campaigns; they fill the first slices."""
+    """Cases of earlier campaigns; they are the first slices."""
     bases: tuple[str, ...] = ()
-    """Only cases whose requirement has one of these bases are asked; none: all."""
+    """Only cases whose requirement has one of these bases; empty: all cases."""
 
     @property
     def slices(self) -> int:
-        """How many slices there are."""
+        """Return the number of slices."""
         return self._corpus_slices + -(-self.cases // SLICE)
 
     @property
@@ -45,7 +45,7 @@ class Campaign(Struct, frozen=True):
         return -(-len(self.corpus) // SLICE)
 
     def cases_of(self, number: int, catalog: Catalog) -> Sequence[Case]:
-        """The cases of a slice, in order; `conformance run` has the same cases under the same ids."""
+        """Return the cases of a slice in order; `conformance run` has the same cases with the same ids."""
         return of_bases([*self._of_every_basis(number, catalog)], self.bases, catalog.requirements)
 
     def _of_every_basis(self, number: int, catalog: Catalog) -> Iterator[Case]:
@@ -58,7 +58,7 @@ class Campaign(Struct, frozen=True):
             yield from cases_at(self.names[which], self.seed, index, catalog)
 
     def identity(self) -> dict[str, object]:
-        """What must be the same for slices to belong to one campaign, by the names of the options, as JSON values."""
+        """Return the values that all slices of one campaign share, by option, as JSON."""
         return {
             "suite": __version__,
             "generator": VERSION,
@@ -76,6 +76,6 @@ class Campaign(Struct, frozen=True):
 
 
 def _digest(parts: Iterable[str]) -> str:
-    """A short digest of some texts; empty where there are none."""
+    """Return a short digest of some texts; empty without texts."""
     joined = "\n".join(parts)
     return hashlib.sha256(joined.encode()).hexdigest()[:12] if joined else ""

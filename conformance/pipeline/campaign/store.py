@@ -1,4 +1,4 @@
-"""The folder of a campaign: what the campaign is, which slices are done, its tables. Needs pyarrow."""
+"""The folder of a campaign: its manifest, the files of finished slices, its tables. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ _SLICE_FILE = re.compile(r"(\d{8})\.parquet\Z")
 
 
 class CampaignFolder(Struct, frozen=True):
-    """The folder that holds the results of a campaign; on a cluster driver and executors share it."""
+    """The folder with the results of a campaign; on a cluster, driver and executors share it."""
 
     folder: Path
 
     @property
     def manifest(self) -> Path:
-        """What the campaign is."""
+        """Return the path of the manifest, which identifies the campaign."""
         return self.folder / "campaign.json"
 
     @property
     def slices(self) -> Path:
-        """A file for each slice that is done, until the tables are made."""
+        """Return the folder with a file for each finished slice, until the tables are made."""
         return self.folder / "slices"
 
     @property
     def counts(self) -> Path:
-        """The table of how many cases had which result; it is made last."""
+        """Return the path of the table of counts, which is made last."""
         return self.folder / "counts.parquet"
 
     @property
     def failures(self) -> Path:
-        """The table of the cases that failed."""
+        """Return the path of the table of failures."""
         return self.folder / "failures.parquet"
 
     @property
     def clusters(self) -> Path:
-        """The table of clusters."""
+        """Return the path of the table of clusters."""
         return self.folder / "clusters.parquet"
 
     @property
     def vectors(self) -> Path:
-        """The folder of the shrunk failures, a vector each."""
+        """Return the folder of the shrunk failures, one vector each."""
         return self.folder / "vectors"
 
     @contextmanager
@@ -62,21 +62,21 @@ class CampaignFolder(Struct, frozen=True):
         if self.folder.is_dir() and not self.manifest.is_file() and any(self.folder.iterdir()):
             raise FileError(
                 self.folder,
-                "this folder holds something else than a campaign",
+                "expected a new or empty folder or a campaign, found other files",
             )
         self.slices.mkdir(parents=True, exist_ok=True)
         with self.manifest.open("a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FileError(self.folder, "a campaign runs here already") from None
+                raise FileError(self.folder, "another process runs a campaign in this folder") from None
             self._check_identity(campaign)
             for left in self.folder.glob(".*.parquet.*"):
-                left.unlink()  # a process was killed while it made a table
+                left.unlink()  # from a process that was killed while it wrote a table
             yield
 
     def _check_identity(self, campaign: Campaign) -> None:
-        """Write down what the campaign is, or compare it with what is written. Raises FileError."""
+        """Write the identity of the campaign into a new manifest, or compare it with the manifest. Raises FileError."""
         wanted = campaign.identity()
         text = self.manifest.read_text(encoding="utf-8", errors="replace")
         if not text:
@@ -87,16 +87,16 @@ class CampaignFolder(Struct, frozen=True):
         except ValueError:
             written = None
         if not isinstance(written, dict):
-            raise FileError(self.manifest, "not the JSON that a campaign writes")
+            raise FileError(self.manifest, "expected the JSON manifest of a campaign")
         for name, value in wanted.items():
             if written.get(name) != value:
                 was, now = (json.dumps(entry)[:60] for entry in (written.get(name), value))
-                raise FileError(self.folder, f"another campaign was begun here: {name} was {was}, and is {now} now")
+                raise FileError(self.folder, f"the folder has another campaign: expected {name} {was}, found {now}")
 
     def _write_manifest(self, text: str) -> None:
-        """Write the manifest whole, or leave it empty. Raises OSError.
+        """Write the manifest completely, or leave it empty. Raises OSError.
 
-        It is not put in the place of the old file: that is the one which is locked.
+        A new file cannot replace it, because this file is locked.
         """
         try:
             self.manifest.write_text(text, encoding="utf-8")
@@ -105,16 +105,16 @@ class CampaignFolder(Struct, frozen=True):
             raise
 
     def path_of(self, number: int) -> Path:
-        """The file of a slice."""
+        """Return the file of a slice."""
         return self.slices / f"{number:08}.parquet"
 
     def done(self) -> set[int]:
-        """The numbers of the slices that are done, as long as the tables are not made."""
+        """Return the numbers of the finished slices, until the tables are made."""
         names = (_SLICE_FILE.match(path.name) for path in self.slices.iterdir())
         return {int(name[1]) for name in names if name}
 
     def remove_damaged(self) -> list[int]:
-        """Remove the files of slices that cannot be read, so that these are judged again; returns their numbers."""
+        """Remove unreadable files of slices, so that these are judged again; return their numbers."""
         damaged = [number for number in sorted(self.done()) if not is_sound(self.path_of(number))]
         for number in damaged:
             path = self.path_of(number)
@@ -123,18 +123,18 @@ class CampaignFolder(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether the tables are made."""
+        """Return whether the tables exist."""
         return self.counts.exists()
 
     def finish(self) -> None:
-        """Make the tables, and remove the files of the slices. Raises OSError."""
+        """Make the tables and remove the files of the slices. Raises OSError."""
         if not self.complete:
             merge_slices(map(self.path_of, sorted(self.done())), self.counts, self.failures)
         shutil.rmtree(self.slices)
 
     @contextmanager
     def so_far(self) -> Iterator[CampaignFolder]:
-        """The tables of the slices that are done, in a folder that is removed at the end. Raises OSError."""
+        """Make the tables of the finished slices, in a folder that is removed at the end. Raises OSError."""
         part = CampaignFolder(self.folder / "so-far")
         part.folder.mkdir(exist_ok=True)
         try:

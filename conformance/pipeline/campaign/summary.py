@@ -1,6 +1,6 @@
-"""The results of a campaign as runs, to be reported as those of `conformance run`. Needs pyarrow.
+"""The results of a campaign as runs, so that reports show them like those of `conformance run`. Needs pyarrow.
 
-A run gets its numbers from the tables, and of each cluster the smallest failure, shrunk.
+A run contains the numbers of the tables, and the smallest failure of each cluster, shrunk.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from conformance.targets.protocol import TargetDescription
 
 
 class ClusterKey(NamedTuple):
-    """What failures of one cluster have in common."""
+    """The values that all failures of one cluster share."""
 
     level: str
     requirement: str
     type: str
     op: str
     field: str
-    """Where expected and actual differ, without the index of an element."""
+    """The path of the different field, without indexes of elements."""
     mutation: str
     verdict: str
     disputed: bool
 
 
 class SmallestCase(NamedTuple):
-    """The smallest case of a cluster; of several with the same size the first one."""
+    """The smallest case of a cluster; at equal size the first one."""
 
     size: int
     """Bytes."""
@@ -59,36 +59,36 @@ class SmallestCase(NamedTuple):
 
 
 class FailureCluster(Struct):
-    """Failures of one target that have the same signature."""
+    """The failures of one target with the same signature."""
 
     signature: ClusterKey
     smallest: SmallestCase
     count: int = 0
 
     def row(self, target: str) -> dict[str, object]:
-        """The row of the table of clusters."""
+        """Return the row of the table of clusters."""
         return {"target": target, **self.signature._asdict(), "count": self.count, "smallest": self.smallest.id}
 
 
 class FailureClusters(Struct, frozen=True):
-    """All failures of a campaign that are not known."""
+    """All failures of a campaign except known ones."""
 
     by_target: dict[str, list[FailureCluster]] = field(default_factory=dict)
-    """The most serious level first, within a level the largest cluster."""
+    """The clusters of each target, by level and then by size; the largest cluster of level must comes first."""
     known: dict[str, Counter[tuple[str, VerdictKind]]] = field(default_factory=dict)
-    """How many failures of a target are known, by level and verdict."""
+    """The number of known failures of each target, by level and verdict."""
 
     def of(self, target: str) -> list[FailureCluster]:
-        """The clusters of a target."""
+        """Return the clusters of a target."""
         return self.by_target.get(target, [])
 
 
 COLUMNS = ["target", "slice", "id", "size", "cause", *ClusterKey._fields]
-"""The columns of failures that clusters are made from."""
+"""The columns of failures that are needed for clusters."""
 
 
 def clusters(failures: Iterable[Row], known: Sequence[KnownFailure], names: Mapping[str, str]) -> FailureClusters:
-    """The clusters of failures; those that are known are only counted. `names`: what each target calls itself."""
+    """Return the clusters of failures; known failures are only counted. `names`: the own name of each target."""
     by_target: dict[str, dict[ClusterKey, FailureCluster]] = {}
     excused: dict[str, Counter[tuple[str, VerdictKind]]] = {}
     for row in failures:
@@ -104,14 +104,14 @@ def clusters(failures: Iterable[Row], known: Sequence[KnownFailure], names: Mapp
 
 
 def _is_known(row: Row, known: Sequence[KnownFailure], name: str) -> bool:
-    told = (row["id"], row["requirement"], row["cause"], row["verdict"])
-    return any(entry.excuses_failure(name, *told) for entry in known)
+    failure = (row["id"], row["requirement"], row["cause"], row["verdict"])
+    return any(entry.excuses_failure(name, *failure) for entry in known)
 
 
 def _signature(row: Row) -> ClusterKey:
     place = "@" if row["field"].startswith("@") else re.sub(r"\[\d+\]", "[]", row["field"])
-    asked = (row["level"], row["requirement"], row["type"], row["op"])
-    return ClusterKey(*asked, place, row["mutation"], row["verdict"], row["disputed"])
+    key = (row["level"], row["requirement"], row["type"], row["op"])
+    return ClusterKey(*key, place, row["mutation"], row["verdict"], row["disputed"])
 
 
 def _seriousness(cluster: FailureCluster) -> tuple[int, int, ClusterKey]:
@@ -119,7 +119,7 @@ def _seriousness(cluster: FailureCluster) -> tuple[int, int, ClusterKey]:
 
 
 def tallies(counts: Iterable[Row]) -> dict[str, ResultCounts]:
-    """The numbers of each target."""
+    """Return the result counts of each target."""
     by_target: dict[str, ResultCounts] = {}
     for row in counts:
         numbers, kind, count = (
@@ -135,16 +135,16 @@ def tallies(counts: Iterable[Row]) -> dict[str, ResultCounts]:
     return by_target
 
 
-PATIENCE = 300.0
-"""Seconds of shrinking for one target in all; what is left then is reported as it was found."""
+SHRINK_TIMEOUT_S = 300.0
+"""Time to shrink all failures of one target; the remaining failures are reported without shrinking."""
 
 
 def shrunk(results: Sequence[tuple[Result, int]], examiner: TargetRunner, catalog: Catalog) -> Iterator[ShrunkFailure]:
-    """Failures, each with the number of cases it stands for, shrunk: first one of each cause.
+    """Shrink failures, given with the number of cases that they represent; one of each cause comes first.
 
     Raises CannotStart.
     """
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + SHRINK_TIMEOUT_S
     for result, count in _one_of_each_first(results):
         if time.monotonic() < until:
             yield shrink_one(result, count, examiner, catalog)
@@ -163,7 +163,7 @@ def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Resu
 
 
 def merged(failures: Sequence[ShrunkFailure]) -> list[ShrunkFailure]:
-    """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
+    """Merge failures with the same shrunk case and the same cause, in the order of their first occurrence."""
     kept: dict[tuple[str, FailureKey], ShrunkFailure] = {}
     for one in failures:
         same = (one.result.summary.id, failure_key(one.result))
@@ -173,7 +173,7 @@ def merged(failures: Sequence[ShrunkFailure]) -> list[ShrunkFailure]:
 
 
 class CampaignSummary(Struct, frozen=True):
-    """Fills the runs of a campaign, a run for each target."""
+    """The builder of a campaign's runs, one per target."""
 
     work: SliceTask
     catalog: Catalog
@@ -181,14 +181,14 @@ class CampaignSummary(Struct, frozen=True):
     outputs: OutputFiles
 
     def of_unfinished(self, runs: Sequence[TargetRun]) -> None:
-        """Give the runs what the slices that are done show; nothing is shrunk. Raises OSError."""
+        """Fill the runs from the finished slices, without shrinking. Raises OSError."""
         with self.work.store.so_far() as part:
             self._fill(part, runs)
 
     def of_finished(self, runs: Sequence[TargetRun], errors: Console) -> bool:
-        """Make the tables and the vectors, and give the runs what they show; progress goes to `errors`.
+        """Make the tables and the vectors, fill the runs, and show the progress on `errors`.
 
-        Returns False where it was interrupted while it shrank. Raises OSError.
+        Returns False after an interrupt during shrinking. Raises OSError.
         """
         store = self.work.store
         store.finish()
@@ -208,7 +208,7 @@ class CampaignSummary(Struct, frozen=True):
         return True
 
     def _fill(self, store: CampaignFolder, runs: Sequence[TargetRun]) -> FailureClusters:
-        """Give each run its numbers and the smallest failure of each cluster; returns the clusters."""
+        """Fill each run with its numbers and the smallest failure of each cluster; return the clusters."""
         called = {run.name: run.called for run in runs}
         failures = clusters(rows_of(store.failures, COLUMNS), self.policy.known, called)
         numbers = tallies(rows_of(store.counts))
@@ -221,11 +221,11 @@ class CampaignSummary(Struct, frozen=True):
             run.counted.known = failures.known.get(run.name, Counter())
             ids = [cluster.smallest.id for cluster in failures.of(run.name)]
             results = rebuilder.results(failures_of(store.failures, run.name, ids))
-            run.results += [_with_door(result, run.description) for result in results]
+            run.results += [_with_entry_point(result, run.description) for result in results]
         return failures
 
     def _shrink(self, run: TargetRun, several: Sequence[FailureCluster], progress: Progress) -> None:
-        """Give a run the smallest failure of each cluster, shrunk; those it has when it is interrupted."""
+        """Add the shrunk smallest failure of each cluster to a run; after an interrupt, those that are finished."""
         counts = {cluster.smallest.id: cluster.count for cluster in several}
         shrinkable = [(one, counts[one.summary.id]) for one in run.results if one.failed and one.summary.is_shrinkable]
         if not shrinkable:
@@ -244,14 +244,14 @@ class CampaignSummary(Struct, frozen=True):
             examiner.target.close()
 
 
-def _with_door(result: Result, described: TargetDescription | None) -> Result:
-    """The result with the door at which the case was judged, where the target says which that is."""
-    door = described.entry_point(result.summary.op, result.summary.type) if described is not None else None
-    return result if door is None else replace(result, via=str(door))
+def _with_entry_point(result: Result, described: TargetDescription | None) -> Result:
+    """Return the result with the judged entry point of the library, if the target names it."""
+    entry_point = described.entry_point(result.summary.op, result.summary.type) if described is not None else None
+    return result if entry_point is None else replace(result, via=str(entry_point))
 
 
 def _with_claims(numbers: ResultCounts, disproved: Sequence[Result]) -> ResultCounts:
-    """The numbers with the claims that were disproved, which are in no table."""
+    """Add the disproved claims to the counts, because no table contains them."""
     for result in disproved:
         numbers.verdicts[result.level, result.verdict.kind] += 1
     return numbers

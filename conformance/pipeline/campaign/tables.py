@@ -1,7 +1,7 @@
 """The tables of a campaign as Parquet: a file for each slice, and the tables made of these files. Needs pyarrow.
 
-The file of a slice holds all there is of it: its failing cases whole, and how many cases had which result. Renaming it
-into place commits the slice; so a slice counts once, however often and wherever it was judged.
+The file of a slice contains its failing cases and its counts of results. Renaming the file to its final name commits
+the slice. So each slice counts once, even if several executors judged it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KEYS = [
     _column("verdict", _TEXT),
 ]
 COUNTS = pa.schema([*_KEYS, _column("unobserved", pa.bool_()), _column("count", pa.int64())])
-"""How many cases had which result; `unobserved`: judged only on the fields that the target shows."""
+"""The number of cases by result; `unobserved`: judged only on the fields that the target shows."""
 
 FAILURES = pa.schema(
     [
@@ -54,8 +54,8 @@ FAILURES = pa.schema(
         _column("actual", _TEXT),
     ]
 )
-"""Cases that failed, crashed, timed out or broke the protocol. `field`: where expected and actual differ. `size`: of
-the bytes in `hex`. `request`, `expected` and `actual` are JSON, in the notation of the target protocol."""
+"""Cases that failed, crashed, timed out or broke the protocol. `field`: the path of the different field. `size`: the
+number of bytes in `hex`. `request`, `expected` and `actual` are JSON, in the notation of the line protocol."""
 
 _SLICE = pa.schema(
     [
@@ -65,24 +65,24 @@ _SLICE = pa.schema(
 )
 
 CLUSTERS = pa.schema([*_KEYS, _column("field", _TEXT), _column("count", pa.int64()), _column("smallest", _TEXT)])
-"""What failures have in common, how many there are, and the id of the smallest. `field`: without an element's index."""
+"""The common values of failures, their number, and the id of the smallest; `field` has no indexes of elements."""
 
 _ROWS_AT_ONCE = 10_000
-"""Rows held before they are written or summed."""
+"""Rows that are collected before they are written or summed."""
 
 
-# --- of one slice -------------------------------------------------------------------------------------
+# --- one slice ----------------------------------------------------------------------------------------
 
 
 def commit(rows: SliceRows, path: Path) -> None:
-    """Write the rows of a slice to `path`, whole or not at all. Raises OSError."""
+    """Write the rows of a slice to `path`, completely or not at all. Raises OSError."""
     table = pa.Table.from_pylist([{"counts": rows.counts(), "failures": rows.failures}], _SLICE)
     with replacing(path) as fresh:
         pq.write_table(table, fresh, compression="zstd")
 
 
 def is_sound(path: Path) -> bool:
-    """Whether the file of a slice can be read as one: a full disk or a failing one leaves other files too."""
+    """Return whether the file of a slice is readable: a full or failing disk can leave a damaged file."""
     try:
         _slice_tables(path)
     except (OSError, ValueError, KeyError, pa.ArrowException):
@@ -91,17 +91,17 @@ def is_sound(path: Path) -> bool:
 
 
 def _slice_tables(path: Path) -> tuple[pa.Table, pa.Table]:
-    """The counts and the failures in the file of a slice."""
+    """Return the counts and the failures in the file of a slice."""
     with pq.ParquetFile(path) as file:
         row = file.read()
     return _flat(row, "counts", COUNTS), _flat(row, "failures", FAILURES)
 
 
-# --- of a whole campaign ------------------------------------------------------------------------------
+# --- a campaign ---------------------------------------------------------------------------------------
 
 
 def merge_slices(slices: Iterable[Path], counts: Path, failures: Path) -> None:
-    """Make the two tables of a campaign from the files of its slices, in their order. Raises OSError."""
+    """Merge the files of slices, in their order, into the two tables of a campaign. Raises OSError."""
     summed: list[pa.Table] = []
     with replacing(failures) as fresh, pq.ParquetWriter(fresh, FAILURES, compression="zstd") as out:
         waiting: list[pa.Table] = []
@@ -120,7 +120,7 @@ def merge_slices(slices: Iterable[Path], counts: Path, failures: Path) -> None:
 
 
 def _flat(row: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
-    """The table that a column of one list of structs holds."""
+    """Return the table in a column that contains one list of structs."""
     lists = cast("pa.ListArray[pa.StructScalar]", row.column(name).combine_chunks())
     return pa.Table.from_arrays(cast("pa.StructArray", lists.flatten()).flatten(), schema=schema)
 
@@ -130,14 +130,14 @@ def _rows(tables: Sequence[pa.Table]) -> int:
 
 
 def _summed(tables: Sequence[pa.Table]) -> pa.Table:
-    """The counts of several tables, one row for equal keys, sorted."""
+    """Sum the counts of several tables by key; return the sorted table."""
     keys = COUNTS.names[:-1]
     table = pa.concat_tables(tables).group_by(keys).aggregate([("count", "sum")]).rename_columns([*keys, "count"])
     return table.sort_by([(name, "ascending") for name in keys]).cast(COUNTS)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> None:
-    """Write a small table, whole or not at all. Raises OSError."""
+    """Write a small table, completely or not at all. Raises OSError."""
     with replacing(path) as fresh:
         pq.write_table(pa.Table.from_pylist(list(rows), schema), fresh, compression="zstd")
 
@@ -146,18 +146,18 @@ def write(path: Path, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -
 
 
 def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[Row]:
-    """The rows of a table, a few thousand in memory at a time. Raises FileError or OSError."""
+    """Yield the rows of a table; a few thousand are in memory at a time. Raises FileError or OSError."""
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE // 4, columns=columns):
                 yield from batch.to_pylist()
     except (pa.ArrowException, KeyError) as error:
         problem = " ".join(str(error).split())
-        raise FileError(path, f"damaged: {problem}; remove the folder to begin again") from None
+        raise FileError(path, f"damaged: {problem}; remove the folder to start again") from None
 
 
 def failures_of(path: Path, target: str, ids: Sequence[str]) -> list[Row]:
-    """The rows of a table of failures that have this target and these ids, in the order of the ids. Raises OSError."""
+    """Return the failures of a target with these ids, in the order of the ids. Raises OSError."""
     wanted = (pc.field("target") == target) & pc.field("id").isin(pa.array(ids, _TEXT))
     by_id = {row["id"]: row for row in pq.read_table(path, filters=wanted).to_pylist()}
     return [by_id[identity] for identity in ids]

@@ -432,8 +432,8 @@ def test_a_file_of_any_name_is_a_segment_of_no_topic(tmp_path):
 def test_what_bears_the_name_of_a_segment_and_cannot_be_read_is_unread_and_the_others_are_audited(tmp_path):
     place = written(tmp_path, LOG[:1], "topic-0")
     odd = {
-        f"{10**19}.log": "it is named for an offset above 9223372036854775807",
-        f"{100:020}.log": "a link that leads nowhere",
+        f"{10**19}.log": "the offset in its name is above 9223372036854775807",
+        f"{100:020}.log": "a broken symbolic link",
         f"{200:020}.log": "not a file",
         f"{300:020}.log": "a folder, expected a file",
     }
@@ -452,8 +452,8 @@ def test_what_bears_the_name_of_a_segment_and_cannot_be_read_is_unread_and_the_o
     pa.Table.from_pylist([asdict(segment) for segment in segments], SEGMENTS)
     unread = {(Path(one.path).parent.name, Path(one.path).name, one.problem) for one in segments if one.problem}
     assert unread == {("topic-0", name, problem) for name, problem in odd.items()} | {
-        (beyond.parent.name, beyond.name, "its folder is named for a partition above 2147483647"),
-        ("caf\\xe9-0", f"{0:020}.log", "its path is not UTF-8"),
+        (beyond.parent.name, beyond.name, "the partition in its folder name is above 2147483647"),
+        ("caf\\xe9-0", f"{0:020}.log", "the path is not UTF-8"),
     }
     told = {(Path(one.path).name, one.level) for one in audit(tmp_path)}
     assert told == {(name, "unread") for _, name, _ in unread}

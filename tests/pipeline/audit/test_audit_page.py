@@ -89,7 +89,7 @@ def test_codecs_sizes_and_times_are_counted(page):
     assert "from 1970-01-01 00:00:00 to 2024-02-" in text
     chart = text[text.index('<figure class="chart">') : text.index("</svg>", text.index('<figure class="chart">'))]
     assert 40 < chart.count("<rect") <= MOST_PERIODS
-    assert "Nothing was found" not in text
+    assert "No findings" not in text
 
 
 def test_a_sound_log_says_so(tmp_path):
@@ -97,7 +97,7 @@ def test_a_sound_log_says_so(tmp_path):
     options = ["--out", str(tmp_path / "out"), "--html", str(tmp_path / "page.html")]
     assert CliRunner().invoke(main, ["scan", str(tmp_path / "logs"), *options]).exit_code == 0
     text = (tmp_path / "page.html").read_text()
-    assert "Nothing was found" in text
+    assert "No findings" in text
     assert f"0 to {12 * RECORDS - 41}</td>" in text
 
 
@@ -111,7 +111,7 @@ def test_a_page_shows_the_first_findings_and_the_logs_that_have_most(tmp_path, m
     assert CliRunner().invoke(main, ["scan", str(tmp_path / "logs"), *options]).exit_code == 1
     text = (tmp_path / "page.html").read_text()
     assert "The first 2 of 3;" in text
-    assert "2 more are in the table of partitions" in text
+    assert "the table of partitions contains 2 more" in text
     assert "/topic-3</h3>" in text
 
 

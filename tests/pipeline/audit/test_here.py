@@ -84,7 +84,7 @@ def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is
     done = run("scan", logs, "--out", tmp_path / "out", before=before)
     assert done.returncode == 2
     install = "run pip install '.[spark]' in a checkout of kafka-conformance"
-    said = f"pyspark is not installed: {install} (0.0 MB: without Spark at most 0)"
+    said = f"pyspark is not installed: {install} (0.0 MB; without Spark the limit is 0 MB)"
     assert done.stderr == f"conformance: {said}\n"
     assert not (tmp_path / "out").exists()
 

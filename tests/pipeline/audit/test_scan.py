@@ -132,8 +132,8 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
     "arguments, said",
     [
         (["nowhere", "--out", "new"], "nowhere: no such file or folder"),
-        (["logs", "--out", "logs"], "logs: there is something already"),
-        (["empty", "--out", "new"], "empty: there is no segment"),
+        (["logs", "--out", "logs"], "logs: expected a new or empty folder"),
+        (["empty", "--out", "new"], "empty: expected a segment"),
         (["logs", "--out", "new", "--conf", "x"], "--conf: expected KEY=VALUE"),
         (["logs", "--out", "new", "--json", "nowhere/found.json"], "nowhere/found.json: No such file"),
         (["logs", "--out", "/dev/null/new"], "/dev/null/new: Not a directory"),

@@ -295,7 +295,7 @@ def test_another_campaign_is_not_continued(tmp_path, other, said):
     with CampaignFolder(tmp_path).opened(Campaign(**given)):
         pass
     with (
-        pytest.raises(FileError, match="another campaign was begun here") as error,
+        pytest.raises(FileError, match="the folder has another campaign") as error,
         CampaignFolder(tmp_path).opened(Campaign(**{**given, **other})),
     ):
         pass
@@ -315,7 +315,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
 @pytest.mark.parametrize("text", ["[]", "5", "null", "{", "[" * 50_000, "\0"])
 def test_a_manifest_that_no_campaign_wrote_is_one_error(tmp_path, text):
     (tmp_path / "campaign.json").write_text(text)
-    with pytest.raises(FileError, match="not the JSON that a campaign writes"):
+    with pytest.raises(FileError, match="expected the JSON manifest of a campaign"):
         CampaignFolder(tmp_path).opened(Campaign(("t",), INTEGERS, 1)).__enter__()
     assert (tmp_path / "campaign.json").read_text() == text
 
@@ -423,7 +423,7 @@ def test_a_damaged_table_of_a_complete_campaign_is_one_line(tmp_path, catalog, t
     store.finish()
     path = getattr(store, table)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(FileError, match=r"damaged: .*; remove the folder to begin again$") as error:
+    with pytest.raises(FileError, match=r"damaged: .*; remove the folder to start again$") as error:
         list(rows_of(path))
     assert "\n" not in str(error.value)
 
@@ -437,7 +437,7 @@ def test_a_damaged_table_of_a_complete_campaign_is_one_line(tmp_path, catalog, t
     ],
 )
 def test_a_java_that_dies_is_one_line_that_says_how_to_go_on(error):
-    assert _reason(error) == "Spark stopped: its Java has ended (the same command continues from here)"
+    assert _reason(error) == "Spark stopped: its Java has ended (repeat the command to continue)"
 
 
 def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_ends(tmp_path, catalog, monkeypatch):
@@ -489,7 +489,7 @@ def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path,
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["--select", "level:must"], "a campaign selects types, type:…, not 'level:must'"),
+        (["--select", "level:must"], "expected type:…, found 'level:must'"),
         (["--select", "type:NONESUCH"], "no type matches 'type:NONESUCH'"),
         (["--seed", "x"], "--seed: expected a number or random"),
         (["--corpus", "nowhere"], "nowhere: this file or folder does not exist"),

@@ -161,7 +161,7 @@ def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_th
         command(out, "local[1]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
     )
     assert again.returncode == 1, again.stderr
-    assert complaints(again) == f"damaged and judged again: slice {kept}\n"
+    assert complaints(again) == f"damaged slices, judged again: {kept}\n"
     assert tables(out) == tables(quiet[0] / "out")
     assert not CampaignFolder(out).slices.exists()
 
@@ -202,7 +202,7 @@ def java_dies(out, traces):
             child.kill()
     said, _ = begun.communicate(timeout=120)
     assert begun.returncode == 3, said
-    assert "Spark stopped: its Java has ended (the same command continues from here)\n" in said
+    assert "Spark stopped: its Java has ended (repeat the command to continue)\n" in said
     assert "Traceback" not in said
     assert "Connection refused" not in said
 
