@@ -137,7 +137,7 @@ def test_what_lies_before_the_fetch_is_not_handed_out():
     assert told(case, shown([], "1")) == ("fail", "", NEXT)
 
 
-def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+def test_a_whole_entry_before_the_fetch_offset_followed_by_others_allows_any_outcome():
     case = asked(LOG, fetch_offset=5, **COMMITTED)
     for value in (shown(RIGHT[2:]), shown(RIGHT[1:]), shown([], "0")):
         assert told(case, value)[0] == "either"
