@@ -1,5 +1,5 @@
-"""The verdicts on real libraries do not change unseen, and nobody is accused of what nobody has seen: each pinned
-failure, and the cause of each generated one, has an entry in docs/confirmed.md."""
+"""The verdicts on real libraries: they equal the pinned ones, and docs/confirmed.md has an entry for each pinned
+failure and for the cause of each generated one."""
 
 import json
 import re
@@ -24,33 +24,33 @@ PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.
 
 LIBRARIES = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
 JUDGED_AT_LEAST = {"aiokafka": 600, "aiokafka-pure": 600, "kafka-python": 600, "kio": 600}
-"""How many vectors are judged of a library, so that a claim that vanishes is noticed; of one not named here, any."""
+"""The minimum number of judged vectors, so that a lost claim is noticed; 1 for a library not listed here."""
 
 
 @pytest.fixture(scope="module")
 def run(request, tmp_path_factory):
-    """One run of the libraries that are there and asked for, as README's first command does it: text and report.
+    """Return the text and the report of one run of the installed and selected libraries.
 
-    By default there are 200 generated cases a type, with seed 0. What is pinned of the vectors is known.
+    It has the defaults, 200 generated cases per type with seed 0, and the pinned vectors as known failures.
     """
     folder = tmp_path_factory.mktemp("libraries")
-    asked_for = {item.callspec.params.get("judged") for item in request.session.items if hasattr(item, "callspec")}
-    present = [name for name in LIBRARIES if name in asked_for and not adapters()[name].missing()]
+    selected = {item.callspec.params.get("judged") for item in request.session.items if hasattr(item, "callspec")}
+    present = [name for name in LIBRARIES if name in selected and not adapters()[name].missing()]
     if not present:
         pytest.skip("none of the libraries is installed (extra: clients)")
     pins = [PINNED[name].read_text() for name in present if name in PINNED]
     (folder / "known.yaml").write_text("".join(pins) or "[]")
-    asked = ["run", *present, "--json", "r.json", "--known-failures", "known.yaml"]
+    arguments = ["run", *present, "--json", "r.json", "--known-failures", "known.yaml"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
-        done = conformance(*asked, cwd=folder)
+        done = conformance(*arguments, cwd=folder)
     assert "Traceback" not in done.stdout + done.stderr
     return done, json.loads((folder / "r.json").read_text())
 
 
 @pytest.fixture
 def judged(run, request):
-    """What the run says of one library: what is on the screen, and the results."""
+    """Return the name of one library, its part of the screen, and its results."""
     name = request.param
     if lacking := adapters()[name].missing():
         pytest.skip(f"{name} lacks {', '.join(lacking)}")
@@ -63,7 +63,7 @@ of_each_library = pytest.mark.parametrize("judged", LIBRARIES, indirect=True)
 
 
 def texts(page, target):
-    """The entries under the heading that names a target, by their titles."""
+    """Return the entries under the heading of a target, by title."""
     parts = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)
     under = [text for heading, text in zip(parts[1::2], parts[2::2], strict=True) if target in heading.split(", ")]
     return dict(
@@ -72,32 +72,32 @@ def texts(page, target):
 
 
 def entries(page, target):
-    """The globs of the cases that each entry on a target names."""
+    """Return the globs of cases of each entry on a target."""
     lines = {title: re.search(r"^cases: (.+)$", text, re.MULTILINE) for title, text in texts(page, target).items()}
     return {title: line[1].split(", ") if line else [] for title, line in lines.items()}
 
 
 def causes(page, target):
-    """The causes that each entry on a target names."""
+    """Return the causes of each entry on a target."""
     lines = {title: re.search(r"^causes: (.+)$", text, re.MULTILINE) for title, text in texts(page, target).items()}
     return {title: re.findall("`([^`]+)`", line[1]) if line else [] for title, line in lines.items()}
 
 
 def failing(results):
-    return [one for one in results if one["verdict"] in ("fail", "crash", "timeout")]
+    return [row for row in results if row["verdict"] in ("fail", "crash", "timeout")]
 
 
 def counted(results):
-    """The failures at must, and the crashes and missing answers, that are not disputed."""
-    undisputed = [one for one in failing(results) if one["upstream"] is None]
-    return [one for one in undisputed if one["level"] == "must" or one["verdict"] != "fail"]
+    """Return the undisputed failures at must, crashes and timeouts."""
+    undisputed = [row for row in failing(results) if row["upstream"] is None]
+    return [row for row in undisputed if row["level"] == "must" or row["verdict"] != "fail"]
 
 
 def unconfirmed(results, causes_by_title):
-    """The causes of what counts that no entry names, with an example."""
+    """Return the counted causes without an entry, each with an example."""
     confirmed = {cause for named in causes_by_title.values() for cause in named}
     wrong = counted(results)
-    return {one["cause"]: one["reproduce"] for one in wrong if one["cause"] not in confirmed}
+    return {row["cause"]: row["reproduce"] for row in wrong if row["cause"] not in confirmed}
 
 
 def without_entry(pins, globs_by_title):
@@ -136,7 +136,7 @@ def test_each_entry_has_its_line_of_causes():
 
 
 @of_each_library
-def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
+def test_the_verdicts_on_a_library_equal_the_pinned_ones(judged, run):
     name, _, results = judged
     assert re.findall("^stale .*$", run[0].stdout + run[0].stderr, re.MULTILINE) == []
     vectors = [row for row in results if row["kind"] == "vector" and not row["id"].startswith("bytes/")]
@@ -146,12 +146,12 @@ def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
 
 
 @pytest.mark.parametrize("judged", JUDGED_AT_LEAST, indirect=True)
-def test_at_least_20_messages_that_every_client_speaks_are_judged_without_an_option(judged):
+def test_at_least_20_common_messages_are_judged_without_an_option(judged):
     assert len(messages_judged(judged[2])) >= 20
 
 
 @of_each_library
-def test_what_a_run_prints_of_a_library_fits_on_a_screen_of_80_columns_with_the_commands_whole(judged):
+def test_the_output_of_a_run_fits_on_a_screen_of_80_columns_with_uncut_commands(judged):
     name, text, _ = judged
     lines = text.splitlines()
     assert 2 <= len(lines) <= LINES, text
@@ -159,7 +159,7 @@ def test_what_a_run_prints_of_a_library_fits_on_a_screen_of_80_columns_with_the_
     assert re.match("(conforms|does not conform): meets requirements must [0-9]+/[0-9]+", lines[1])
 
 
-def test_the_json_file_of_three_libraries_is_no_larger_than_people_can_load(run):
+def test_the_json_report_of_three_libraries_has_a_bounded_size(run):
     _, report = run
     if lacking := {"kafka-python", "aiokafka", "kio"} - {row["target"] for row in report["targets"]}:
         pytest.skip(f"not installed: {', '.join(sorted(lacking))}")
@@ -201,30 +201,30 @@ def test_a_cause_without_an_entry_is_found():
 
 
 NAMED = r"(stated|implied|settled):\s((?:`[^`]+`[,\s]*(?:and\s)?)+)"
-NAMED_BEHIND = r"\(((?:`[^`]+`[,\s]*)+)[,;]\s(stated|implied|settled)[);:]"
+NAMED_BEFORE = r"\(((?:`[^`]+`[,\s]*)+)[,;]\s(stated|implied|settled)[);:]"
 
 
-def told_bases(text):
-    """The requirements that the text of an entry names as due, with the basis it gives for each."""
-    told = re.findall(NAMED, text) + [(basis, names) for names, basis in re.findall(NAMED_BEHIND, text)]
-    return {(requirement, basis) for basis, names in told for requirement in re.findall(r"`([^`]+)`", names)}
+def stated_bases(text):
+    """Return the requirements in the text of an entry, each with its basis."""
+    pairs = re.findall(NAMED, text) + [(basis, names) for names, basis in re.findall(NAMED_BEFORE, text)]
+    return {(requirement, basis) for basis, names in pairs for requirement in re.findall(r"`([^`]+)`", names)}
 
 
 def bases_of(identities, catalog):
-    """The requirements of cases with the bases on which these are judged; of any other, as a cause may break it too."""
+    """Return the requirements of cases with their bases, and all others, because a cause may break them too."""
     rows, cases = catalog.requirements, [catalog.cases[name] for name in identities if name in catalog.cases]
     own = {(case.requirement, basis_of(rows[case.requirement], case)) for case in cases}
     return own | {(row.id, row.basis) for row in rows.values() if row.id not in {case.requirement for case in cases}}
 
 
 @pytest.mark.parametrize("heading", re.findall(r"^## (.+)$", PAGE, re.MULTILINE))
-def test_each_entry_names_the_basis_on_which_its_cases_are_judged(heading, catalog):
+def test_each_entry_names_the_basis_of_its_requirements(heading, catalog):
     text = re.split(r"^## (.+)\n", PAGE, flags=re.MULTILINE)
     parts = re.split(r"^### .+\n\n(?:cases: )?", text[text.index(heading) + 1], flags=re.MULTILINE)[1:]
     pinned = [pin for target in heading.split(", ") for pin in pins(target)]
     for part in parts:
         globs, _, rest = part.partition("\n")
         matched = [pin for pin in pinned if any(fnmatchcase(pin, glob) for glob in globs.split(", "))]
-        told = told_bases(rest)
-        assert told, part
-        assert told - bases_of(matched, catalog) == set(), part
+        stated = stated_bases(rest)
+        assert stated, part
+        assert stated - bases_of(matched, catalog) == set(), part
