@@ -1,4 +1,4 @@
-"""The bundled adapters are in order, and Apache Kafka's own code passes every must."""
+"""The bundled adapters pass `doctor`, and Apache Kafka's own code passes every must."""
 
 import json
 import re
@@ -25,7 +25,7 @@ PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language
 
 
 ALONE = ("--jobs", 1)
-"""Of a target that is a Java: a second one would load all of its classes, too."""
+"""One process for a Java target: a second one would load all classes again."""
 
 
 def require(name):
@@ -35,14 +35,14 @@ def require(name):
 
 
 @pytest.mark.parametrize("name", PYTHON)
-def test_a_python_adapter_is_in_order(name, tmp_path):
+def test_doctor_accepts_every_python_adapter(name, tmp_path):
     require(name)
     done = conformance("doctor", name, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
 
 
 def beyond_java(skip, catalog):
-    """Whether what is skipped is a number that no writer may write, and that Kafka's own code cannot be handed."""
+    """Return True for a skipped number that no writer may write and that Java's types cannot contain."""
     reason = re.search(r": the API takes (a Java (byte|short|int|long)$|32 bits)", skip["detail"])
     if skip["op"] != "encode" or not reason:
         return False
@@ -91,13 +91,13 @@ def test_kafka_3_built_from_the_same_sources_passes_every_must_that_is_not_dispu
 
 
 @pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
-def test_the_adapter_of_apache_kafkas_own_code_is_in_order(fixture, request, tmp_path):
+def test_doctor_accepts_the_adapter_of_apache_kafkas_own_code(fixture, request, tmp_path):
     done = conformance("doctor", request.getfixturevalue(fixture), cwd=tmp_path)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
-def test_apache_kafkas_own_code_is_judged_only_where_its_bytes_run_through(fixture, request):
+def test_apache_kafkas_own_code_is_judged_only_for_bytes_that_reach_it(fixture, request):
     adapter = adapters()[request.getfixturevalue(fixture)]
     with TargetSession(resolve.resolve(adapter.name), ResourceLimits()) as session:
         described = session.describe()
@@ -113,7 +113,7 @@ def test_apache_kafkas_own_code_is_judged_only_where_its_bytes_run_through(fixtu
 
 @pytest.fixture
 def two_adapters(tmp_path, monkeypatch):
-    """The folder of `old`, which is built from the files of `new` and its own; the cache is empty."""
+    """Return a folder of adapters; `old` is built from the files of `new` and its own; the cache is empty."""
     monkeypatch.setattr(resolve, "ADAPTERS", tmp_path / "adapters")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     texts = {
@@ -147,7 +147,7 @@ def test_an_adapter_is_set_up_again_when_a_file_of_its_base_changes(two_adapters
     assert old.missing() == ["its set-up (conformance targets --setup old)"]
 
 
-def test_a_copy_shares_what_is_built_of_a_bundled_one_while_it_is_the_same(two_adapters, tmp_path, monkeypatch):
+def test_an_unchanged_copy_of_a_bundled_adapter_shares_its_build(two_adapters, tmp_path, monkeypatch):
     monkeypatch.setattr(manifests, "_BUNDLED", two_adapters)
     shutil.copytree(two_adapters, tmp_path / "copy")
     bundled, copy = adapters()["old"], manifests.adapter_in(tmp_path / "copy/old/target.yaml")
@@ -156,19 +156,19 @@ def test_a_copy_shares_what_is_built_of_a_bundled_one_while_it_is_the_same(two_a
     assert copy.home != bundled.home
 
 
-def test_an_adapter_that_two_set_up_at_once_is_built_once(two_adapters):
+def test_an_adapter_set_up_twice_in_parallel_is_built_once(two_adapters):
     built = "setup: [[sh, -c, 'echo built >> ../log; sleep 1']]"
     (two_adapters / "new/target.yaml").write_text(f"name: new\ncommand: [cat]\n{built}\n")
     new = adapters()["new"]
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(lambda _: list(manifests.set_up(new)), range(2)))
+        outputs = list(pool.map(lambda _: list(manifests.set_up(new)), range(2)))
     assert (new.home.parent / "log").read_text() == "built\n"
-    assert sorted(steps[0].startswith("new was set up meanwhile") for steps in said) == [False, True]
+    assert sorted(steps[0].startswith("new was set up meanwhile") for steps in outputs) == [False, True]
     assert new.missing() == []
 
 
 @pytest.mark.parametrize("wrong", ["base: nobody\nsetup: [['true']]", "base: new", "base: 7\nsetup: [['true']]"])
-def test_a_base_that_is_no_adapter_or_never_built_names_the_file(two_adapters, wrong):
+def test_an_invalid_base_is_an_error_with_the_file(two_adapters, wrong):
     (two_adapters / "old/target.yaml").write_text(f"name: old\ncommand: [cat]\n{wrong}\n")
     with pytest.raises(FileError, match=r"old/target\.yaml"):
         adapters()
@@ -176,14 +176,14 @@ def test_a_base_that_is_no_adapter_or_never_built_names_the_file(two_adapters, w
 
 SOURCES = (".go", ".java", ".mjs", ".py", ".rs")
 PARTS_OF_A_DRIVER = ("driver", "output", "reader", "writer")
-"""What the sources of a driver are called in a folder that holds an adapter too."""
+"""Names of a driver's sources in a folder that also contains an adapter."""
 
 
 def sources(driver):
-    """The programs of a driver, without what several share."""
+    """Return the programs of a driver without shared files."""
     programs = [path for path in driver.folder.rglob("*") if path.suffix in SOURCES]
-    beside_an_adapter = (driver.folder / "target.yaml").exists()
-    return [path for path in programs if not beside_an_adapter or path.stem.lower() in PARTS_OF_A_DRIVER]
+    has_adapter = (driver.folder / "target.yaml").exists()
+    return [path for path in programs if not has_adapter or path.stem.lower() in PARTS_OF_A_DRIVER]
 
 
 @pytest.mark.parametrize("name", sorted(drivers()))

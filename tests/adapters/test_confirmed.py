@@ -23,33 +23,33 @@ PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.
 
 LIBRARIES = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
 JUDGED_AT_LEAST = {"aiokafka": 600, "aiokafka-pure": 600, "kafka-python": 600, "kio": 600}
-"""How many vectors are judged of a library, so that a claim that vanishes is noticed; of one not named here, any."""
+"""The minimum number of judged vectors, so that a lost claim is noticed; 1 for a library not listed here."""
 
 
 @pytest.fixture(scope="module")
 def run(request, tmp_path_factory):
-    """One run of the libraries that are there and asked for, as README's first command does it: text and report.
+    """Return the text and the report of one run of the installed and selected libraries.
 
-    By default there are 200 generated cases a type, with seed 0. What is pinned of the vectors is known.
+    It has the defaults, 200 generated cases per type with seed 0, and the pinned vectors as known failures.
     """
     folder = tmp_path_factory.mktemp("libraries")
-    asked_for = {item.callspec.params.get("judged") for item in request.session.items if hasattr(item, "callspec")}
-    present = [name for name in LIBRARIES if name in asked_for and not adapters()[name].missing()]
+    selected = {item.callspec.params.get("judged") for item in request.session.items if hasattr(item, "callspec")}
+    present = [name for name in LIBRARIES if name in selected and not adapters()[name].missing()]
     if not present:
         pytest.skip("none of the libraries is installed (extra: clients)")
     pins = [PINNED[name].read_text() for name in present if name in PINNED]
     (folder / "known.yaml").write_text("".join(pins) or "[]")
-    asked = ["run", *present, "--json", "r.json", "--known-failures", "known.yaml"]
+    arguments = ["run", *present, "--json", "r.json", "--known-failures", "known.yaml"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
-        done = conformance(*asked, cwd=folder)
+        done = conformance(*arguments, cwd=folder)
     assert "Traceback" not in done.stdout + done.stderr
     return done, json.loads((folder / "r.json").read_text())
 
 
 @pytest.fixture
 def judged(run, request):
-    """What the run says of one library: what is on the screen, and the results."""
+    """Return the name of one library, its part of the screen, and its results."""
     name = request.param
     if lacking := adapters()[name].missing():
         pytest.skip(f"{name} lacks {', '.join(lacking)}")
@@ -72,20 +72,20 @@ def causes(target):
 
 
 def failing(results):
-    return [one for one in results if one["verdict"] in ("fail", "crash", "timeout")]
+    return [row for row in results if row["verdict"] in ("fail", "crash", "timeout")]
 
 
 def counted(results):
-    """The failures at must, and the crashes and missing answers, that are not disputed."""
-    undisputed = [one for one in failing(results) if one["upstream"] is None]
-    return [one for one in undisputed if one["level"] == "must" or one["verdict"] != "fail"]
+    """Return the undisputed failures at must, crashes and timeouts."""
+    undisputed = [row for row in failing(results) if row["upstream"] is None]
+    return [row for row in undisputed if row["level"] == "must" or row["verdict"] != "fail"]
 
 
 def unconfirmed(results, causes_by_title):
-    """The causes of what counts that no entry names, with an example."""
+    """Return the counted causes without an entry, each with an example."""
     confirmed = {cause for named in causes_by_title.values() for cause in named}
     wrong = counted(results)
-    return {one["cause"]: one["reproduce"] for one in wrong if one["cause"] not in confirmed}
+    return {row["cause"]: row["reproduce"] for row in wrong if row["cause"] not in confirmed}
 
 
 def without_entry(pins, globs_by_title):
@@ -120,7 +120,7 @@ def test_each_finding_on_an_adapter_has_a_cause():
 
 
 @of_each_library
-def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
+def test_the_verdicts_on_a_library_equal_the_pinned_ones(judged, run):
     name, _, results = judged
     assert re.findall("^stale .*$", run[0].stdout + run[0].stderr, re.MULTILINE) == []
     vectors = [row for row in results if row["kind"] == "vector" and not row["id"].startswith("bytes/")]
@@ -130,12 +130,12 @@ def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
 
 
 @pytest.mark.parametrize("judged", JUDGED_AT_LEAST, indirect=True)
-def test_at_least_20_messages_that_every_client_speaks_are_judged_without_an_option(judged):
+def test_at_least_20_common_messages_are_judged_without_an_option(judged):
     assert len(messages_judged(judged[2])) >= 20
 
 
 @of_each_library
-def test_what_a_run_prints_of_a_library_fits_on_a_screen_of_80_columns_with_the_commands_whole(judged):
+def test_the_output_of_a_run_fits_on_a_screen_of_80_columns_with_uncut_commands(judged):
     name, text, _ = judged
     lines = text.splitlines()
     assert 2 <= len(lines) <= LINES, text
@@ -143,7 +143,7 @@ def test_what_a_run_prints_of_a_library_fits_on_a_screen_of_80_columns_with_the_
     assert re.match("(conforms|does not conform): meets requirements must [0-9]+/[0-9]+", lines[1])
 
 
-def test_the_json_file_of_three_libraries_is_no_larger_than_people_can_load(run):
+def test_the_json_report_of_three_libraries_has_a_bounded_size(run):
     _, report = run
     if lacking := {"kafka-python", "aiokafka", "kio"} - {row["target"] for row in report["targets"]}:
         pytest.skip(f"not installed: {', '.join(sorted(lacking))}")

@@ -1,4 +1,4 @@
-"""The Python adapters, on the real libraries: what they tell of logs and message sets is what the library did."""
+"""The Python adapters with the real libraries: their answers on logs and message sets match the library."""
 
 import pytest
 
@@ -29,22 +29,22 @@ ABORTED = (
 
 @pytest.fixture(scope="module", params=["kafka-python", "aiokafka", "aiokafka-pure"])
 def ask(request):
-    """Asks an adapter one thing."""
+    """Return a function that sends one request to an adapter."""
     lacking = adapters()[request.param].missing()
     if lacking:
         pytest.skip(f"{request.param} lacks {', '.join(lacking)}")
     with TargetSession(resolve(request.param)) as session:
-        yield lambda **asked: next(iter(session.ask([body(asked)])))
+        yield lambda **request: next(iter(session.ask([body(request)])))
 
 
 @pytest.fixture
 def read(ask):
-    """What an adapter reads out of a log: records as (offset, timestamp, type of timestamp), next offset, error."""
+    """Return a function that reads a log: records as (offset, timestamp, timestamp type), next offset, error."""
 
     def call(log, isolation="read_uncommitted", fetched="0", aborted=(), **more):
-        told = [{"producerId": str(producer), "firstOffset": str(first)} for producer, first in aborted]
-        asked = {"isolation": isolation, "fetchOffset": fetched, "highWatermark": "9", "aborted": told, **more}
-        value = ask(op="read", hex=log, **asked).answer["value"]
+        listed = [{"producerId": str(producer), "firstOffset": str(first)} for producer, first in aborted]
+        parts = {"isolation": isolation, "fetchOffset": fetched, "highWatermark": "9", "aborted": listed, **more}
+        value = ask(op="read", hex=log, **parts).answer["value"]
         assert all((record["key"], record["headers"]) == ("6b", []) for record in value["records"])
         seen = [
             (int(record["offset"]), int(record["timestamp"]), record.get("timestampType"))
@@ -58,26 +58,26 @@ def read(ask):
 FIRST_THREE = [(0, 1000, "CreateTime"), (1, 1005, "CreateTime"), (2, 1010, "CreateTime")]
 
 
-def test_a_fetch_starts_at_its_offset_and_ends_before_what_was_cut_off(read):
+def test_a_read_starts_at_its_offset_and_ends_before_the_cut_entry(read):
     assert read(THREE + SOUND[:-2], fetched="1") == (FIRST_THREE[1:], 3, None)
 
 
-def test_records_before_damage_come_with_its_error(read):
+def test_records_before_damage_are_returned_with_the_error(read):
     assert read(THREE + DAMAGED) == (FIRST_THREE, 3, "corrupt")
 
 
-def test_an_application_may_ask_that_checksums_are_not_checked(read):
+def test_an_application_may_disable_checksum_verification(read):
     assert read(THREE + DAMAGED, checkCrcs=False) == ([*FIRST_THREE, (3, 1000, "CreateTime")], 4, None)
 
 
 @pytest.mark.parametrize(
     ("isolation", "seen"), [("read_committed", []), ("read_uncommitted", [(0, 1000, "CreateTime")])]
 )
-def test_an_aborted_record_is_seen_by_those_who_read_what_is_not_committed(isolation, seen, read):
+def test_an_aborted_record_is_visible_with_read_uncommitted(isolation, seen, read):
     assert read(ABORTED, isolation, aborted=[(7, 0)]) == (seen, 2, None)
 
 
-def test_without_an_entry_in_the_list_nothing_was_aborted(read):
+def test_without_an_aborted_list_no_record_is_hidden(read):
     assert read(ABORTED, "read_committed") == ([(0, 1000, "CreateTime")], 2, None)
 
 
@@ -86,8 +86,8 @@ def test_a_message_of_magic_1_shows_its_timestamp_and_type(read):
 
 
 @pytest.mark.parametrize(("log", "kind"), [(V0, "NoTimestampType"), (UNSTAMPED, "CreateTime")])
-def test_of_a_message_without_a_timestamp_an_adapter_makes_no_type_up(log, kind, read):
-    """aiokafka's C extension says None of both, which leaves it open; what is shown has to be right."""
+def test_an_adapter_invents_no_timestamp_type_for_magic_0(log, kind, read):
+    """aiokafka's C extension returns None for both, so the adapter omits them; a shown value must be correct."""
     ([(offset, timestamp, shown)], *ended) = read(log)
     assert (offset, timestamp, ended) == (0, -1, [1, None])
     assert shown in (kind, None)
@@ -96,7 +96,7 @@ def test_of_a_message_without_a_timestamp_an_adapter_makes_no_type_up(log, kind,
 @pytest.mark.parametrize("ask", ["kafka-python"], indirect=True)
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4"])
-def test_a_message_set_that_a_library_wrote_reads_as_it_was_given(magic, compression, ask):
+def test_a_message_set_written_by_a_library_is_read_back_unchanged(magic, compression, ask):
     stamped = {"timestamp": "1000"} if magic else {}
     given = [{"offset": str(offset), **stamped, "key": "6b", "value": "76" * 100} for offset in range(3)]
     written = ask(op="encode", type="MESSAGE_SET", magic=magic, compression=compression, value=given)

@@ -1,4 +1,4 @@
-"""The Python adapters' messages, on the real libraries: named as the definitions name them."""
+"""Messages of the Python adapters with the real libraries: they use the names of the definitions."""
 
 import pytest
 
@@ -12,7 +12,7 @@ NAMES = ("kafka-python", "kio", "aiokafka", "aiokafka-pure")
 
 @pytest.fixture(scope="module")
 def session():
-    """The session with an adapter, one for all tests."""
+    """Return a function from an adapter to its session, one for all tests."""
     open_sessions = {}
 
     def of(name):
@@ -28,7 +28,7 @@ def session():
 
 @pytest.fixture
 def ask(session):
-    """Asks an adapter one thing of a message."""
+    """Return a function that sends one request about a message."""
 
     def call(name, op, message, version, **asked):
         request = {"op": op, "type": "MESSAGE", "message": message, "version": version, **asked}
@@ -38,7 +38,7 @@ def ask(session):
 
 
 def plain(value):
-    """A value with its numbers as strings: an adapter may give those of 64 bits as either."""
+    """Return a value with numbers as strings: an adapter may use either form for 64-bit numbers."""
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -75,10 +75,10 @@ FETCH_VALUE = {
     "ForgottenTopicsData": [],
     "RackId": "",
 }
-# A structure for which aiokafka has the value alone: a topic is its name.
+# aiokafka replaces a structure with one field by the value: a topic is its name.
 METADATA = "0000000100017401"
 METADATA_VALUE = {"Topics": [{"Name": "t"}], "AllowAutoTopicCreation": True}
-# Names that libraries spell in their own way; a structure inside a structure that aiokafka has as one level more.
+# Libraries spell some names differently, and aiokafka has one more level for a nested structure.
 PARTITIONS = "00000001000174000000020000000100000001000000070000138800"
 PARTITIONS_VALUE = {
     "Topics": [{"Name": "t", "Count": 2, "Assignments": [{"BrokerIds": [7]}]}],
@@ -94,7 +94,7 @@ MESSAGES = [
 
 
 def directions(name, message):
-    """What a library does with a message: a client only writes requests and only reads responses, kio does both."""
+    """Return the supported directions: a client writes requests and reads responses, kio does both."""
     return ("decode", "encode") if name == "kio" else ("encode",) if "Request" in message else ("decode",)
 
 
@@ -111,7 +111,7 @@ def test_a_message_has_the_names_of_its_definition(name, message, version, data,
 
 
 @pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "aiokafka-pure"])
-def test_a_client_is_not_asked_to_read_requests_or_to_write_responses(name, ask):
+def test_a_client_need_not_read_requests_or_write_responses(name, ask):
     assert isinstance(ask(name, "decode", "FetchRequest", 11, hex=FETCH), Unsupported)
     assert isinstance(ask(name, "encode", "ResponseHeader", 1, value={"CorrelationId": 7}), Unsupported)
 
@@ -130,14 +130,14 @@ def test_a_field_that_a_class_does_not_have_is_unsupported(name, ask):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_cut_message_is_refused(name, ask):
+def test_a_cut_message_is_rejected(name, ask):
     outcome = ask(name, "decode", "HeartbeatResponse", 1, hex="00000000")
     assert isinstance(outcome, Rejected)
     assert outcome.error == "malformed"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_request_header_keeps_its_client_id_as_it_was(name, ask):
+def test_the_request_header_keeps_its_client_id(name, ask):
     value = {"RequestApiKey": 18, "RequestApiVersion": 3, "CorrelationId": 7, "ClientId": "a"}
     assert ask(name, "encode", "RequestHeader", 2, value=value).answer["hex"] == "001200030000000700016100"
 
@@ -180,19 +180,19 @@ def test_kafka_python_shows_a_set_of_bits_as_the_number_of_the_definition(ask):
         assert outcome.answer["value"]["ClusterAuthorizedOperations"] == number
 
 
-def test_kafka_python_shows_tagged_fields_that_it_does_not_know(ask):
+def test_kafka_python_shows_unknown_tagged_fields(ask):
     unknown = [{"tag": 5, "data": "aa"}]
     outcome = ask("kafka-python", "decode", "ResponseHeader", 1, hex="00000007010501aa")
     assert outcome.answer["value"] == {"CorrelationId": 7, "_unknownTaggedFields": unknown}
 
 
-def test_kio_crashes_on_tagged_fields_that_it_does_not_know(ask):
+def test_kio_crashes_on_unknown_tagged_fields(ask):
     outcome = ask("kio", "decode", "ResponseHeader", 1, hex="00000007010501aa")
     assert isinstance(outcome, NoAnswer)
     assert outcome.detail.startswith("KeyError")
 
 
-def test_kio_refuses_null_for_a_structure_by_whatever_error_it_ends_in(ask):
+def test_kio_rejects_null_for_a_structure_with_any_error(ask):
     outcome = ask("kio", "encode", "FetchRequest", 17, value={"ReplicaState": None})
     assert isinstance(outcome, Rejected)
     assert outcome.error == "invalid-value"
@@ -206,7 +206,7 @@ def test_kio_shows_an_instant_in_milliseconds(milliseconds, ask):
     assert plain(ask("kio", "decode", "ExpireDelegationTokenResponse", 1, hex=data).answer["value"]) == plain(value)
 
 
-def test_kio_has_none_for_no_timestamp_only_where_it_may_be_null(ask):
+def test_kio_returns_none_for_minus_one_only_in_nullable_timestamps(ask):
     lacking = {"ExpiryTimestampMs": "-1"}
     assert isinstance(ask("kio", "encode", "ExpireDelegationTokenResponse", 1, value=lacking), Unsupported)
     partition = {"Index": 0, "ErrorCode": 0, "BaseOffset": "0", "LogAppendTimeMs": "-1"}

@@ -1,4 +1,4 @@
-"""The hour of hostility counts what it does, reports what breaks a bound, and holds: whole in `tox -e hostile`."""
+"""The hour of hostile input counts its inputs and reports each broken bound; `tox -e hostile` runs it completely."""
 
 import json
 import sys
@@ -20,15 +20,15 @@ def hour(monkeypatch):
 
 
 def alone(expression):
-    """The value of an expression of hour.py in a process that has only the memory it takes itself."""
-    code = "import sys; sys.path.insert(0, '.')\n"  # which no interpreter does by itself under PYTHONSAFEPATH
+    """Return the value of an expression of hour.py in a fresh process, whose memory is only its own."""
+    code = "import sys; sys.path.insert(0, '.')\n"  # needed under PYTHONSAFEPATH
     code += f"import hour, json; hour.SLOWEST = 3600.0; print(json.dumps({expression}))"
     done, _ = run_alone([sys.executable, "-c", code], cwd=BENCHMARKS)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_hostile_requests_are_of_every_type_and_kind_and_none_raises(hour):
+def test_hostile_requests_of_every_type_raise_no_exception(hour):
     kinds, _, _, memory, broken = alone("hour.judge_inputs((1500, 0))")
     assert broken == []
     assert sum(kinds.values()) == 1500
@@ -38,7 +38,7 @@ def test_hostile_requests_are_of_every_type_and_kind_and_none_raises(hour):
     assert len({identity.partition("(")[2] for identity in identities}) > len(hour.names()) // 2
 
 
-def test_an_answer_that_raises_is_told_with_the_request_it_came_from(hour, monkeypatch):
+def test_an_exception_is_reported_with_its_request(hour, monkeypatch):
     def planted(request):
         if request.get("op") == "convert":
             raise IndexError("planted")
@@ -51,7 +51,7 @@ def test_an_answer_that_raises_is_told_with_the_request_it_came_from(hour, monke
 
 
 @pytest.mark.usefixtures("hour")
-def test_damaged_files_of_every_kind_end_in_a_status(capsys):
+def test_damaged_files_of_every_kind_return_an_exit_status(capsys):
     pytest.importorskip("pyarrow", reason="audits need the extra spark")
     from hour_files import KINDS, files
 
@@ -60,7 +60,7 @@ def test_damaged_files_of_every_kind_end_in_a_status(capsys):
 
 
 @pytest.mark.usefixtures("hour")
-def test_a_hostile_target_leaves_the_reference_beside_it_as_it_is():
+def test_a_hostile_target_does_not_change_the_results_of_the_reference():
     from hour_targets import targets
 
     assert targets(2, 2) == []

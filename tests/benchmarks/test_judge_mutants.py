@@ -1,4 +1,4 @@
-"""The sweep over the judge leaves words alone, kills what changes a verdict, and lets the undamaged judge live."""
+"""The mutant sweep over the judge: it mutates no texts and kills mutants with other verdicts, not the original."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from conformance.catalog.catalog import CaseStore
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 SAMPLE = 20
 FIRST = 3_000
-"""Cases that are answered, those of each requirement in turn, beside the scenarios and scenarios."""
+"""Cases with answers, taken from each requirement in turn, in addition to all client and broker scenarios."""
 
 
 @pytest.fixture(scope="module")
 def sweeping():
-    """The script as a module."""
+    """Return the script as a module."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
         spec = importlib.util.spec_from_file_location("judge_mutants", BENCHMARKS / "judge_mutants.py")
@@ -36,10 +36,10 @@ def mutants(sweeping):
 
 @pytest.fixture(scope="module")
 def court(sweeping, catalog):
-    """One for all mutants: answers to every scenario and scenario, and to some of the other cases."""
+    """Return one judge for all mutants, with answers to all scenarios and to some other cases."""
     cases = importlib.import_module("mutants").in_killing_order(catalog.cases.values())
-    asked = [case for at, case in enumerate(cases) if at < FIRST or case.op in ("send", "scenario")]
-    return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=CaseStore(asked)), tried=300))
+    chosen = [case for at, case in enumerate(cases) if at < FIRST or case.op in ("send", "scenario")]
+    return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=CaseStore(chosen)), tried=300))
 
 
 def fates(court, mutants):
@@ -47,7 +47,8 @@ def fates(court, mutants):
 
 
 def the(mutants, file, text, damage):
-    found = [one for one in mutants if (one.file, one.damage) == (f"judging/{file}", damage) and text in one.text]
+    place = (f"judging/{file}", damage)
+    found = [mutant for mutant in mutants if (mutant.file, mutant.damage) == place and text in mutant.text]
     assert len(found) == 1, found
     return found[0]
 
@@ -76,7 +77,7 @@ DAMAGES = [
 ]
 
 
-def test_words_and_paths_are_left_alone_and_what_decides_is_not(sweeping, monkeypatch, tmp_path):
+def test_only_code_that_decides_a_verdict_is_mutated(sweeping, monkeypatch, tmp_path):
     (tmp_path / "judging").mkdir()
     (tmp_path / "judging" / "it.py").write_text(SNIPPET)
     (tmp_path / "judging" / "failure_causes.py").write_text(SNIPPET)
@@ -86,7 +87,7 @@ def test_words_and_paths_are_left_alone_and_what_decides_is_not(sweeping, monkey
     assert {one.file for one in found} == {"judging/it.py"}
 
 
-def test_the_undamaged_copy_is_neither_killed_nor_told_apart(sweeping, court):
+def test_the_unmutated_judge_is_neither_killed_nor_distinguished(sweeping, court):
     nobody = sweeping.Mutant("", 0, 0, "undamaged", "", (0, 0), "")
     assert fates(court, [nobody]) == [sweeping.Fate(nobody)]
 
@@ -99,7 +100,7 @@ def test_deadly_mutants_are_killed(court, mutants):
     assert all(fate.killed for fate in fates(court, deadly))
 
 
-def test_survivors_that_are_explained_exist(sweeping, mutants):
+def test_every_explained_survivor_exists(sweeping, mutants):
     known = sweeping.known_survivors(sweeping.KNOWN_SURVIVORS)
     assert known
     for entry in known:
@@ -108,7 +109,7 @@ def test_survivors_that_are_explained_exist(sweeping, mutants):
             assert any(entry.covers(one) and one.damage == damage for one in mutants), (entry, damage)
 
 
-def test_a_sample_is_killed_but_for_those_whose_survival_is_explained(sweeping, court, mutants):
+def test_a_sample_is_killed_except_for_explained_survivors(sweeping, court, mutants):
     known = sweeping.known_survivors(sweeping.KNOWN_SURVIVORS)
     drawn = [one for one in sweeping.sampled(mutants, SAMPLE, 0) if not any(entry.covers(one) for entry in known)]
     assert len(drawn) > SAMPLE / 2

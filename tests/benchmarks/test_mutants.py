@@ -1,4 +1,4 @@
-"""The mutant sweep finds what can be damaged, kills what the suite must notice, and lets the undamaged codec live."""
+"""The mutant sweep over the codec: it finds the statements to mutate and kills mutants, but not the original."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from conformance.strategies.seeded.cases import generated_cases
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = 24
 AT_LEAST = 85
-"""Percent of the mutants that no entry of mutants.yaml takes to live: those of them that are drawn must die."""
+"""Minimum percentage of mutants without an entry in mutants.yaml; each drawn one of these must be killed."""
 
 
 @pytest.fixture(scope="session")
 def sweeping():
-    """The script as a module."""
+    """Return the script as a module."""
     spec = importlib.util.spec_from_file_location("mutants", ROOT / "benchmarks" / "mutants.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["mutants"] = module
@@ -40,14 +40,14 @@ def mutants(sweeping):
 
 @pytest.fixture(scope="module")
 def workshop(sweeping, catalog):
-    """One for all mutants: the undamaged copy is judged by the whole catalogue before the first of them."""
+    """Yield one workshop for all mutants; it first runs the whole catalogue on the original."""
     with sweeping.opened(catalog) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def fate_of(workshop, mutants):
-    """What becomes of a mutant in that workshop, judged once whoever asks."""
+    """Return a cached function from a mutant to its fate in that workshop."""
     return cache(lambda file, text, damage: workshop.fate(the(mutants, file, text, damage)))
 
 
@@ -58,7 +58,7 @@ def the(mutants, file, text, damage):
 
 
 def only(catalog, holds):
-    """The catalogue with those of its cases of which something holds."""
+    """Return the catalogue with the cases that satisfy a condition."""
     return replace(catalog, cases=CaseStore(case for case in catalog.cases.values() if holds(case)))
 
 
@@ -67,7 +67,7 @@ def put(package, file, text):
     (package / file).write_text(text)
 
 
-# --- what is damaged ----------------------------------------------------------------------------------
+# --- mutants ------------------------------------------------------------------------------------------
 
 SNIPPET = '''
 """Kept: a docstring."""
@@ -122,7 +122,7 @@ DAMAGES = [
 ]
 
 
-def test_what_is_damaged_and_what_is_left_alone(sweeping, tmp_path):
+def test_each_statement_has_its_expected_mutants(sweeping, tmp_path):
     put(tmp_path, "codec/it.py", SNIPPET)
     put(tmp_path, "codec/hex_dump.py", SNIPPET)
     put(tmp_path, "targets/it.py", SNIPPET)
@@ -131,7 +131,7 @@ def test_what_is_damaged_and_what_is_left_alone(sweeping, tmp_path):
     assert {mutant.file for mutant in found} == {"codec/it.py"}
 
 
-def test_a_statement_over_several_lines_keeps_them(sweeping, tmp_path):
+def test_a_mutated_statement_keeps_its_lines(sweeping, tmp_path):
     source = "def f(cursor):\n    cursor.fail(\n        1,\n    )\n    return (\n        1 +\n        cursor)\n"
     put(tmp_path, "codec/it.py", source)
     fail, plus = [mutant for mutant in sweeping.mutants_of(tmp_path) if mutant.damage in ("fail -> pass", "+ -> -")]
@@ -140,7 +140,7 @@ def test_a_statement_over_several_lines_keeps_them(sweeping, tmp_path):
     assert ast.unparse(ast.parse(plus.applied(source.encode()))).endswith("return 1 - cursor")
 
 
-def test_functions_that_only_remark_are_left_alone(sweeping, tmp_path):
+def test_functions_that_only_add_remarks_are_not_mutated(sweeping, tmp_path):
     body = "    if not there:\n        return\n    low = 1 + there\n    if low < 2:\n        cursor.remark('a', 'b')\n"
     for name, last in [("a.py", ""), ("b.py", "    return low\n"), ("c.py", "    there['x'] = low\n")]:
         put(tmp_path, f"semantics/{name}", f"def f(cursor, there):\n{body}{last}")
@@ -149,7 +149,7 @@ def test_functions_that_only_remark_are_left_alone(sweeping, tmp_path):
     assert not any(mutant.text.startswith("if low") for mutant in found)
 
 
-def test_every_mutant_is_python_other_than_the_original_and_has_an_id_of_its_own(sweeping, mutants):
+def test_every_mutant_is_different_valid_python_with_a_unique_id(sweeping, mutants):
     sources = {mutant.file: (sweeping.PACKAGE / mutant.file).read_bytes() for mutant in mutants}
     plain = {file: ast.dump(ast.parse(source)) for file, source in sources.items()}
     for mutant in mutants[::5]:
@@ -167,16 +167,16 @@ def test_a_sample_is_the_same_every_time(sweeping, mutants):
     assert sweeping.sampled(mutants, 10**6, 0) == mutants
 
 
-def test_survivors_that_are_explained_exist(sweeping, mutants):
-    """Whether they survive is for the whole sweep to say; an entry that speaks of no mutant is wrong already."""
+def test_every_explained_survivor_exists(sweeping, mutants):
+    """Only the whole sweep shows if they survive, but an entry without a mutant is always wrong."""
     for known in sweeping.known_survivors():
         assert any(map(known.covers, mutants)), known
         for damage in known.damages:
             assert any(known.covers(mutant) and mutant.damage == damage for mutant in mutants), (known, damage)
 
 
-def test_names_that_are_left_alone_exist(sweeping):
-    """A renamed class or function would silently be damaged again."""
+def test_exempt_names_and_files_exist(sweeping):
+    """The sweep would mutate a renamed class or function again without notice."""
     files = [path for folder in sweeping.FOLDERS for path in (sweeping.PACKAGE / folder).rglob("*.py")]
     words = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
     stale = [name for name in sweeping.LEFT_ALONE if not words.issuperset(name.rpartition(":")[2].split("."))]
@@ -185,7 +185,7 @@ def test_names_that_are_left_alone_exist(sweeping):
     assert all((sweeping.PACKAGE / file).exists() for file in sweeping.EXEMPT_FILES)
 
 
-# --- who is killed ------------------------------------------------------------------------------------
+# --- killed mutants -----------------------------------------------------------------------------------
 
 DEADLY = [
     ("codec/wire_type.py", "if at - start == self.limit:", "== -> !="),
@@ -202,15 +202,15 @@ DEADLY = [
 ]
 
 
-def test_the_undamaged_copy_is_neither_killed_nor_told_apart_whoever_was_damaged_before(sweeping, mutants, catalog):
-    """That no case of the whole catalogue kills it is found when the workshop of the others is opened."""
+def test_the_unmutated_codec_is_not_killed_after_a_mutant(sweeping, mutants, catalog):
+    """The fixture `workshop` checks the original with the whole catalogue."""
     every_eighth = {case.id for case in list(catalog.cases.values())[::8]}
     with sweeping.opened(only(catalog, lambda case: case.id in every_eighth)) as workshop:
         assert workshop.fate(the(mutants, "codec/derived_fields.py", "if computed != stated:", "!= -> ==")).killed
         assert workshop.fate(sweeping.NOBODY) == sweeping.Fate(sweeping.NOBODY)
 
 
-def test_an_undamaged_copy_that_a_case_kills_opens_no_workshop(sweeping, catalog):
+def test_the_sweep_stops_if_a_case_kills_the_unmutated_codec(sweeping, catalog):
     wrong = replace(catalog.cases["varint/63"], expect=ExpectRejection())
     with pytest.raises(SystemExit, match=wrong.id), sweeping.opened(replace(catalog, cases=CaseStore([wrong]))):
         pass
@@ -223,7 +223,7 @@ def test_deadly_mutants_are_killed(fate_of, file, text, damage):
     assert fate.vectors.startswith(("fail: ", "crash: ", "protocol: ")), fate
 
 
-def test_the_crc_that_is_not_checked_is_a_failure_of_the_crc(fate_of):
+def test_a_missing_checksum_check_fails_a_crc_requirement(fate_of):
     fate = fate_of("codec/derived_fields.py", "self.checksum.name", "violation -> pass")
     assert fate.vectors.rpartition(" ")[2].startswith(("crc.", "legacy.crc")), fate
 
@@ -233,14 +233,14 @@ def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
     assert workshop.fate(broken).vectors.startswith("not started: ")
 
 
-def test_a_mutant_that_answers_no_more_is_killed(workshop, sweeping, mutants, monkeypatch):
-    """The loop over the groups of a number never ends; a second fault is not waited for."""
+def test_a_mutant_that_hangs_is_killed(workshop, sweeping, mutants, monkeypatch):
+    """The loop over the groups of a varint never ends; the sweep waits for only one such failure."""
     monkeypatch.setattr(sweeping, "ALLOWANCE", structs.replace(sweeping.ALLOWANCE, timeout=2.0))
     fate = workshop.fate(the(mutants, "codec/wire_type.py", "raw >>= 7", ">> -> <<"))
     assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
 
 
-def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(sweeping, mutants, catalog):
+def test_another_accepted_interpretation_is_distinguished_and_not_killed(sweeping, mutants, catalog):
     another = the(mutants, "codec/compression_formats.py", "if stop.violation.open or not stream.plain:", "not removed")
     framed = only(catalog, lambda case: case.id.startswith(("snappy/", "gzip/", "lz4/", "zstd/", "compression/")))
     with sweeping.opened(framed) as workshop:
@@ -249,7 +249,7 @@ def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(sweeping,
     assert fate.told.startswith("snappy/"), fate
 
 
-def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweeping, mutants, catalog):
+def test_generated_cases_are_run_independently_of_the_vectors(sweeping, mutants, catalog):
     cases = list(generated_cases(["VARINT"], 20, 0, catalog))
     vectors = only(catalog, lambda case: case.type == "VARINT")
     with sweeping.opened(vectors, cases, alone=True) as workshop:
@@ -258,7 +258,7 @@ def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweepin
     assert fate.generated.startswith("fail: gen/"), fate
 
 
-def test_the_rates_count_what_is_told_apart_as_alive(sweeping, mutants):
+def test_the_rates_count_distinguished_mutants_as_survivors(sweeping, mutants):
     one, two, three, four = mutants[:4]
     fates = [
         sweeping.Fate(one, "fail: case", "fail: gen/2"),
@@ -278,7 +278,7 @@ def test_the_rates_count_what_is_told_apart_as_alive(sweeping, mutants):
     assert last.endswith("No case may hold 1 of them against a target. Of the other 3, 2 are killed: 66.7 %")
 
 
-def test_what_a_case_could_show_counts_as_alive_though_it_is_explained(sweeping, mutants):
+def test_an_explained_gap_counts_as_a_survivor(sweeping, mutants):
     one, two = mutants[:2]
     gap = sweeping.Known(one.file, one.text, (one.damage,), "why", is_gap=True)
     tally = sweeping.Tally([sweeping.Fate(one), sweeping.Fate(two, "fail: case")], [gap])
@@ -286,7 +286,7 @@ def test_what_a_case_could_show_counts_as_alive_though_it_is_explained(sweeping,
     assert any(known.is_gap for known in sweeping.known_survivors())
 
 
-def test_a_reason_for_a_line_below_another_holds_for_no_equal_line(sweeping, mutants):
+def test_a_reason_for_a_line_after_another_applies_to_no_equal_line(sweeping, mutants):
     (first, *rest) = [one for one in mutants if (one.file, one.text) == ("semantics/consumer_view.py", "return False")]
     reason = sweeping.Known(first.file, first.text, (), "why", first.above)
     assert reason.covers(first)
@@ -296,8 +296,8 @@ def test_a_reason_for_a_line_below_another_holds_for_no_equal_line(sweeping, mut
     assert not all(map(reason.covers, rest))
 
 
-def test_the_vectors_kill_a_sample_but_for_those_whose_survival_is_explained(workshop, sweeping, mutants):
-    """The explained ones cost most, as every case is put to a survivor: they are taken to live, and are not judged."""
+def test_the_vectors_kill_a_sample_except_for_explained_survivors(workshop, sweeping, mutants):
+    """Explained mutants are not run: a survivor costs most, because all cases run on it."""
     known = sweeping.known_survivors()
     explained = {mutant.id for mutant in mutants if any(entry.covers(mutant) for entry in known)}
     assert 1 - len(explained) / len(mutants) >= AT_LEAST / 100

@@ -1,4 +1,4 @@
-"""The catalogue: what a vector file may hold, the cases that follow, and how far the bundled vectors go."""
+"""The catalogue: the form of vector files, the cases built from them, and the coverage of the bundled vectors."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def write(tmp_path, text, name="t.yaml"):
 
 
 def cases(tmp_path, catalog, text):
-    """The cases of a file, by id."""
+    """Return the cases of a file, by id."""
     path = write(tmp_path, text)
     return {
         case.id: case for vector in read_vectors(path) for case in make_cases(vector, catalog.requirements, str(path))
     }
 
 
-def one(tmp_path, catalog, keys, type="VARINT", requirement="varint.examples"):
-    """The cases of one vector with these keys (YAML, flow style)."""
+def vector_cases(tmp_path, catalog, keys, type="VARINT", requirement="varint.examples"):
+    """Return the cases of one vector with these keys (YAML, flow style)."""
     return cases(tmp_path, catalog, f"- {{id: t/one, type: '{type}', requirement: {requirement}, {keys}}}")
 
 
@@ -66,8 +66,16 @@ def one(tmp_path, catalog, keys, type="VARINT", requirement="varint.examples"):
 MALFORMED = {
     "unknown key": (HEAD + GOOD + '  - {id: t/two, requirement: varint.examples, hex: "00", valeu: 0}\n', 4, "valeu"),
     "unknown key beside vectors": ("typ: VARINT\nvectors: []\n", 1, "typ"),
-    "unknown requirement": (HEAD + '  - {id: t/one, requirement: varint.nope, value: 0, hex: "00"}', 3, "varint.nope"),
-    "unknown type": ('- {id: t/one, type: INT7, requirement: varint.examples, value: 0, hex: "00"}', 1, "INT7"),
+    "unknown requirement": (
+        HEAD + '  - {id: t/one, requirement: varint.nope, value: 0, hex: "00"}',
+        3,
+        "varint.nope",
+    ),
+    "unknown type": (
+        '- {id: t/one, type: INT7, requirement: varint.examples, value: 0, hex: "00"}',
+        1,
+        "INT7",
+    ),
     "no requirement": (HEAD + '  - {id: t/one, value: 0, hex: "00"}', 3, "requirement"),
     "no type": ('- {id: t/one, requirement: varint.examples, value: 0, hex: "00"}', 1, "type"),
     "no id": (HEAD + '  - {requirement: varint.examples, value: 0, hex: "00"}', 3, "id"),
@@ -200,7 +208,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("text", "line", "problem"), MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_file_is_one_error_with_path_line_and_what_is_wrong(tmp_path, catalog, text, line, problem):
+def test_a_malformed_file_is_one_error_with_path_line_and_problem(tmp_path, catalog, text, line, problem):
     with pytest.raises(FileError, match=problem) as caught:
         cases(tmp_path, catalog, text)
     assert caught.value.path == str(tmp_path / "t.yaml")
@@ -219,24 +227,24 @@ MISREAD = [
 
 
 @pytest.mark.parametrize("scalar", MISREAD)
-def test_an_unquoted_scalar_that_yaml_reads_as_something_else_is_refused(tmp_path, scalar):
+def test_an_unquoted_scalar_with_another_yaml_type_is_rejected(tmp_path, scalar):
     with pytest.raises(FileError, match=re.escape(scalar)) as caught:
         load(write(tmp_path, f"- fine\n- [{scalar}]\n"))
     assert caught.value.line == 2
 
 
 @pytest.mark.parametrize("scalar", [*MISREAD, "1e3", "0o17", "7e", "x"])
-def test_a_quoted_scalar_is_what_stands_there(tmp_path, scalar):
+def test_a_quoted_scalar_keeps_its_text(tmp_path, scalar):
     assert load(write(tmp_path, f"- ['{scalar}', \"{scalar}\"]\n")) == [[scalar, scalar]]
 
 
 @pytest.mark.parametrize("scalar", ["1e3", "0o17", "7e", "0a", "08", "x: y"[:1], "-"])
-def test_an_unquoted_scalar_that_yaml_reads_as_a_string_is_what_stands_there_or_refused(tmp_path, scalar):
+def test_an_unquoted_scalar_that_is_a_yaml_string_keeps_its_text(tmp_path, scalar):
     path = write(tmp_path, f"a: {scalar}x\n")
     assert load(path) == {"a": f"{scalar}x"}
 
 
-def test_scalars_that_say_what_they_are_keep_their_kind(tmp_path):
+def test_unambiguous_scalars_keep_their_type(tmp_path):
     text = "{a: 0, b: -5, c: 12345678901234567890, d: true, e: false, f: null, g: abc, h: '00', i: 7e, j: 0a}"
     assert load(write(tmp_path, text)) == {
         **{"a": 0, "b": -5, "c": 12345678901234567890, "d": True, "e": False, "f": None, "g": "abc", "h": "00"},
@@ -244,13 +252,13 @@ def test_scalars_that_say_what_they_are_keep_their_kind(tmp_path):
     }
 
 
-def test_an_empty_value_is_refused_as_a_misread_null(tmp_path):
+def test_an_empty_value_is_rejected_as_null(tmp_path):
     with pytest.raises(FileError, match="null") as caught:
         load(write(tmp_path, "a: 1\nb:\n"))
     assert caught.value.line == 2
 
 
-def test_files_that_are_not_there_or_no_files_are_named(tmp_path):
+def test_missing_files_and_folders_are_named_in_the_error(tmp_path):
     for path in (tmp_path, tmp_path / "none.yaml"):
         with pytest.raises(FileError, match=re.escape(str(path))):
             load(path)
@@ -268,7 +276,7 @@ def test_vectors_are_found_in_folders_at_any_depth_in_order(tmp_path):
     assert vector_files(tmp_path / "z.yaml") == [tmp_path / "z.yaml"]
 
 
-def test_an_id_that_stands_twice_is_refused_wherever_it_stands(tmp_path):
+def test_a_duplicate_id_is_rejected_within_a_file_and_across_files(tmp_path):
     bundled = '- {id: varint/zero, type: VARINT, requirement: varint.examples, value: 0, hex: "00"}'
     for text in (HEAD + GOOD + GOOD, bundled):
         with pytest.raises(FileError, match="has this id already"):
@@ -300,7 +308,9 @@ def test_a_malformed_register_is_an_error(tmp_path, problem, text):
 
 
 def test_value_and_bytes_make_a_decode_an_encode_and_a_size_case(tmp_path, catalog):
-    found = one(tmp_path, catalog, 'value: 63, hex: "7e", note: why, found-in: x, since: "0.1.0", source: derived')
+    found = vector_cases(
+        tmp_path, catalog, 'value: 63, hex: "7e", note: why, found-in: x, since: "0.1.0", source: derived'
+    )
     assert list(found) == ["t/one", "t/one:encode", "t/one:size"]
     decode, encode, size = found.values()
     assert (decode.request, decode.expect) == ({"op": "decode", "type": "VARINT", "hex": "7e"}, ExpectValue(63, 1))
@@ -312,38 +322,40 @@ def test_value_and_bytes_make_a_decode_an_encode_and_a_size_case(tmp_path, catal
         assert case.origin == str(tmp_path / "t.yaml")
 
 
-def test_what_is_not_canonical_or_not_all_of_the_bytes_is_only_decoded(tmp_path, catalog):
-    assert list(one(tmp_path, catalog, 'value: 0, hex: "8000", canonical: false')) == ["t/one"]
-    (case,) = one(tmp_path, catalog, 'value: 0, hex: "00ff", consumed: 1').values()
+def test_non_canonical_or_partly_consumed_bytes_are_only_decoded(tmp_path, catalog):
+    assert list(vector_cases(tmp_path, catalog, 'value: 0, hex: "8000", canonical: false')) == ["t/one"]
+    (case,) = vector_cases(tmp_path, catalog, 'value: 0, hex: "00ff", consumed: 1').values()
     assert (case.expect, case.checked_fields) == (ExpectValue(0, 1), ("consumed",))
 
 
-def test_refused_bytes_and_refused_values_make_one_case(tmp_path, catalog):
-    (case,) = one(tmp_path, catalog, 'hex: "80", reject: malformed').values()
+def test_rejected_bytes_or_a_rejected_value_make_one_case(tmp_path, catalog):
+    (case,) = vector_cases(tmp_path, catalog, 'hex: "80", reject: malformed').values()
     assert (case.op, case.expect) == ("decode", ExpectRejection(None, "malformed"))
-    (case,) = one(tmp_path, catalog, "value: 4294967296, reject: invalid-value").values()
+    (case,) = vector_cases(tmp_path, catalog, "value: 4294967296, reject: invalid-value").values()
     assert (case.op, case.expect, case.data) == ("encode", ExpectRejection(None, "invalid-value"), None)
     assert case.request == {"op": "encode", "type": "VARINT", "value": 4294967296}
 
 
-def test_only_a_checksum_alone_has_a_class_that_is_judged(tmp_path, catalog):
+def test_the_error_class_is_judged_only_if_the_checksum_is_the_only_violation(tmp_path, catalog):
     wrong = PLAIN.replace("fcfd2439", "00000000")
-    found = one(tmp_path, catalog, f'hex: "{wrong}", reject: corrupt', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'hex: "{wrong}", reject: corrupt', "RECORD_BATCH")
     assert found["t/one"].expect == ExpectRejection("corrupt", "corrupt")
     assert (found["t/one"].level, found["t/one:read"].level) == ("must", "should")
     worse = wrong[:-2] + "02"
-    found = one(tmp_path, catalog, f'hex: "{worse}", reject: corrupt', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'hex: "{worse}", reject: corrupt', "RECORD_BATCH")
     assert found["t/one"].expect == ExpectRejection(None, "corrupt")
 
 
-def test_readings_are_kept_in_order(tmp_path, catalog):
-    (case,) = one(tmp_path, catalog, 'hex: "8000", either: [reject, {value: 0, consumed: 2}, {consumed: 1}]').values()
+def test_accepted_interpretations_keep_their_order(tmp_path, catalog):
+    (case,) = vector_cases(
+        tmp_path, catalog, 'hex: "8000", either: [reject, {value: 0, consumed: 2}, {consumed: 1}]'
+    ).values()
     assert case.expect == ExpectAnyOf((ExpectRejection(), ExpectValue(0, 2), ExpectValue(UNSHOWN, 1)))
-    (case,) = one(tmp_path, catalog, 'hex: "8000", either: any').values()
+    (case,) = vector_cases(tmp_path, catalog, 'hex: "8000", either: any').values()
     assert case.expect == ExpectAnyOf()
 
 
-def test_type_source_and_since_may_stand_once_per_file(tmp_path, catalog):
+def test_type_source_and_since_may_be_given_once_per_file(tmp_path, catalog):
     text = 'type: INT8\nsource: a#b\nsince: "0.2.0"\nvectors:\n'
     text += '  - {id: t/x, requirement: varint.examples, value: 0, hex: "00"}\n'
     text += '  - {id: t/y, requirement: varint.examples, type: BOOLEAN, source: c#d, value: false, hex: "00"}\n'
@@ -354,12 +366,12 @@ def test_type_source_and_since_may_stand_once_per_file(tmp_path, catalog):
 
 def test_hex_may_be_given_in_pieces(tmp_path, catalog):
     pieces = '["00 00", {repeat: 3, hex: "61 "}, "", {repeat: 0, hex: "ff"}]'
-    (case, *_) = one(tmp_path, catalog, f"hex: {pieces}, reject: malformed", "INT64").values()
+    (case, *_) = vector_cases(tmp_path, catalog, f"hex: {pieces}, reject: malformed", "INT64").values()
     assert case.data == b"\0\0aaa"
     assert hex_pieces("00") == [(1, "00")]
 
 
-def test_many_records_are_one_piece_with_their_lengths_and_offset_deltas():
+def test_a_piece_of_many_records_computes_lengths_and_offset_deltas():
     ((times, digits),) = hex_pieces([{"repeat": 65, "record": "00 00 * 01 02 76 00"}])
     assert times == 1
     assert digits.startswith("0e000000010276000e00000201027600")
@@ -369,25 +381,25 @@ def test_many_records_are_one_piece_with_their_lengths_and_offset_deltas():
 @pytest.mark.parametrize(
     "piece", [{"repeat": 2, "record": "00"}, {"repeat": 1 << 18, "record": "*"}, {"repeat": 1, "record": "0*"}]
 )
-def test_a_piece_of_records_that_makes_none_is_refused(piece):
+def test_an_invalid_piece_of_records_is_rejected(piece):
     with pytest.raises(ValueError):
         hex_pieces([piece])
 
 
-def test_a_partial_batch_is_completed_from_its_bytes_and_is_about_what_it_states(tmp_path, catalog):
+def test_a_partial_batch_is_completed_from_its_bytes_and_checks_its_stated_fields(tmp_path, catalog):
     stated = 'value: {magic: 2, records: [{key: "6b"}, {offset: "1", headers: []}, {}]}'
-    found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}"', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'{stated}, hex: "{PLAIN}"', "RECORD_BATCH")
     decode = found["t/one"]
     assert decode.expect == ExpectValue(codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value, 88)
     assert decode.checked_fields == ("magic", "records.key", "records.offset", "records.headers")
-    found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}", checked-fields: [magic]', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'{stated}, hex: "{PLAIN}", checked-fields: [magic]', "RECORD_BATCH")
     assert found["t/one"].checked_fields == ("magic",)
-    found = one(tmp_path, catalog, f'value: {{records: [{{}}, {{}}, {{}}]}}, hex: "{PLAIN}"', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'value: {{records: [{{}}, {{}}, {{}}]}}, hex: "{PLAIN}"', "RECORD_BATCH")
     assert found["t/one"].checked_fields == ("records",)
 
 
-def test_an_encoder_is_told_of_a_batch_what_the_contract_says(tmp_path, catalog):
-    found = one(tmp_path, catalog, f'value: {{magic: 2}}, hex: "{PLAIN}"', "RECORD_BATCH")
+def test_an_encode_request_contains_the_fields_of_the_contract(tmp_path, catalog):
+    found = vector_cases(tmp_path, catalog, f'value: {{magic: 2}}, hex: "{PLAIN}"', "RECORD_BATCH")
     encode = found["t/one:encode"]
     value = encode.request["value"]
     assert set(value) == set(ENCODE_FIELDS)
@@ -405,16 +417,16 @@ def test_an_encoder_is_told_of_a_batch_what_the_contract_says(tmp_path, catalog)
         ("0000 00000002", "0040 00000002"),
     ],
 )
-def test_batches_that_an_encode_request_cannot_say_are_only_decoded(tmp_path, catalog, before, after):
+def test_batches_that_an_encode_request_cannot_express_are_only_decoded(tmp_path, catalog, before, after):
     from conformance.codec.checksums import CRC32C
 
     raw = bytes.fromhex(PLAIN.replace(before, after))
     raw = raw[:17] + CRC32C.compute(raw[21:]).to_bytes(4, "big") + raw[21:]
-    found = one(tmp_path, catalog, f'value: {{magic: 2}}, hex: "{raw.hex()}"', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'value: {{magic: 2}}, hex: "{raw.hex()}"', "RECORD_BATCH")
     assert list(found) == ["t/one", "t/one:read", "t/one:append"]
 
 
-def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_it_says(catalog):
+def test_a_large_compressed_batch_is_encoded_and_judged_by_its_content(catalog):
     written = [case for case in catalog.cases.values() if isinstance(case.expect, ExpectEquivalentBytes)]
     found = [case for case in written if case.type == "RECORD_BATCH"]
     assert {codec for case in found for codec in case.codecs} >= {"gzip", "snappy", "lz4", "zstd"}
@@ -425,7 +437,7 @@ def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_i
         assert not {"batchLength", "crc", "attributes", "partitionLeaderEpoch"} & set(case.expect.value)
 
 
-def test_a_compressed_set_is_encoded_in_one_wrapper_and_judged_by_what_it_says_as_a_log(catalog):
+def test_a_compressed_set_is_encoded_in_one_wrapper_and_judged_as_a_log(catalog):
     written = [case for case in catalog.cases.values() if isinstance(case.expect, ExpectEquivalentBytes)]
     found = [case for case in written if case.type == "MESSAGE_SET"]
     assert {(case.request["magic"], case.request["compression"]) for case in found} >= {
@@ -448,28 +460,31 @@ def test_a_compressed_set_is_encoded_in_one_wrapper_and_judged_by_what_it_says_a
         (200, ["t/one", "t/one:encode", "t/one:read", "t/one:append"]),
     ],
 )
-def test_a_small_compressed_batch_is_not_asked_for(tmp_path, catalog, records, ids):
+def test_a_small_compressed_batch_has_no_encode_case(tmp_path, catalog, records, ids):
     first = codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value
     one_record = first["records"][0]
     many = tuple({**one_record, "offset": offset, "value": b"value"} for offset in range(records))
     data = codec.encode("RECORD_BATCH", {**first, "compression": 1, "records": many})
-    found = one(tmp_path, catalog, f'value: {{compression: gzip}}, hex: "{data.hex()}"', "RECORD_BATCH")
+    found = vector_cases(tmp_path, catalog, f'value: {{compression: gzip}}, hex: "{data.hex()}"', "RECORD_BATCH")
     assert list(found) == ids
 
 
 @pytest.mark.parametrize("records", [20, 200])
-def test_a_batch_of_ones_own_is_asked_for_where_the_same_batch_as_a_vector_is(tmp_path, catalog, records):
+def test_a_user_batch_can_be_encoded_exactly_if_the_same_vector_can(tmp_path, catalog, records):
     first = codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value
     many = tuple({**first["records"][0], "offset": offset, "value": b"value"} for offset in range(records))
     data = codec.encode("RECORD_BATCH", {**first, "compression": 1, "records": many})
-    found = one(tmp_path, catalog, f'value: {{compression: gzip}}, hex: "{data.hex()}"', "RECORD_BATCH")
-    asked = {"value": batch_to_encode(codec.decode("RECORD_BATCH", data).value)}
+    found = vector_cases(tmp_path, catalog, f'value: {{compression: gzip}}, hex: "{data.hex()}"', "RECORD_BATCH")
+    parts = {"value": batch_to_encode(codec.decode("RECORD_BATCH", data).value)}
     if "t/one:encode" in found:
-        own = ad_hoc_case("encode", codec.wire("RECORD_BATCH"), asked, catalog)
-        assert (own.expect, own.request) == (found["t/one:encode"].expect, found["t/one:encode"].request)
+        own = ad_hoc_case("encode", codec.wire("RECORD_BATCH"), parts, catalog)
+        assert (own.expect, own.request) == (
+            found["t/one:encode"].expect,
+            found["t/one:encode"].request,
+        )
     else:
         with pytest.raises(NotTestable, match="may leave these records uncompressed"):
-            ad_hoc_case("encode", codec.wire("RECORD_BATCH"), asked, catalog)
+            ad_hoc_case("encode", codec.wire("RECORD_BATCH"), parts, catalog)
 
 
 def test_a_log_is_never_encoded(catalog):
@@ -482,18 +497,18 @@ def test_a_log_is_never_encoded(catalog):
 REGISTER = load(VECTORS / "requirements.yaml")
 
 
-def test_every_requirement_says_what_it_rests_on():
+def test_every_requirement_has_a_basis():
     assert {row["id"]: row.get("basis") for row in REGISTER if row.get("basis") not in BASES} == {}
 
 
-def test_a_settled_requirement_names_the_decision_or_the_class_of_apache_kafka_that_settles_it():
+def test_a_settled_requirement_names_its_decision_or_class_of_apache_kafka():
     settled = [row for row in REGISTER if row["basis"] == "settled"]
     named = [row for row in settled if "decisions#" in " ".join((*row["source"], row.get("why", "")))]
     by_code = [row for row in settled if all(source.startswith("apache-kafka#") for source in row["source"])]
     assert [row["id"] for row in settled if row not in named and row not in by_code] == []
 
 
-def test_what_only_the_decisions_say_is_neither_stated_nor_implied():
+def test_a_requirement_based_only_on_decisions_is_settled():
     rows = [row for row in REGISTER if all(name.startswith(("decisions#", "apache-kafka#")) for name in row["source"])]
     assert {row["id"]: row["basis"] for row in rows if row["basis"] != "settled"} == {}
 
@@ -539,7 +554,7 @@ def test_ids_are_unique_and_of_a_stable_form(catalog, vectors):
         assert not name.startswith(("gen/", "bytes/", "probe/"))
 
 
-def test_every_vector_has_a_note_of_one_line_that_says_which_mistake_it_catches(vectors):
+def test_every_vector_has_a_note_of_one_line(vectors):
     assert not [vector.id for vector in vectors if not vector.row.get("note", "").strip()]
     assert not [vector.id for vector in vectors if "\n" in vector.row["note"].strip()]
 
@@ -555,7 +570,7 @@ def test_every_case_is_well_formed(catalog):
         assert catalog.requirements[case.requirement].testable
 
 
-def test_what_has_a_value_is_read_by_the_reference_without_a_remark(catalog):
+def test_the_reference_reads_every_expected_value_without_a_remark(catalog):
     for case in decodes(catalog, ExpectValue):
         read = codec.decode(case.wire, case.data)
         assert (read.ok, read.remarks) == (True, ()), case.id
@@ -563,37 +578,37 @@ def test_what_has_a_value_is_read_by_the_reference_without_a_remark(catalog):
         assert case.wire.notation.same(read.value, case.expect.value), case.id
 
 
-def test_what_must_be_refused_is_refused_by_the_reference_for_certain_and_by_its_class(catalog):
+def test_the_reference_rejects_every_expected_rejection_with_a_certain_violation(catalog):
     for case in decodes(catalog, ExpectRejection):
         read = codec.decode(case.wire, case.data)
         assert any(not violation.open for violation in read.violations), case.id
         assert not any(violation.open for violation in read.violations[:1]), case.id
 
 
-UNSEEN = {
-    "records/cut-batch": "the reference does not look into a record set",
-    "records/old-message": "the reference does not look into a record set",
-    "records/no-batch-at-all": "the reference does not look into a record set",
-    "attributes/control-alone": "Apache Kafka's own control types are taken as they are",
-    "control/batch-type-two": "Apache Kafka's own control types are taken as they are",
-    "lz4/block-holds-more-than-the-frame-allows": "the block is refused as damaged before its size is known",
-    "snappy/raw-trailing-byte": "the library does not say where a block ends",
-    "zstd/wrong-content-size": "the library does not tell it from damage",
-    "api-versions/error-35-with-v0-body-read-as-v3": "the reference reads the version that it is asked for",
+UNMARKED = {
+    "records/cut-batch": "the reference does not decode a record set",
+    "records/old-message": "the reference does not decode a record set",
+    "records/no-batch-at-all": "the reference does not decode a record set",
+    "attributes/control-alone": "the reference accepts Apache Kafka's own control types",
+    "control/batch-type-two": "the reference accepts Apache Kafka's own control types",
+    "lz4/block-holds-more-than-the-frame-allows": "the block is rejected as damaged before its size is known",
+    "snappy/raw-trailing-byte": "the library does not report the end of a block",
+    "zstd/wrong-content-size": "the library does not distinguish it from damage",
+    "api-versions/error-35-with-v0-body-read-as-v3": "the reference reads the requested version",
 }
-"""Open places that the reference does not see as such, and why."""
+"""Cases of unspecified input that the reference does not mark, and why."""
 
 
-def test_what_is_open_is_open_to_the_reference_too(catalog):
-    unseen = set()
+def test_the_reference_marks_unspecified_input_except_for_known_cases(catalog):
+    unmarked = set()
     for case in decodes(catalog, ExpectAnyOf):
         read = codec.decode(case.wire, case.data)
         if not read.remarks and not any(violation.open for violation in read.violations):
-            unseen.add(case.id)
-    assert {name for name in unseen if not name.startswith("robustness/")} == set(UNSEEN)
+            unmarked.add(case.id)
+    assert {name for name in unmarked if not name.startswith("robustness/")} == set(UNMARKED)
 
 
-def test_of_the_readings_of_an_open_place_the_references_own_is_one(catalog):
+def test_the_reference_returns_an_accepted_interpretation_of_unspecified_input(catalog):
     for case in decodes(catalog, ExpectAnyOf):
         readings = case.expect.readings
         if not readings:
@@ -606,7 +621,7 @@ def test_of_the_readings_of_an_open_place_the_references_own_is_one(catalog):
         assert str(judge(case, outcome).kind) == "either", case.id
 
 
-def test_what_is_encoded_is_what_the_reference_writes(catalog):
+def test_the_reference_writes_the_expected_bytes(catalog):
     for case in catalog.cases.values():
         if case.op in ("decode", "append"):
             continue
@@ -621,7 +636,7 @@ def test_what_is_encoded_is_what_the_reference_writes(catalog):
                 assert answer["size"] == size, case.id
 
 
-def test_a_batch_asked_for_is_told_in_full(catalog):
+def test_an_encode_request_describes_the_whole_batch(catalog):
     for case in catalog.cases.values():
         if (
             case.op == "encode"
@@ -657,20 +672,20 @@ SECTIONS = {
 DOCUMENTS = {
     *("primitive-types", "record-batch", "message-format", "message-format-wiki", "message-definitions", "decisions"),
     "protocol",
-    "apache-kafka",  # what no document says and its broker holds stored segments to, by the class
+    "apache-kafka",  # rules that only Apache Kafka's classes state, for stored segments
 }
 
 
-def test_every_testable_row_of_the_documents_has_a_case_or_is_for_lint_or_scan_to_show(catalog):
+def test_every_testable_requirement_has_a_case_or_belongs_to_lint_or_scan(catalog):
     assert {source.partition("#")[0] for row in catalog.requirements.values() for source in row.source} == DOCUMENTS
     covering = catalog.covering()
     rows = [row for row in catalog.requirements.values() if row.testable]
     assert len(rows) > 330
-    # tests/test_lint.py has a definition, tests/test_audit.py a segment that breaks each of these.
+    # Each of the others is broken by a definition in test_lint.py or by a segment in test_audit.py.
     assert [row.id for row in rows if not covering[row.id] and not {"lint", "scan"} & set(row.tests)] == []
 
 
-def test_every_section_has_rows(catalog):
+def test_every_section_of_the_documents_has_requirements(catalog):
     found = {source for row in catalog.requirements.values() for source in row.source}
     assert {section for section in SECTIONS if f"record-batch#{section}" not in found} <= {"format-evolution"}
 

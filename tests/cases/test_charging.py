@@ -1,4 +1,4 @@
-"""Which row of the register a failure is charged to: one that binds who was asked, and the nearest."""
+"""The requirement of a failure: the most specific one that applies to the reader or writer under test."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ GENERAL = "general.exact-encoding"
 
 @pytest.fixture(scope="module")
 def generated(catalog):
-    """More than 20,000 generated cases, of all types and of every shipped message in every version."""
+    """Return more than 20,000 generated cases, of all types and of each shipped message in each version."""
     cases = [*generated_cases(TYPES, 265, 0, catalog)]
     cases += generated_cases(message_types(shipped_types().messages.values()), 8, 0, catalog)
     assert len(cases) > 20_000
     return cases
 
 
-def readers_rows(results, catalog):
-    """The requirements that results stand under which say nothing of writers."""
+def requirements_for_readers(results, catalog):
+    """Return the requirements of results that do not apply to writers."""
     return {
         result.requirement for result in results if not applies_to_writers(catalog.requirements[result.requirement])
     }
@@ -50,13 +50,13 @@ def readers_rows(results, catalog):
 # --- cases --------------------------------------------------------------------------------------------
 
 
-def test_no_case_that_asks_a_writer_stands_under_a_row_that_binds_readers_only(catalog, generated):
+def test_no_writing_case_belongs_to_a_requirement_for_readers_only(catalog, generated):
     cases = [case for case in (*catalog.cases.values(), *generated) if case.op in WRITING_OPS]
-    assert readers_rows(cases, catalog) == set()
+    assert requirements_for_readers(cases, catalog) == set()
     assert len({case.requirement for case in cases}) > 200
 
 
-def test_no_generated_case_stands_under_what_holds_for_every_type(generated):
+def test_no_generated_case_belongs_to_the_general_requirement(generated):
     assert [case.id for case in generated if case.requirement == GENERAL] == []
 
 
@@ -68,16 +68,16 @@ def test_the_layout_of_every_type_binds_readers_and_writers(catalog, name):
     assert row.id != GENERAL
 
 
-def test_a_row_names_a_row_for_writers_only_where_it_binds_none_itself(catalog):
+def test_only_a_requirement_for_readers_names_one_for_writers(catalog):
     rows = [row for row in catalog.requirements.values() if row.writer]
     assert [row.id for row in rows if applies_to_writers(row)] == []
     assert [row.id for row in rows if not applies_to_writers(catalog.requirements[row.writer])] == []
     assert len(rows) > 30
 
 
-def test_a_vector_that_only_asks_a_writer_names_the_row_that_it_is_charged_to(catalog, vectors):
+def test_a_vector_for_writers_names_the_requirement_of_its_case(catalog, vectors):
     values = [vector for vector in vectors if vector.data is None and "op" not in vector.row]
-    moved = [one.id for one in values if catalog.cases[one.id].requirement != one.row["requirement"]]
+    moved = [vector.id for vector in values if catalog.cases[vector.id].requirement != vector.row["requirement"]]
     assert moved == []
     assert len(values) > 50
 
@@ -95,7 +95,7 @@ def test_a_vector_that_only_asks_a_writer_names_the_row_that_it_is_charged_to(ca
         ("gen/4/COMPACT_STRING/0/26:encode", "compact-string.null-not-encoded"),
     ],
 )
-def test_a_case_stands_under_the_nearest_row(catalog, generated, identity, requirement):
+def test_a_case_belongs_to_the_most_specific_requirement(catalog, generated, identity, requirement):
     case = next((case for case in generated if case.id == identity), None) or catalog.cases[identity]
     assert case.requirement == requirement
 
@@ -103,29 +103,29 @@ def test_a_case_stands_under_the_nearest_row(catalog, generated, identity, requi
 # --- verdicts -----------------------------------------------------------------------------------------
 
 
-def results_of(lie, cases, catalog):
-    """What liars get for cases, in this process, charged as in a run."""
+def results_of(fault, cases, catalog):
+    """Yield the results of a faulty target, computed in this process, with requirements as in a run."""
     for case in cases:
-        outcome = run_fault(lie, case)
-        yield FailurePolicy().result("liar", case, outcome, judge(case, outcome), catalog.requirements)
+        outcome = run_fault(fault, case)
+        yield FailurePolicy().result("faulty", case, outcome, judge(case, outcome), catalog.requirements)
 
 
 @pytest.mark.parametrize("name", WRONG_WRITERS)
-def test_no_failing_writer_is_charged_with_what_a_reader_has_to_do(catalog, name):
+def test_no_failure_of_a_writer_is_attributed_to_a_requirement_for_readers(catalog, name):
     cases = [case for case in catalog.cases.values() if case.op in WRITING_OPS]
     failed = [result for result in results_of(WRONG_WRITERS[name], cases, catalog) if result.failed]
     assert failed
-    assert readers_rows(failed, catalog) == set()
+    assert requirements_for_readers(failed, catalog) == set()
 
 
-def test_a_batch_written_with_a_wrong_checksum_is_charged_to_what_the_checksum_is(catalog):
+def test_a_wrong_checksum_in_a_written_batch_is_attributed_to_the_crc_field(catalog):
     case = catalog.cases["batch/three-records:encode"]
     (result,) = results_of(WRONG_WRITERS["wrong checksum"], [case], catalog)
     assert (result.requirement, result.level, result.basis) == ("batch.crc", "must", "stated")
     assert result.cause.text == "written bytes break the format: crc.mismatch-corrupt"
 
 
-def test_a_log_converted_with_a_wrong_checksum_is_charged_to_what_the_checksum_is(catalog):
+def test_a_wrong_checksum_in_a_converted_log_is_attributed_to_the_crc_field(catalog):
     case = next(
         case
         for case in catalog.cases.values()
@@ -138,20 +138,20 @@ def test_a_log_converted_with_a_wrong_checksum_is_charged_to_what_the_checksum_i
     assert (result.requirement, result.failed) == ("batch.crc", True)
 
 
-def test_a_reader_that_takes_a_wrong_checksum_is_still_charged_with_that(catalog):
+def test_an_accepted_wrong_checksum_is_attributed_to_the_requirement_for_readers(catalog):
     case = catalog.cases["crc/one"]
     outcome = Accepted({"value": {}})
     result = FailurePolicy().result("t", case, outcome, judge(case, outcome), catalog.requirements)
     assert (result.requirement, result.failed) == ("crc.mismatch-corrupt", True)
 
 
-def test_memory_out_of_proportion_is_charged_to_a_writer_as_what_holds_for_every_operation(catalog):
+def test_excessive_memory_of_a_writer_is_attributed_to_the_general_robustness_requirement(catalog):
     case, outcome = catalog.cases["array/empty:encode"], NoAnswer("memory", "took 4 GiB")
     result = FailurePolicy().result("t", case, outcome, judge(case, outcome), catalog.requirements)
     assert (result.requirement, result.level) == ("robustness.answers", "should")
 
 
-def test_what_is_charged_to_another_row_does_not_get_a_higher_level(catalog):
+def test_attribution_to_another_requirement_never_raises_the_level(catalog):
     row = writer_requirement("varint.non-minimal", codec.wire("RECORD"), catalog.requirements)
     assert (row.id, row.level) == ("varint.encoder-minimal", "may")
     for rule, own in catalog.requirements.items():
@@ -163,7 +163,7 @@ def test_what_is_charged_to_another_row_does_not_get_a_higher_level(catalog):
 
 
 @pytest.mark.parametrize("path", PINNED, ids=lambda path: path.stem)
-def test_no_pinned_failure_of_a_writer_is_charged_to_a_row_that_binds_readers_only(catalog, path):
+def test_no_pinned_failure_of_a_writer_is_attributed_to_a_requirement_for_readers(catalog, path):
     rules = {
         pin["reason"].partition(":")[0]
         for pin in yaml.safe_load(path.read_text(encoding="utf-8"))

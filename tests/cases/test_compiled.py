@@ -1,4 +1,4 @@
-"""The compiled catalogue: the same cases as from the files, kept in the cache, and never stale or damaged."""
+"""The cached catalogue: it has the same cases as the vector files, and is never stale or damaged."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """A bundled catalogue of one file and few cases, so that making it is quick; returns the file."""
+    """Return the only vector file of a small bundled catalogue, which is quick to build."""
     folder = tmp_path / "vectors"
     (folder / "primitives").mkdir(parents=True)
     shutil.copy(catalog_builder.VECTORS / "requirements.yaml", folder)
@@ -40,7 +40,7 @@ def kept(cache):
     return sorted(cache.rglob("catalogue-*"))
 
 
-def test_what_was_kept_equals_what_was_made(catalog):
+def test_the_cached_catalogue_equals_the_built_one(catalog):
     catalog_builder.save_cached(catalog_builder.BundledCatalog(catalog.requirements, catalog.cases, ()))
     loaded = catalog_builder.load_cached()
     assert loaded.requirements == catalog.requirements
@@ -51,7 +51,7 @@ def test_what_was_kept_equals_what_was_made(catalog):
         assert again.wire.name == case.wire.name
 
 
-def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
+def test_a_message_defined_by_a_vector_is_cached_with_its_definition(catalog):
     own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageType)]
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
@@ -64,7 +64,7 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
 
 
 @pytest.mark.usefixtures("small")
-def test_the_second_reading_makes_no_case(monkeypatch):
+def test_the_second_read_builds_no_case(monkeypatch):
     first = read_catalog()
     monkeypatch.setattr(catalog_builder, "make_cases", lambda *_: pytest.fail("a case was made"))
     second = read_catalog()
@@ -73,7 +73,7 @@ def test_the_second_reading_makes_no_case(monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
-def test_cases_that_come_with_the_package_are_neither_made_nor_kept_in_the_cache(cache, monkeypatch):
+def test_packaged_cases_are_neither_built_nor_cached(cache, monkeypatch):
     bundled = catalog_builder.build()
     catalog_builder.write_to_wheel(bundled)
     monkeypatch.setattr(catalog_builder, "build", lambda: pytest.fail("the cases were made"))
@@ -81,13 +81,13 @@ def test_cases_that_come_with_the_package_are_neither_made_nor_kept_in_the_cache
     assert [path.parent for path in kept(cache)] == [kept_files.PACKAGE]
 
 
-def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_changed(small):
+def test_packaged_cases_are_not_used_after_a_vector_changed(small):
     catalog_builder.write_to_wheel(catalog_builder.build())
     small.write_text(small.read_text().replace("some/zero", "some/nought"))
     assert "some/nought" in read_catalog().cases
 
 
-def test_the_cases_of_the_wheel_are_those_that_this_python_makes():
+def test_the_cases_of_the_wheel_equal_those_built_by_this_python():
     if not list(kept_files.PACKAGE.glob("catalogue-*")):
         pytest.skip("a checkout comes without cases; a wheel is installed by tox")
     shipped = catalog_builder.load_cached()
@@ -96,7 +96,7 @@ def test_the_cases_of_the_wheel_are_those_that_this_python_makes():
     assert list(shipped.cases.items()) == list(made.cases.items())
 
 
-def test_a_changed_vector_is_read_anew(small):
+def test_a_changed_vector_is_read_again(small):
     read_catalog()
     small.write_text(small.read_text().replace("some/zero", "some/nought"))
     assert "some/nought" in read_catalog().cases
@@ -104,7 +104,7 @@ def test_a_changed_vector_is_read_anew(small):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:7], lambda b: b[:40] + bytes([b[40] ^ 1]) + b[41:]])
-def test_a_damaged_file_is_made_anew(cache, damage):
+def test_a_damaged_cache_file_is_built_again(cache, damage):
     cases = dict(read_catalog().cases)
     (path,) = kept(cache)
     path.write_bytes(damage(path.read_bytes()))
@@ -113,20 +113,20 @@ def test_a_damaged_file_is_made_anew(cache, damage):
 
 
 @pytest.mark.usefixtures("small")
-def test_a_cache_that_cannot_be_written_is_done_without(cache, monkeypatch):
+def test_an_unwritable_cache_is_not_used(cache, monkeypatch):
     (cache / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache / "file"))
     assert "some/zero" in read_catalog().cases
 
 
-def test_files_of_older_sources_do_not_pile_up(small, cache):
+def test_cache_files_of_older_sources_are_removed(small, cache):
     for number in range(10):
         small.write_text(small.read_text() + f"# {number}\n")
         read_catalog()
     assert len(kept(cache)) == 4
 
 
-def test_a_definition_that_a_vector_contradicts_is_refused_from_the_cache_too(small):
+def test_a_definition_that_contradicts_a_vector_is_rejected_from_the_cache_too(small):
     definition = '{name: Own, type: data, validVersions: "0", flexibleVersions: none, fields: []}'
     small.write_text(
         f"definitions: {{Own: {definition.replace('name: Own, ', '')}}}\nvectors:\n"
@@ -139,10 +139,10 @@ def test_a_definition_that_a_vector_contradicts_is_refused_from_the_cache_too(sm
             read_catalog(messages=[other])
 
 
-def test_every_module_that_cases_are_made_by_is_part_of_the_key():
+def test_every_module_that_builds_cases_is_part_of_the_cache_key():
     files = "(module.__file__ for name, module in sys.modules.items() if name.startswith('conformance'))"
-    told = f"import sys, conformance.catalog.catalog; print(*{files})"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    script = f"import sys, conformance.catalog.catalog; print(*{files})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     sources = {path.resolve() for pattern in kept_files.SOURCES for path in kept_files.PACKAGE.glob(pattern)}
     used = {Path(name).resolve() for name in done.stdout.split()}
     assert len(used) > 40

@@ -1,4 +1,4 @@
-"""The covering sets: two properties that can meet do so in a numbered case, and a number means one case for ever."""
+"""The covering sets: each possible pair of levels is in a numbered case, and a number never changes its case."""
 
 import hashlib
 from itertools import combinations, product
@@ -16,8 +16,8 @@ from conformance.errors import FileError
 NAMES = tuple(families.FAMILIES)
 
 
-def met(numbered):
-    """The pairs of levels that stand together in a row, with the rows that have them."""
+def pairs_in(numbered):
+    """Return the pairs of levels in common rows, with those rows."""
     found = {}
     for row in numbered:
         for pair in combinations(row.items(), 2):
@@ -26,35 +26,35 @@ def met(numbered):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_two_levels_meet_in_a_row_or_there_is_a_reason_why_they_cannot(name):
-    table, together = families.FAMILIES[name].table, met(families.numbered_rows(name))
-    apart = {pair: table.why_apart(*pair) for pair in table.pairs() if pair not in together}
-    assert [pair for pair, why in apart.items() if not why] == []
+def test_every_two_levels_are_in_a_common_row_or_have_a_reason_why_not(name):
+    table, together = families.FAMILIES[name].table, pairs_in(families.numbered_rows(name))
+    excluded = {pair: table.why_apart(*pair) for pair in table.pairs() if pair not in together}
+    assert [pair for pair, why in excluded.items() if not why] == []
     assert [pair for pair in together if table.why_apart(*pair)] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_two_levels_that_hide_nothing_meet_where_nothing_else_hides_them(name):
-    table, together = families.FAMILIES[name].table, met(families.numbered_rows(name))
+def test_two_levels_have_a_common_row_without_another_masking_level(name):
+    table, together = families.FAMILIES[name].table, pairs_in(families.numbered_rows(name))
     hidden = []
     for pair, numbered in together.items():
         masks = [{level for level in row.items() if table.masks(level)} for row in numbered]
-        # What stands in every row with both is theirs: a kind of entry may be all that has them.
+        # A level in each common row belongs to the pair: a single kind of entry may have both.
         if sum(map(table.masks, pair)) < 2 and set.intersection(*masks) not in masks:
             hidden.append(pair)
     assert hidden == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_rows_are_all_there_is_to_be_added(name):
+def test_the_stored_rows_are_complete(name):
     numbered = families.numbered_rows(name)
     assert rows(families.FAMILIES[name].table, numbered) == numbered
 
 
-def test_a_set_has_tens_to_a_few_hundred_rows():
+def test_a_set_has_a_bounded_number_of_rows():
     counts = {name: len(families.numbered_rows(name)) for name in NAMES}
     assert min(counts.values()) >= 40
-    # A version of a message is there as often as it can be filled in other ways, which no pairs make fewer.
+    # Each message version has a row for each way to fill it; pairs cannot reduce that number.
     assert counts.pop("whole-message") <= 3 * len(families.FAMILIES["whole-message"].table.factors["message"])
     assert max(counts.values()) <= 450, counts
 
@@ -70,24 +70,24 @@ FIRST_ROWS = {
     "whole-message": (923, "1b00906ee4832fb1"),
     "sequence": (41, "1555cac89017411a"),
 }
-"""The rows that each family had when it was first published, and a digest of what they ask: these never change."""
+"""The number of rows of each family at its first publication, and a digest of their requests: these never change."""
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_number_means_the_same_case_for_ever(name):
+def test_a_number_always_means_the_same_case(name):
     count, digest = FIRST_ROWS[name]
-    asked = [
+    requests = [
         [*question]
         for number, row in enumerate(families.numbered_rows(name)[:count], 1)
         for question in families.FAMILIES[name].asked(row, number)
     ]
-    assert hashlib.sha256(repr(asked).encode()).hexdigest()[:16] == digest
+    assert hashlib.sha256(repr(requests).encode()).hexdigest()[:16] == digest
 
 
 SMALL = {"a": ("1", "2"), "b": ("1", "2", "3"), "c": ("1", "2")}
 
 
-def test_a_level_that_is_added_adds_rows_at_the_end():
+def test_an_added_level_adds_rows_at_the_end():
     before = rows(FactorTable(SMALL))
     after = rows(FactorTable({**SMALL, "c": ("1", "2", "3")}), before)
     assert after[: len(before)] == before
@@ -95,7 +95,7 @@ def test_a_level_that_is_added_adds_rows_at_the_end():
     assert rows(FactorTable(SMALL), before) == before
 
 
-def test_a_pair_that_only_a_third_factor_keeps_apart_has_both_reasons():
+def test_a_pair_excluded_only_by_a_third_factor_has_both_reasons():
     table = FactorTable(
         SMALL,
         (
@@ -109,7 +109,7 @@ def test_a_pair_that_only_a_third_factor_keeps_apart_has_both_reasons():
     assert not any(row["a"] == row["b"] == "1" for row in rows(table))
 
 
-def test_a_row_with_a_level_that_its_table_does_not_have_is_refused(tmp_path):
+def test_a_row_with_an_unknown_level_is_rejected(tmp_path):
     factors = producer_sequences.TABLE.factors
     (tmp_path / "sequence.csv").write_text(",".join(factors) + "\n" + ",".join("x" for _ in factors) + "\n")
     with pytest.raises(FileError, match="row 1 does not have a level of each factor"):
@@ -126,7 +126,7 @@ def cases_of(catalog, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_row_is_a_case_of_the_catalogue_that_says_what_meets_in_it(name, catalog):
+def test_every_row_is_a_case_whose_note_lists_its_levels(name, catalog):
     cases, numbered = cases_of(catalog, name), families.numbered_rows(name)
     assert len({case.id.partition(":")[0] for case in cases}) == len(numbered)
     for case in cases:
@@ -135,7 +135,7 @@ def test_every_row_is_a_case_of_the_catalogue_that_says_what_meets_in_it(name, c
 
 
 @pytest.mark.parametrize("name", ["log", "marker", "message-set", "message", "whole-message", "record-batch"])
-def test_the_documents_settle_what_comes_of_a_row_of_levels_that_hide_nothing(name, catalog):
+def test_the_documents_determine_the_result_of_every_row_without_masking_levels(name, catalog):
     table, numbered = families.FAMILIES[name].table, families.numbered_rows(name)
     for case in cases_of(catalog, name):
         row = numbered[int(case.id.partition(":")[0].rpartition("/")[2]) - 1]
@@ -150,8 +150,8 @@ def test_the_documents_settle_what_comes_of_a_row_of_levels_that_hide_nothing(na
 UNSETTLED = {}
 
 
-def test_every_kind_of_field_has_each_of_its_shapes_with_and_without_flexible_versions_and_tags():
-    """Of each kind of field, whatever its turn leaves: null, empty, one and many."""
+def test_every_kind_of_field_is_null_empty_single_and_multiple():
+    """Each kind of field has all shapes, in flexible and other versions, tagged and untagged."""
     seen = {}
     for row in families.numbered_rows("message"):
         message = messages.messages()[row["message"].removesuffix(" flexible")]
@@ -168,7 +168,7 @@ def test_every_kind_of_field_has_each_of_its_shapes_with_and_without_flexible_ve
         assert shapes == ({None, 0, 1, 2} if nullable else {0, 1, 2})
 
 
-def test_every_array_has_an_element_and_every_nullable_field_is_null_in_every_version_that_has_them():
+def test_every_array_is_filled_and_every_nullable_field_is_null_in_each_of_its_versions():
     filled, null = set(), set()
     for number, row in enumerate(families.numbered_rows("whole-message"), 1):
         name, _, version = row["message"].partition(" ")
@@ -186,7 +186,7 @@ def test_every_array_has_an_element_and_every_nullable_field_is_null_in_every_ve
 
 
 def note(value, message, structure, version, filled, null):
-    """Which fields of a value have an element, and which are null."""
+    """Add the fields of a value with an element to `filled`, and its null fields to `null`."""
     for member in message.structures[structure]:
         if version not in member.versions:
             continue
@@ -197,12 +197,12 @@ def note(value, message, structure, version, filled, null):
         if member.is_array and given:
             filled.add(place)
         if member.type in message.structures:
-            for one in given if member.is_array else (given,):
-                note(one, message, member.type, version, filled, null)
+            for part in given if member.is_array else (given,):
+                note(part, message, member.type, version, filled, null)
 
 
 def want(message, structure, version, filled, null):
-    """Which fields of a version can have an element, and which can be null: those of structures that it has."""
+    """Add the fields of a version that can have an element to `filled`, and the nullable ones to `null`."""
     for member in message.structures[structure]:
         if version not in member.versions:
             continue
@@ -219,7 +219,7 @@ def want(message, structure, version, filled, null):
 
 
 def strata():
-    """What batches can be like, said independently: in each stratum every factor varies freely."""
+    """Yield the possible batches, independently of the tables: in each stratum all factors vary freely."""
     for control, transactional, single in product([False, True], repeat=3):
         if control and not single:
             continue
@@ -242,7 +242,7 @@ def strata():
         yield free
 
 
-def test_every_pair_that_can_stand_in_a_batch_occurs_in_the_covering_set():
+def test_every_pair_possible_in_a_batch_is_in_the_covering_set():
     possible = {
         ((one, level), (other, further))
         for free in strata()
@@ -254,17 +254,17 @@ def test_every_pair_that_can_stand_in_a_batch_occurs_in_the_covering_set():
     assert covered == possible
 
 
-def test_every_row_of_the_covering_set_can_stand_in_a_batch():
+def test_every_row_of_the_covering_set_is_possible_in_a_batch():
     for row in families.numbered_rows("record-batch"):
         assert any(all(row[factor] in levels for factor, levels in free.items()) for free in strata()), row
 
 
 def test_the_covering_set_is_small():
-    # No fewer rows than the two largest factors have pairs: 7 keys of data by 6 kinds of headers.
+    # The two largest factors have 7 × 6 pairs: keys of data and kinds of headers.
     assert 42 <= len(families.numbered_rows("record-batch")) <= 70
 
 
-def test_the_batches_are_read_without_a_remark_and_as_they_were_meant():
+def test_the_batches_are_read_back_without_a_remark():
     notation = codec.wire("RECORD_BATCH").notation
     for number, row in enumerate(families.numbered_rows("record-batch"), 1):
         data, value = record_batches.batch(row, number)
@@ -273,8 +273,8 @@ def test_the_batches_are_read_without_a_remark_and_as_they_were_meant():
         assert notation.render(read.value) == notation.render(value), row
 
 
-def test_the_factors_are_seen_in_the_values():
-    """The levels that are named for numbers have these numbers."""
+def test_the_values_have_the_numbers_of_their_levels():
+    # A level with a number in its name has values with that number.
     rows = families.numbered_rows("record-batch")
     values = [record_batches.batch(row, number)[1] for number, row in enumerate(rows)]
     deltas = {row["timestamps"]: [] for row in rows}
@@ -291,7 +291,7 @@ def test_the_factors_are_seen_in_the_values():
     assert max(deltas["equal"]) == max(deltas["-1"]) == 0
 
 
-def test_no_compressor_is_asked(monkeypatch):
+def test_no_compression_library_writes_bytes(monkeypatch):
     def refuse(*_, **__):
         pytest.fail("a compression library wrote bytes")
 

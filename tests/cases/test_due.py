@@ -1,4 +1,4 @@
-"""The answer that is due: whoever gives it, in whatever order of fields, has passed in full, as `judge` would say."""
+"""The expected answer: a target that returns it, with fields in any order, passes without a call of `judge`."""
 
 import json
 
@@ -31,23 +31,23 @@ def accepted(answer):
     return Accepted({name: entry for name, entry in answer.items() if name != "ok"})
 
 
-def test_the_answer_that_is_due_passes_in_full(cases):
-    due = [(case, answer) for case in cases if (answer := expected_answer(case)) is not None]
-    assert len(due) > 0.5 * len(cases)
-    assert [case.id for case, answer in due if judge(case, accepted(answer)) != PASSED] == []
+def test_the_expected_answer_passes(cases):
+    expected = [(case, answer) for case in cases if (answer := expected_answer(case)) is not None]
+    assert len(expected) > 0.5 * len(cases)
+    assert [case.id for case, answer in expected if judge(case, accepted(answer)) != PASSED] == []
 
 
-def test_the_refusal_that_is_due_passes_and_another_class_does_not_where_one_is_named(cases):
-    due = [(case, refusal) for case in cases if (refusal := expected_error(case)) is not None]
-    assert {refusal for _, refusal in due} >= {"", "corrupt"}
-    for case, refusal in due:
+def test_the_expected_rejection_passes_and_another_class_fails_if_one_is_named(cases):
+    expected = [(case, error) for case in cases if (error := expected_error(case)) is not None]
+    assert {error for _, error in expected} >= {"", "corrupt"}
+    for case, wanted in expected:
         passing = [error for error in ERRORS if judge(case, Rejected(error)).kind is VerdictKind.PASS]
-        assert passing == [error for error in ERRORS if refusal in ("", error)], case.id
+        assert passing == [error for error in ERRORS if wanted in ("", error)], case.id
 
 
-def test_whether_a_refusal_passes_is_known_of_every_case_that_is_refused(cases):
-    asked = [case for case in cases if case.op in PLAIN_OPS]
-    unknown = [case.id for case in asked if expected_error(case) is None and judge(case, Rejected("other")) == PASSED]
+def test_every_case_that_passes_with_a_rejection_has_an_expected_error(cases):
+    plain = [case for case in cases if case.op in PLAIN_OPS]
+    unknown = [case.id for case in plain if expected_error(case) is None and judge(case, Rejected("other")) == PASSED]
     assert unknown == []
 
 
@@ -60,7 +60,7 @@ def test_the_order_of_fields_does_not_matter(cases):
             assert digest_of_answer(turned) == expected_digest(case)
 
 
-def test_any_other_answer_is_left_to_the_judge(cases):
+def test_any_other_answer_has_another_digest(cases):
     for case in cases[::50]:
         answer = expected_answer(case) or {}
         for name in answer:
@@ -69,14 +69,14 @@ def test_any_other_answer_is_left_to_the_judge(cases):
                 assert digest_of_answer(other) != expected_digest(case)
 
 
-def test_what_the_reference_answers_is_due_where_it_accepts(cases):
-    """Only of a message it shows more than is due, which the version does not have; and a NaN is as good as another."""
-    told = [(case, accepted(reference_answer(case.request)).answer) for case in cases if expected_digest(case)]
-    unlike = [case.id for case, answer in told if digest_of_answer(answer) != expected_digest(case)]
+def test_accepted_answers_of_the_reference_are_the_expected_ones(cases):
+    """Exceptions: the reference also shows message fields that the version lacks, and any NaN equals another."""
+    answers = [(case, accepted(reference_answer(case.request)).answer) for case in cases if expected_digest(case)]
+    unlike = [case.id for case, answer in answers if digest_of_answer(answer) != expected_digest(case)]
     assert {case.type.partition("<")[0] for case in cases if case.id in {*unlike}} == {"MESSAGE", "FLOAT64"}
 
 
-def test_an_answer_with_a_lone_surrogate_is_never_taken_for_the_one_that_is_due():
+def test_an_answer_with_a_lone_surrogate_never_equals_the_expected_one():
     line = json.dumps({"id": 1, "ok": True, "value": "\ud800", "consumed": 1}).encode()
     outcome = outcome_of_line(line, 1)
     assert set(outcome.answer["value"]) == {"\ufffd"}

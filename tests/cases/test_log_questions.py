@@ -1,4 +1,4 @@
-"""Vectors of operations on whole logs: what they may say, and the cases that follow."""
+"""Vectors of operations on whole logs: their keys, and the cases built from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONE = '{producerId: "7", producerEpoch: 0, baseSequence: 0, recordCount: 3}'
 
 
 def cases(tmp_path, catalog, keys):
-    """The cases of one vector with these keys (YAML, flow style)."""
+    """Return the cases of one vector with these keys (YAML, flow style)."""
     path = tmp_path / "t.yaml"
     text = f"- {{id: t/one, type: LOG, requirement: offset.next-formula, source: derived, {keys}}}"
     path.write_text(f"# a comment\n{text}\n", encoding="utf-8")
@@ -137,7 +137,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("keys", "problem"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_with_a_vector_is_told_with_file_line_and_id(tmp_path, catalog, keys, problem):
+def test_an_invalid_vector_is_reported_with_file_line_and_id(tmp_path, catalog, keys, problem):
     with pytest.raises(FileError, match=problem) as caught:
         cases(tmp_path, catalog, keys)
     assert (caught.value.path, caught.value.line) == (str(tmp_path / "t.yaml"), 2)
@@ -149,7 +149,7 @@ def test_what_is_wrong_with_a_vector_is_told_with_file_line_and_id(tmp_path, cat
 # --- the cases ----------------------------------------------------------------------------------------
 
 
-def test_a_read_is_asked_for_in_full(tmp_path, catalog):
+def test_a_read_request_contains_all_defaults(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: read, hex: "{PLAIN}", value: {{}}, note: why, found-in: x')
     assert case.request == {
         **{"op": "read", "hex": PLAIN, "isolation": "read_uncommitted", "fetchOffset": "0", "highWatermark": "2"},
@@ -162,7 +162,7 @@ def test_a_read_is_asked_for_in_full(tmp_path, catalog):
     assert not case.expect.open
 
 
-def test_a_read_is_asked_for_as_the_vector_says(tmp_path, catalog):
+def test_a_read_request_contains_the_settings_of_the_vector(tmp_path, catalog):
     log = part(4) + marker(6, ABORT) + batch(7)
     keys = 'isolation: read_committed, fetchOffset: "5", highWatermark: "90", checkCrcs: false'
     listed = '[{producerId: "7", firstOffset: "4"}]'
@@ -175,15 +175,15 @@ def test_a_read_is_asked_for_as_the_vector_says(tmp_path, catalog):
     assert [record["offset"] for record in case.expect.view.records] == [7]
 
 
-def test_where_the_bytes_are_open_refusing_is_right_too_or_anything(tmp_path, catalog):
+def test_unspecified_bytes_allow_a_rejection_or_any_outcome(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: [reject, {{value: {{nextOffset: "1"}}}}]')
     assert case.expect.open
     assert one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: any').expect == ExpectAnyOf()
     assert one(tmp_path, catalog, f'op: read, hex: "{SKEWED}", either: any').expect == ExpectAnyOf()
 
 
-def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
-    """Kept, they make an offset beyond INT32 of an offsetDelta: no reading of the documents, nor Apache Kafka's."""
+def test_excess_varint_bits_may_only_be_dropped_or_rejected():
+    """A reader that keeps them gets an offsetDelta beyond INT32, which neither the documents nor Apache Kafka allow."""
     log = with_checksums(batch(0)[:61] + bytes.fromhex("18 00 00 8080808010 026b 0276 00"))
     _, expect = read_expectation(log)
     assert expect.open
@@ -205,7 +205,7 @@ def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
     )
 
 
-def test_a_checksum_is_what_a_reader_should_look_at(tmp_path, catalog):
+def test_a_read_should_verify_checksums(tmp_path, catalog):
     wrong = (batch(0)[:17] + bytes(4) + batch(0)[21:]).hex()
     assert one(tmp_path, catalog, f'op: read, hex: "{wrong}", reject: corrupt').level == "should"
     assert one(tmp_path, catalog, f'op: read, hex: "{BAD}", reject: malformed').level == "must"
@@ -213,7 +213,7 @@ def test_a_checksum_is_what_a_reader_should_look_at(tmp_path, catalog):
     assert (decode.level, read.id, read.level) == ("must", "t/one:read", "should")
 
 
-def test_every_vector_of_a_log_is_read_besides(tmp_path, catalog):
+def test_every_vector_of_a_log_has_a_read_case_too(tmp_path, catalog):
     decode, read = cases(tmp_path, catalog, f'hex: "{PLAIN}", value: {{partial: 0}}')
     assert (decode.id, read.id, read.op) == ("t/one", "t/one:read", "read")
     assert read.request["isolation"] == "read_uncommitted"
@@ -223,7 +223,7 @@ def test_every_vector_of_a_log_is_read_besides(tmp_path, catalog):
     assert read.expect == ExpectAnyOf()
 
 
-def test_a_conversion_is_asked_for_and_judged_by_its_records(tmp_path, catalog):
+def test_a_conversion_is_judged_by_its_records(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: convert, hex: "{PLAIN}", magic: 1, value: [{{offset: "0"}}, {{}}]')
     assert case.request == {"op": "convert", "hex": PLAIN, "magic": 1}
     assert isinstance(case.expect, ExpectConvertedRecords)
@@ -238,7 +238,7 @@ def test_a_conversion_is_asked_for_and_judged_by_its_records(tmp_path, catalog):
     assert case.expect == ExpectConvertedRecords(())
 
 
-def test_there_may_be_no_conversion_or_any(tmp_path, catalog):
+def test_a_conversion_may_be_rejected_or_allow_any_outcome(tmp_path, catalog):
     case = one(tmp_path, catalog, f'op: convert, hex: "{ZSTD}", magic: 0, reject: invalid-value')
     assert case.expect == ExpectRejection(None, "invalid-value")
     for keys in (
@@ -249,19 +249,19 @@ def test_there_may_be_no_conversion_or_any(tmp_path, catalog):
         assert one(tmp_path, catalog, f"op: convert, {keys}, either: any").expect == ExpectAnyOf()
 
 
-def test_up_what_a_producer_sends_at_once_is_asked_for_and_nothing_else():
-    one = [message(0), message(0) + message(4), message(0, 0), wrapper(1, 2), wrapper(1, 2, magic=0)]
+def test_only_message_sets_of_one_producer_request_are_converted_up():
+    testable = [message(0), message(0) + message(4), message(0, 0), wrapper(1, 2), wrapper(1, 2, magic=0)]
     other = [batch(0), message(0) + message(1, 0), wrapper(0, 1) + message(2), wrapper(0) + wrapper(1), b""]
     other += [message(0, timestamp=-1, timestampType=1), message(0)[:-1]]
     other += [message(0, timestamp=-1) + message(1, timestamp=(1 << 63) - 1)]
-    for log in one:
+    for log in testable:
         assert isinstance(convert_question(log, 2, 5)[1], ExpectConvertedRecords)
     for log in other:
         with pytest.raises(NotTestable):
             convert_question(log, 2, 5)
 
 
-def test_sequences_are_asked_for_without_bytes(tmp_path, catalog):
+def test_sequence_cases_have_no_bytes(tmp_path, catalog):
     overlap = ONE.replace("recordCount: 3", "recordCount: 2")
     keys = f"op: sequence, batches: [{ONE}, {ONE}, {overlap}], value: [accept, duplicate, either]"
     case = one(tmp_path, catalog, keys)
@@ -270,16 +270,16 @@ def test_sequences_are_asked_for_without_bytes(tmp_path, catalog):
     assert [len(right) for right in case.expect.answers] == [1, 1, 4]
 
 
-def test_messages_are_asked_for_as_logs_too(tmp_path, catalog):
+def test_old_messages_are_read_as_logs_too(tmp_path, catalog):
     log = (message(0) + message(1, 0)).hex()
     case = one(tmp_path, catalog, f'op: read, hex: "{log}", value: {{nextOffset: "2"}}')
     assert case.magics == {0, 1}
 
 
-# --- the bundled ones ---------------------------------------------------------------------------------
+# --- the bundled vectors ------------------------------------------------------------------------------
 
 
-def test_bundled_vectors_of_whole_logs_are_many_and_named_by_their_operation(catalog):
+def test_bundled_vectors_of_whole_logs_are_named_by_their_operation(catalog):
     found = [case for case in catalog.cases.values() if case.op in ("read", "convert", "sequence")]
     own = [case for case in found if not case.id.endswith(":read")]
     assert len(own) > 300
@@ -287,7 +287,7 @@ def test_bundled_vectors_of_whole_logs_are_many_and_named_by_their_operation(cat
         assert re.match(rf"({case.op}|mixed|covering/[a-z-]+)/", case.id), case.id
 
 
-def test_threads_named_are_links(vectors):
+def test_cited_threads_are_links(vectors):
     for vector in vectors:
         if "op" in vector.row and "found-in" in vector.row:
             assert re.search(r", https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+$", vector.row["found-in"]), (
@@ -306,7 +306,7 @@ def delivered(records, **more):
     ("name", "records"),
     [("gzip/wrong-crc:read", THREE), ("message-set/v0-zstd:read", [{"offset": "5", "key": "6b", "value": "61"}])],
 )
-def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(catalog, name, records):
+def test_records_that_may_be_rejected_are_delivered_as_stated_or_not_at_all(catalog, name, records):
     case = catalog.cases[name]
     stop = str(int(records[-1]["offset"]) + 1)
     for right in (
@@ -318,7 +318,7 @@ def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(
         assert judge(case, right).kind is VerdictKind.EITHER
     for wrong in (
         [*records[:-1], {**records[-1], "value": "28b52ffd"}],
-        [{**one, "offset": str(int(one["offset"]) + 1)} for one in records],
+        [{**record, "offset": str(int(record["offset"]) + 1)} for record in records],
         records[:-1],
         [*records, {**records[-1], "offset": stop}],
     ):
@@ -340,10 +340,10 @@ def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(
         "size/empty-batch-last-offset-delta-minus-one:read",
     ],
 )
-def test_anything_may_be_delivered_where_offsets_do_not_follow_or_do_not_rise(catalog, name):
+def test_non_consecutive_or_decreasing_offsets_allow_any_delivery(catalog, name):
     assert catalog.cases[name].expect == ExpectAnyOf()
 
 
 @pytest.mark.parametrize("data", [batch(0, [0, 2]), batch(0, [0, 1])[:40]], ids=["a gap", "a cut header"])
-def test_anything_may_be_delivered_where_the_header_does_not_tell_the_offsets(data):
+def test_a_header_that_does_not_determine_the_offsets_allows_any_delivery(data):
     assert delivery_as_stated(data, {"records": ({"key": b"k"}, {"key": b"k"})}, "codec.gzip", 0) == ExpectAnyOf()

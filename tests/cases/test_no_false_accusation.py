@@ -1,4 +1,4 @@
-"""Verdicts that once accused somebody wrongly (decisions#how-we-judge-with-this-page, rule 8): what is right there."""
+"""Verdicts that were once false failures of a library (decisions#how-we-judge-with-this-page, rule 8)."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ TWICE = [{"Key": 1, "Value": 1}, {"Key": 1, "Value": 2}]
         ("crc/records-swapped:read", Accepted({"value": {"records": [], "nextOffset": "3"}}), "fail"),
     ],
 )
-def test_each_answer_that_somebody_rightly_gives_is_right_and_no_other(catalog, identity, outcome, kind):
+def test_only_the_correct_answers_of_real_libraries_pass(catalog, identity, outcome, kind):
     assert judge(catalog.cases[identity], outcome).kind == VerdictKind(kind)
 
 
-def test_a_reader_that_does_not_check_checksums_fails_at_should_even_where_records_are_out_of_order(catalog):
+def test_a_missing_checksum_check_fails_at_should_even_if_records_are_out_of_order(catalog):
     case = catalog.cases["crc/records-swapped:read"]
     assert isinstance(case.expect, ExpectConsumerView)
     assert (case.level, case.expect.open) == ("should", False)
 
 
 @pytest.mark.parametrize("identity", ["batch/magic-zero", "batch/magic-one"])
-def test_a_byte_of_the_crc_is_not_taken_for_the_codec_of_a_batch_of_another_magic(catalog, identity):
+def test_a_batch_of_another_magic_has_no_codec(catalog, identity):
     assert (catalog.cases[identity].codecs, catalog.cases[identity].magics) == (set(), set())
 
 
@@ -90,7 +90,7 @@ def test_a_byte_of_the_crc_is_not_taken_for_the_codec_of_a_batch_of_another_magi
         ("reader.snappy-xerial-versions", "may"),
     ],
 )
-def test_what_no_document_demands_in_so_many_words_is_no_must(catalog, requirement, level):
+def test_a_duty_without_an_explicit_sentence_in_the_documents_is_no_must(catalog, requirement, level):
     assert catalog.requirements[requirement].level == level
 
 
@@ -104,11 +104,11 @@ def test_what_no_document_demands_in_so_many_words_is_no_must(catalog, requireme
         "snappy/xerial-compatible-minus-one",
     ],
 )
-def test_bytes_that_nobody_writes_are_judged_at_may(catalog, identity):
+def test_bytes_that_no_library_writes_are_judged_at_may(catalog, identity):
     assert catalog.cases[identity].level == "may"
 
 
-def test_zstd_in_a_message_set_names_the_row_of_its_own_magic(catalog):
+def test_zstd_in_a_message_set_belongs_to_the_requirement_of_its_magic(catalog):
     assert catalog.cases["message-set/v0-zstd"].requirement == "legacy.v0-attributes"
     assert catalog.cases["message-set/v1-zstd"].requirement == "legacy.v1-attributes"
 
@@ -123,7 +123,7 @@ def test_zstd_in_a_message_set_names_the_row_of_its_own_magic(catalog):
     ],
 )
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "LOG", "read", "append"])
-def test_made_cases_in_a_form_that_not_every_reader_knows_stand_where_their_vectors_do(catalog, form, rule, kind):
+def test_user_cases_in_a_rare_compression_form_have_the_requirement_of_their_vectors(catalog, form, rule, kind):
     if kind in ("read", "append"):
         case = log_case("made", kind, parts_of(catalog.cases[f"{form}:{kind}"]), catalog)
     else:
@@ -131,8 +131,8 @@ def test_made_cases_in_a_form_that_not_every_reader_knows_stand_where_their_vect
     assert (case.requirement, case.level) == (rule, "should")
 
 
-def test_tags_that_an_older_definition_does_not_know_are_right_among_the_unknown_ones(catalog):
-    """ApiVersionsResponse 3 got three tagged fields without a new version; so may a structure inside a message."""
+def test_tags_newer_than_the_definition_are_accepted_as_unknown_tags(catalog):
+    """Kafka added tagged fields to ApiVersionsResponse 3 without a new version, and may do so in nested structures."""
     case = catalog.cases["covering/message/032"]
     right = case.wire.notation.render(case.expect.value)
     epoch = {"tag": 1, "data": "8000000000000000"}
@@ -143,12 +143,14 @@ def test_tags_that_an_older_definition_does_not_know_are_right_among_the_unknown
         shown = {**older, "_unknownTaggedFields": [{"tag": tag, "data": data}, *right["_unknownTaggedFields"]]}
         assert judge(case, Accepted({"value": shown, "consumed": case.expect.consumed})).kind is VerdictKind.FAIL
         parsed = case.wire.notation.parse(shown)
-        assert (by_name(case.wire, parsed) == parsed) == (data != "8000000000000001"), "only sound data is named"
+        assert (by_name(case.wire, parsed) == parsed) == (data != "8000000000000001"), (
+            "only valid data becomes a known field"
+        )
     twice = {**older, "FinalizedFeaturesEpoch": "1"}
     assert judge(case, Accepted({"value": twice, "consumed": case.expect.consumed})).kind is VerdictKind.FAIL
 
 
-def test_tags_of_a_structure_inside_a_message_are_known_there_too(catalog):
+def test_unknown_tags_of_a_nested_structure_are_accepted_too(catalog):
     case = next(case for case in catalog.cases.values() if case.id == "fetch/v12-leader-in-tags-of-a-partition")
     wire, value = case.wire, case.expect.value
     (response, *_), shown = value["Responses"], codec.decode(case.wire, case.data).value
@@ -161,7 +163,7 @@ def test_tags_of_a_structure_inside_a_message_are_known_there_too(catalog):
     assert by_name(wire, nested)["Responses"][0]["Partitions"][0]["CurrentLeader"] == leader
 
 
-def test_tags_inside_the_elements_of_a_set_are_known_there_too(catalog):
+def test_unknown_tags_inside_array_elements_are_accepted_too(catalog):
     case = next(
         case for case in catalog.cases.values() if case.note.endswith("message ProduceResponse 10, fields filled")
     )
@@ -175,7 +177,7 @@ def test_tags_inside_the_elements_of_a_set_are_known_there_too(catalog):
     assert by_name(case.wire, nested)["Responses"][0]["PartitionResponses"][0]["CurrentLeader"] == leader
 
 
-def test_a_producer_of_plain_messages_may_give_them_any_offsets_and_is_still_judged_by_the_rest(catalog):
+def test_wrong_offsets_of_uncompressed_messages_fail_at_may_and_other_fields_at_their_level(catalog):
     case = catalog.cases["message-set/v0-null-key-null-value:encode"]
     minus_one = b"\xff" * 8 + case.data[8:]
     verdict = judge(case, Accepted({"hex": minus_one.hex()}))
@@ -190,13 +192,13 @@ def test_a_producer_of_plain_messages_may_give_them_any_offsets_and_is_still_jud
 
 
 FETCHED = "0000000000000001 0000 00000001 00000000 0000 0000000000000000 {size} {records}"
-"""FetchResponse 3 of one topic without a name and one partition: its records."""
+"""FetchResponse 3 with one unnamed topic, one partition and its records."""
 
 
 @pytest.mark.parametrize(
     ("records", "kind"), [("112f25932b", VerdictKind.EITHER), (plain_log(2).hex(), VerdictKind.FAIL)]
 )
-def test_a_reader_of_messages_that_looks_into_their_records_may_refuse_what_is_no_batch(records, kind, catalog):
+def test_a_reader_of_fetch_responses_may_reject_records_that_are_no_batch(records, kind, catalog):
     size = f"{len(records) // 2:08x}"
     data = bytes.fromhex(FETCHED.format(size=size, records=records))
     case = decode_case("gen/x", shipped_types().wire(type_name("FetchResponse", 3)), data, catalog)
@@ -208,7 +210,7 @@ WRONG_CHECKSUM = (279, 281, 285, 287, 291, 293, 297, 299, 303, 305, 321, 322)
 
 
 @pytest.mark.parametrize("number", WRONG_CHECKSUM)
-def test_a_reader_may_verify_checksums_that_it_need_not_verify(number, catalog):
+def test_a_reader_may_verify_checksums_with_check_crcs_false(number, catalog):
     """A wrong checksum is unspecified there, also in a batch that the consumer skips (rule 6)."""
     case = catalog.cases[f"covering/log/{number}"]
     assert case.request["checkCrcs"] is False
@@ -228,11 +230,13 @@ def test_a_reader_may_verify_checksums_that_it_need_not_verify(number, catalog):
     assert judge(case, Accepted({"value": invented})).kind is VerdictKind.FAIL
 
 
-def test_no_read_without_checksum_verification_fails_a_reader_that_verifies(catalog):
-    """Vectors and covering logs alike: rejecting the log is never a failure there."""
+def test_no_read_with_check_crcs_false_fails_a_verifying_reader(catalog):
+    """A reader may reject the log in each vector and each covering log with checkCrcs false."""
     unchecked = [case for case in catalog.cases.values() if case.op == "read" and "checkCrcs" in case.request]
     damaged = [
-        case for case in unchecked if any(one.violations for one in codec.entries(bytes.fromhex(case.request["hex"])))
+        case
+        for case in unchecked
+        if any(entry.violations for entry in codec.entries(bytes.fromhex(case.request["hex"])))
     ]
     assert len(damaged) > 40
     assert {str(judge(case, Rejected("corrupt")).kind) for case in damaged} <= {"either", "pass"}

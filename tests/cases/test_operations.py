@@ -1,4 +1,4 @@
-"""The table of operations: one parser for vectors, requests of users and requests to the reference."""
+"""The table of operations: one parser for vectors, user requests and requests to the reference."""
 
 import pytest
 from click import Choice
@@ -24,7 +24,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("message", "wrong"), WRONG.items(), ids=WRONG)
-def test_a_wrong_part_is_refused_alike_in_a_vector_a_request_of_ones_own_and_by_the_reference(catalog, message, wrong):
+def test_a_wrong_part_is_rejected_in_a_vector_in_a_user_request_and_by_the_reference(catalog, message, wrong):
     op, change = wrong
     given = {name: part for name, part in (FETCH | change).items() if part is not ...}
     with pytest.raises(NotationError, match=message):
@@ -46,7 +46,7 @@ def test_parts_are_parsed_to_values():
     assert OPERATIONS["encode"].parse({"value": ["5"]}, codec.wire("ARRAY<INT64>")) == {"value": (5,)}
 
 
-def test_the_reference_supports_every_operation_and_the_command_line_offers_those_about_bytes_and_values():
+def test_the_reference_supports_every_operation_and_the_command_line_offers_those_on_bytes_and_values():
     assert set(reference.describe()["supports"]) == set(OPERATIONS)
     assert WHOLE_LOG == ("read", "convert", "sequence", "send", "append", "exchange", "scenario")
     options = {option.name: option.type for option in cli.main.get_command(None, "run").params}

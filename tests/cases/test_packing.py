@@ -1,4 +1,4 @@
-"""Cases as bytes: the same cases again, and little memory."""
+"""Packed cases: unpacking returns equal cases, and they take little memory."""
 
 import pickle
 import random
@@ -20,7 +20,7 @@ from conformance.strategies.seeded.cases import TYPES, generated_cases, message_
 
 
 def parts(case):
-    """All that a case holds, its type and the order of its request too."""
+    """Return all parts of a case, including its type and the order of its request."""
     return {
         **{field.name: getattr(case, field.name) for field in fields(Case)},
         "request": repr(case.request),
@@ -34,25 +34,25 @@ def generated(catalog):
     return list(generated_cases(names, 11, 5, catalog))
 
 
-def test_a_case_is_the_same_when_it_is_unpacked(catalog, generated):
+def test_a_case_is_equal_after_packing_and_unpacking(catalog, generated):
     for case in [*catalog.cases.values(), *generated]:
         assert parts(store(case).to_case()) == parts(case)
 
 
-def test_what_cases_are_chosen_counted_and_listed_by_is_that_of_the_case(catalog, generated):
-    told = ("id", "op", "type", "requirement", "level", "since", "kind", "origin", "disputed", "codecs", "magics")
-    told += ("size", "needs_surrogates", "is_shrinkable", "defined_in", "refused_by", "expect", "timeout_group")
+def test_the_summary_of_a_stored_case_is_that_of_the_case(catalog, generated):
+    names = ("id", "op", "type", "requirement", "level", "since", "kind", "origin", "disputed", "codecs", "magics")
+    names += ("size", "needs_surrogates", "is_shrinkable", "defined_in", "refused_by", "expect", "timeout_group")
     for case in [*list(catalog.cases.values())[::5], *generated]:
-        label = store(case)
-        assert [getattr(label, name) for name in told] == [getattr(case, name) for name in told], case.id
+        stored = store(case)
+        assert [getattr(stored, name) for name in names] == [getattr(case, name) for name in names], case.id
 
 
-def test_a_value_that_is_left_out_is_still_known_as_such(catalog):
+def test_an_unshown_value_is_still_unshown_after_unpacking(catalog):
     case = replace(catalog.cases["varint/zero"], expect=ExpectValue(UNSHOWN, 1))
     assert store(case).to_case().expect.value is UNSHOWN
 
 
-def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
+def test_a_case_with_a_user_definition_keeps_that_definition(catalog):
     message, _ = parse_definition(
         {"name": "EndTxnMarker", "type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": []}
     )
@@ -77,7 +77,7 @@ def test_cases_selected_by_their_basis_stay_stored(catalog):
     assert [case.to_case() for case in wanted] == of_bases(every, ("implied",), catalog.requirements) != []
 
 
-def test_a_case_of_much_data_holds_it_once():
+def test_a_large_case_stores_its_data_once():
     data = random.Random(0).randbytes(50_000)
     case = Case(
         *("big", "decode", codec.wire("BYTES"), "bytes.encoding", "must"),
@@ -90,13 +90,13 @@ def test_a_case_of_much_data_holds_it_once():
 
 
 def with_damaged_expectation(case):
-    """The packed case, with nothing that can be read behind the request."""
+    """Return the stored case with unreadable bytes after the request."""
     label = store(case)
     content = lz4.block.decompress(label.content) if label.is_compressed else label.content
     return structs.replace(label, content=content[: label.rest_start] + b"damaged", is_compressed=False)
 
 
-def test_the_request_of_a_packed_case_is_unpacked_without_its_expectation(catalog):
+def test_the_request_of_a_packed_case_is_unpacked_alone(catalog):
     every = [case for case in catalog.cases.values() if "limit-headers" in case.id or case.op == "encode"]
     several = [with_damaged_expectation(case) for case in every]
     assert len(every) > 100

@@ -1,4 +1,4 @@
-"""Requirement ids in the code: each is in the register, and stands in full, so that a search for it finds its users."""
+"""Requirement ids in the code: each is in the register and is written in full, so that a search finds its uses."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ SOURCES = [
 REGISTER = read_requirements(PACKAGE / "vectors" / "requirements.yaml")
 FAMILIES = {requirement.partition(".")[0] for requirement in REGISTER}
 SETTINGS = ("compression.type",)
-"""Settings of a topic whose names read like an id."""
+"""Topic settings with names like an id."""
 ID = re.compile(r"([a-z0-9-]+)\.[a-z0-9][a-z0-9.-]*")
 
 
 def is_an_id(text):
-    """Whether a text reads as the id of a requirement: a family of the register, a dot, a name; no file is one."""
+    """Return True for a text of the form family.name, with a family of the register, that is no file name."""
     match = None if text in SETTINGS else ID.fullmatch(text)
     return match is not None and match[1] in FAMILIES and not text.endswith((".py", ".yaml", ".json", ".jar", ".log"))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE.parent).as_posix())
-def test_every_requirement_id_in_the_code_is_in_the_register(path):
+def test_every_requirement_id_in_the_code_exists_in_the_register(path):
     parts = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     texts = (part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
     assert [text for text in texts if is_an_id(text) and text not in REGISTER] == []

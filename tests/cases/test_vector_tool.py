@@ -33,7 +33,7 @@ def problems(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "row, said",
+    "row, message",
     [
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "00"}', "not the bytes that an encoder"),
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "open"),
@@ -53,13 +53,13 @@ def problems(tmp_path, text):
         ),
     ],
 )
-def test_a_vector_that_contradicts_the_reference_is_named_with_its_line(tmp_path, row, said):
+def test_a_vector_that_contradicts_the_reference_is_named_with_its_line(tmp_path, row, message):
     found = problems(tmp_path, f"# a comment\n- {row}\n")
-    assert any(said in problem for problem in found)
+    assert any(message in problem for problem in found)
     assert all("v.yaml:2: a/b" in problem for problem in found)
 
 
-def test_an_id_that_stands_twice_is_named(tmp_path):
+def test_a_duplicate_id_is_named_in_the_error(tmp_path):
     row = '- {id: a/b, type: VARINT, requirement: varint.range, value: 0, hex: "00"}\n'
     assert any("twice" in problem for problem in problems(tmp_path, row * 2))
 
@@ -77,7 +77,7 @@ vectors:
 """
 
 
-def test_fix_recomputes_lengths_and_checksums_where_asked_and_keeps_comments(tmp_path):
+def test_fix_recomputes_lengths_and_checksums_on_request_and_keeps_comments(tmp_path):
     path = tmp_path / "v.yaml"
     path.write_text(BATCH)
     assert problems(tmp_path, BATCH) != []
@@ -91,7 +91,7 @@ def test_fix_recomputes_lengths_and_checksums_where_asked_and_keeps_comments(tmp
     assert not fix(path)
 
 
-def test_fix_quotes_what_yaml_reads_as_something_else(tmp_path):
+def test_fix_quotes_scalars_that_yaml_would_convert(tmp_path):
     path = tmp_path / "v.yaml"
     path.write_text("- {id: a/b, type: STRING, requirement: string.layout, value: no, hex: 00026e6f}\n")
     assert any("no" in str(problem) for problem in check(path))
@@ -100,10 +100,10 @@ def test_fix_quotes_what_yaml_reads_as_something_else(tmp_path):
     assert next(read_vectors(path)).row["value"] == "no"
 
 
-def test_recomputing_a_right_batch_changes_nothing():
+def test_recomputing_a_correct_batch_changes_nothing():
     data = bytes.fromhex(PLAIN)
     assert recomputed(data, ["batchLength", "crc"]) == data
 
 
-def test_recomputing_short_bytes_leaves_them_alone():
+def test_recomputing_short_bytes_changes_nothing():
     assert recomputed(b"\0" * 7, ["batchLength", "crc"]) == b"\0" * 7

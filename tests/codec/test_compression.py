@@ -1,4 +1,4 @@
-"""Compressed payloads: what each framing may hold, what is open, and that nothing hostile gets further."""
+"""Compressed payloads: valid, unspecified, invalid and hostile frames of each codec."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(number, payload, count=COUNT, **limits):
 
 
 def gz(data, *, flags=0, fields=b""):
-    """A gzip member with optional header fields."""
+    """Return a gzip member with optional header fields."""
     deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
     body = deflater.compress(data) + deflater.flush()
     head = b"\x1f\x8b\x08" + bytes([flags]) + bytes(4) + b"\0\xff" + fields
@@ -64,7 +64,7 @@ def unsnap(raw):
 
 
 def block(data):
-    """A length and a raw Snappy block, as the xerial stream has them."""
+    """Return a length and a raw Snappy block, as in the xerial stream."""
     raw = snap(data)
     return struct.pack(">i", len(raw)) + raw
 
@@ -77,7 +77,7 @@ LZ4_HEAD = lz(b"")[:7]
 
 
 def lz_frame(*blocks, end=bytes(4)):
-    """An LZ4 frame of blocks of 64 KiB at most, given as (stored, bytes)."""
+    """Return an LZ4 frame of blocks of at most 64 KiB, given as (stored, bytes)."""
     parts = [struct.pack("<I", len(data) | stored << 31) + data for stored, data in blocks]
     return LZ4_HEAD + b"".join(parts) + end
 
@@ -87,13 +87,13 @@ def zs(data=RECORDS, **options):
 
 
 def zs_window(descriptor, data=RECORDS):
-    """A Zstandard frame of one raw block, with a window descriptor."""
+    """Return a Zstandard frame of one raw block, with a window descriptor."""
     head = struct.pack("<I", len(data) << 3 | 1)[:3]
     return b"\x28\xb5\x2f\xfd\0" + bytes([descriptor]) + head + data
 
 
 def zs_long_block(data):
-    """A raw block, the last one, that says it is longer than what there is of it."""
+    """Return a last raw block whose length field is larger than its content."""
     return struct.pack("<I", (len(data) + 9) << 3 | 1)[:3] + data
 
 
@@ -155,7 +155,7 @@ REMARKED = {
     "zstd without a last block": (ZSTD, zs_window(80)[:6] + bytes([zs_window(80)[6] & 0xFE]) + zs_window(80)[7:]),
 }
 
-OPEN_REFUSALS = {
+UNSPECIFIED_REJECTIONS = {
     "gzip zlib stream": (GZIP, zlib.compress(RECORDS)),
     "gzip wrong checksum": (GZIP, flip(gz(RECORDS), -6)),
     "gzip wrong size": (GZIP, flip(gz(RECORDS), -1)),
@@ -183,7 +183,7 @@ OPEN_REFUSALS = {
     "zstd window just above 128 MiB": (ZSTD, zs_window(17 << 3 | 1)),
 }
 
-REFUSED = {
+REJECTED = {
     **{f"{name}: nothing": (number, b"") for number, name in enumerate(CODEC_NAMES) if number},
     **{f"{name}: garbage": (number, b"\x99garbage" * 5) for number, name in enumerate(CODEC_NAMES) if number},
     "gzip cut in its data": (GZIP, gz(RECORDS)[:-12]),
@@ -211,7 +211,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("number", "payload"), PLAIN.values(), ids=PLAIN)
-def test_what_apache_kafka_reads_is_read_without_a_remark(number, payload):
+def test_payloads_that_apache_kafka_reads_leave_no_remark(number, payload):
     found = read(number, payload)
     assert (found.ok, found.remarks) == (True, ()), found
     assert found.layers == (RECORDS,)
@@ -219,7 +219,7 @@ def test_what_apache_kafka_reads_is_read_without_a_remark(number, payload):
 
 
 @pytest.mark.parametrize(("number", "payload"), REMARKED.values(), ids=REMARKED)
-def test_open_places_that_leave_all_records_leave_a_remark(number, payload):
+def test_unspecified_payloads_with_all_records_leave_a_remark(number, payload):
     found = read(number, payload)
     assert found.ok, found.violations
     assert found.layers == (RECORDS,)
@@ -228,8 +228,8 @@ def test_open_places_that_leave_all_records_leave_a_remark(number, payload):
     assert all(mark.open for mark in found.remarks)
 
 
-@pytest.mark.parametrize(("number", "payload"), OPEN_REFUSALS.values(), ids=OPEN_REFUSALS)
-def test_open_places_that_apache_kafka_refuses_leave_any_outcome_open(number, payload):
+@pytest.mark.parametrize(("number", "payload"), UNSPECIFIED_REJECTIONS.values(), ids=UNSPECIFIED_REJECTIONS)
+def test_unspecified_payloads_that_apache_kafka_rejects_allow_any_outcome(number, payload):
     found = read(number, payload)
     assert not found.ok
     assert [(mark.open, mark.openness is codec.Definedness.ANY_VALUE) for mark in found.violations] == [(True, True)], (
@@ -237,15 +237,15 @@ def test_open_places_that_apache_kafka_refuses_leave_any_outcome_open(number, pa
     )
 
 
-@pytest.mark.parametrize(("number", "payload"), REFUSED.values(), ids=REFUSED)
-def test_what_no_reader_can_make_records_of_is_refused_for_certain(number, payload):
+@pytest.mark.parametrize(("number", "payload"), REJECTED.values(), ids=REJECTED)
+def test_invalid_payloads_are_rejected_with_a_certain_violation(number, payload):
     found = read(number, payload)
     assert not found.ok
     assert not found.violations[0].open, found
 
 
 @pytest.mark.parametrize("number", range(1, len(CODECS)))
-def test_what_is_written_is_opened_to_the_same_bytes(number):
+def test_a_written_payload_is_decompressed_to_the_same_bytes(number):
     rng = random.Random(number)
     for size in (0, 1, 100, 32 * 1024, 32 * 1024 + 1, 200_000):
         for data in (rng.randbytes(size), bytes(size)):
@@ -254,7 +254,7 @@ def test_what_is_written_is_opened_to_the_same_bytes(number):
             assert found.layers == ((data,) if size else ())
 
 
-def test_what_is_written_keeps_to_what_apache_kafka_reads():
+def test_written_payloads_stay_within_the_limits_of_apache_kafka():
     data = bytes(100_000)
     assert CODECS[GZIP].write(data) == CODECS[GZIP].write(data)
     framed = CODECS[SNAPPY].write(data)
@@ -275,7 +275,7 @@ def blocks_of(framed):
 
 
 @pytest.mark.parametrize("number", range(1, len(CODECS)))
-def test_a_payload_of_more_or_fewer_bytes_than_the_records_is_refused(number):
+def test_a_payload_longer_or_shorter_than_its_records_is_rejected(number):
     write = CODECS[number].write
     for data, rule in (
         (RECORDS + b"\0", "batch.record-count-mismatch"),
@@ -289,7 +289,7 @@ def test_a_payload_of_more_or_fewer_bytes_than_the_records_is_refused(number):
 
 
 @pytest.mark.parametrize("number", range(1, len(CODECS)))
-def test_a_batch_without_records_may_hold_an_empty_stream_and_anything_else_is_open(number):
+def test_a_batch_without_records_may_hold_an_empty_stream_and_other_payloads_leave_a_remark(number):
     assert read(number, CODECS[number].write(b""), count=0).remarks == ()
     for payload in (b"", b"\x99garbage", CODECS[number].write(RECORDS)):
         found = read(number, payload, count=0)
@@ -308,7 +308,7 @@ def gzip_bomb(megabytes):
 
 
 def zstd_bomb(megabytes):
-    """Blocks of one repeated byte: 128 KiB out of 4 bytes."""
+    """Return blocks of one repeated byte: 4 bytes decompress to 128 KiB."""
     repeated = struct.pack("<I", (128 * 1024) << 3 | 2)[:3] + b"\0"
     last = struct.pack("<I", 3)[:3] + b"\0"
     return b"\x28\xb5\x2f\xfd\0" + bytes([10 << 3]) + repeated * (8 * megabytes) + last
@@ -326,7 +326,7 @@ BOMBS = {GZIP: gzip_bomb, SNAPPY: snappy_bomb, LZ4: lz4_bomb, ZSTD: zstd_bomb}
 
 
 @pytest.mark.parametrize("number", BOMBS)
-def test_a_bomb_stops_at_the_limits_in_bounded_memory(number):
+def test_decompression_of_a_bomb_stops_at_the_limits_in_bounded_memory(number):
     payload = BOMBS[number](40 if number == SNAPPY else 300)
     limits = {"total": 16 * MEGABYTE}
     tracemalloc.start()
@@ -340,14 +340,14 @@ def test_a_bomb_stops_at_the_limits_in_bounded_memory(number):
     assert peak < 40 * MEGABYTE + 4 * len(payload)
 
 
-def test_the_ratio_counts_only_once_a_mebibyte_has_come_out():
+def test_the_ratio_limit_applies_only_after_one_mebibyte_of_output():
     payload = gz(bytes(4 * MEGABYTE))
     assert read(GZIP, payload, ratio=10).violations[0].requirement == "memory.message-size-limit"
     assert read(GZIP, gz(bytes(MEGABYTE)), ratio=1).violations[0].requirement != "memory.message-size-limit"
     assert read(GZIP, payload).violations[0].requirement != "memory.message-size-limit"
 
 
-def test_compressed_records_and_headers_are_counted_before_they_are_made():
+def test_compressed_records_and_headers_are_counted_before_they_are_built():
     record = bytes.fromhex("0c000000010100")
     assert read(GZIP, gz(record * 1000), 1000).ok
     assert read(GZIP, gz(record * 1000), 1000, elements=999).violations[0].requirement == "memory.message-size-limit"
@@ -359,7 +359,7 @@ def test_compressed_records_and_headers_are_counted_before_they_are_made():
 
 
 @pytest.mark.parametrize("claimed", [1 << 20, (1 << 31) - 1, (1 << 32) - 1, 1 << 34])
-def test_the_size_that_a_snappy_block_claims_is_not_believed(claimed):
+def test_the_claimed_size_of_a_snappy_block_is_not_trusted(claimed):
     size, number = b"", claimed
     while number > 0x7F:
         size, number = size + bytes([number & 0x7F | 0x80]), number >> 7
@@ -373,7 +373,7 @@ def test_the_size_that_a_snappy_block_claims_is_not_believed(claimed):
         tracemalloc.stop()
 
 
-def test_a_snappy_block_beyond_the_limits_is_not_opened_at_all():
+def test_a_snappy_block_beyond_the_limits_is_not_decompressed():
     raw = snap(bytes(4 * MEGABYTE))
     for damaged in (raw, raw[:-1]):
         found = read(SNAPPY, damaged, total=MEGABYTE)
@@ -401,7 +401,7 @@ def mutated(rng, data):
 
 
 @pytest.mark.parametrize("number", range(1, len(CODECS)))
-def test_damaged_payloads_and_garbage_end_in_a_value_or_a_violation(number):
+def test_damaged_payloads_and_garbage_result_in_a_value_or_a_violation(number):
     rng = random.Random(number)
     good = [payload for kind, payload in (*PLAIN.values(), *REMARKED.values()) if kind == number]
     good += [form(RECORDS) for form in CODECS[number].forms] if not good else []

@@ -1,4 +1,4 @@
-"""Annotated bytes: every byte in a line, every mark at its field, every field found by its path."""
+"""Annotated bytes: each byte is in one line, each mark at its field, and each path leads to its field."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SAMPLES = {
 }
 
 
-def test_nothing_of_a_value_is_left_without_a_field():
+def test_every_byte_of_a_value_belongs_to_a_field():
     records = [
         bytes.fromhex(data) for data in ("0c000000000100", "0c000000010000", "1000000000000200 00".replace(" ", ""))
     ]
@@ -59,7 +59,7 @@ def test_nothing_of_a_value_is_left_without_a_field():
         assert "(not read)" not in [line.path for line in lines]
 
 
-def test_a_single_value_is_shown_beside_its_bytes():
+def test_a_single_value_is_shown_next_to_its_bytes():
     for name, data, value in (("BOOLEAN", b"\0", "false"), ("BOOLEAN", b"\1", "true"), ("INT8", b"\0", "0")):
         assert [(line.path, line.value) for line in annotate(name, data)[1]] == [("value", value)]
 
@@ -73,13 +73,13 @@ def covered(lines, layers):
 
 
 @pytest.mark.parametrize(("name", "data"), SAMPLES.values(), ids=SAMPLES)
-def test_the_lines_hold_every_byte_once_in_order(name, data):
+def test_the_lines_contain_every_byte_once_in_order(name, data):
     read, lines = annotate(name, data)
     covered(lines, [data, *read.layers])
 
 
 @pytest.mark.parametrize(("name", "data"), SAMPLES.values(), ids=SAMPLES)
-def test_every_mark_stands_once_at_the_line_that_holds_its_byte(name, data):
+def test_every_mark_is_once_on_the_line_of_its_byte(name, data):
     read, lines = annotate(name, data)
     placed = [(mark, line) for line in lines for mark in line.marks]
     if lines:
@@ -91,7 +91,7 @@ def test_every_mark_stands_once_at_the_line_that_holds_its_byte(name, data):
         assert mark.at < line.stop or mark.at == len(layers[mark.layer])
 
 
-def test_damaged_bytes_are_laid_out_all_the_same():
+def test_damaged_bytes_are_laid_out_too():
     rng = random.Random(1)
     for _ in range(400):
         name, data = rng.choice(list(SAMPLES.values()))
@@ -129,19 +129,19 @@ def test_the_fields_of_a_record_are_named_as_the_documents_name_them():
     ]
 
 
-def test_bytes_that_no_field_covers_are_told_apart():
+def test_bytes_outside_every_field_have_their_own_label():
     assert texts("INT32", bytes(6))[-1][0] == "(after the value)"
     assert texts("RECORD_BATCH", PLAIN[:30])[-1][0] == "(not read)"
     assert texts("RECORD_BATCH", compressed(1))[13][0] in ("records", "(compressed records)")
 
 
-def test_long_fields_are_cut_and_say_how_long_they_are():
+def test_long_fields_are_cut_and_show_their_length():
     line = annotate("BYTES", bytes.fromhex("00000064") + b"\xab" * 100)[1][-1]
     assert line.hex == "ab " * 15 + "ab … 100 bytes"
     assert line.data == b"\xab" * 100
 
 
-def test_values_with_ill_formed_text_are_shown():
+def test_values_with_invalid_utf8_are_shown_as_valid_text():
     for _, _, value in texts("STRING", b"\0\3a\xffb"):
         value.encode("utf-8")
 
@@ -169,7 +169,7 @@ def test_the_line_of_a_field_in_a_log_and_in_a_decompressed_stream_is_found():
     assert (line.layer, line.start) == (1, 3)
 
 
-def test_an_empty_field_is_found_at_its_length_and_an_unknown_one_nowhere():
+def test_an_empty_field_is_found_at_its_length_and_an_unknown_path_returns_minus_one():
     lines = annotate("RECORD", bytes.fromhex("0c000000000100"))[1]
     assert lines[line_of(lines, "key")].path == "keyLength"
     assert lines[line_of(lines, "value")].path == "valueLength"
@@ -188,17 +188,17 @@ def test_an_empty_field_is_found_at_its_length_and_an_unknown_one_nowhere():
         (PLAIN[:17] + bytes(4) + PLAIN[21:], "", "recordCount", "crc"),
     ],
 )
-def test_the_place_to_look_at_is_a_path_or_the_first_fault_or_what_the_case_is_about(data, path, about, shown):
+def test_the_shown_place_is_the_path_or_the_first_violation_or_the_field_of_the_case(data, path, about, shown):
     read, lines = annotate("RECORD_BATCH", data)
     assert lines[place_of(lines, read, path, about)].path == shown
 
 
-def test_sound_bytes_have_no_place_to_look_at_without_a_path():
+def test_valid_bytes_without_a_path_have_no_shown_place():
     read, lines = annotate("RECORD_BATCH", PLAIN)
     assert place_of(lines, read, "") == -1
 
 
-def test_the_line_at_a_byte_is_the_one_that_holds_it():
+def test_the_line_at_an_offset_contains_that_byte():
     lines = annotate("RECORD_BATCH", compressed(1))[1]
     for layer in (0, 1):
         for index, line in enumerate(lines):

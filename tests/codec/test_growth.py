@@ -1,4 +1,4 @@
-"""Ten times the input costs at most twelve times the work, whatever there are ten times as many of."""
+"""Ten times the input costs at most twelve times the work, for each kind of element."""
 
 import gzip
 
@@ -21,12 +21,12 @@ SMALL, LARGE = 100, 1000
 @pytest.mark.parametrize("name", GROWING)
 def test_ten_times_the_input_costs_at_most_twelve_times_the_work(name, monkeypatch):
     row = GROWING[name]
-    row(3)()  # what is made once is made before it is counted
+    row(3)()  # fills the caches before the count
     small, large = (work_of(row(size), monkeypatch) for size in (SMALL, LARGE))
     assert large <= 12 * small, f"{small:,} became {large:,}"
 
 
-def test_what_is_many_out_of_few_bytes_is_held_against_the_size_of_the_input():
+def test_element_counts_are_limited_by_the_size_of_the_input():
     headers = bytes.fromhex("0000000101") + codec.encode("VARINT", 500_000) + bytes(1_000_000)
     payload = gzip.compress(codec.encode("VARINT", len(headers)) + headers, mtime=0)
     read = codec.decode("RECORD_BATCH", with_checksums(batch(0, compression=1)[:HEADER_SIZE] + payload))
@@ -35,7 +35,7 @@ def test_what_is_many_out_of_few_bytes_is_held_against_the_size_of_the_input():
     assert codec.decode("RECORD", codec.encode("VARINT", len(headers)) + headers).ok
 
 
-def test_what_is_dumped_for_a_person_may_be_denser_than_what_is_judged():
+def test_a_dump_accepts_denser_batches_than_a_decode():
     data = _batch(gzip.compress(PLAIN * 20_000, mtime=0), 20_000)
     assert not codec.decode("RECORD_BATCH", data).ok
     assert annotate("RECORD_BATCH", data)[0].ok
@@ -46,7 +46,7 @@ def _batch(payload, count):
     return with_checksums(BATCH_LAYOUT.with_field("lastOffsetDelta", head, count - 1) + payload)
 
 
-def test_all_payloads_of_a_log_together_may_yield_so_many_bytes():
+def test_the_total_limit_applies_to_all_payloads_of_a_log_together():
     bomb = batch(0, [record(0, value=bytes(1 << 20))], compression=1)
     limits = codec.Limits(total=3 << 20)
     assert codec.decode("LOG", bomb * 2, limits=limits).ok
@@ -56,7 +56,7 @@ def test_all_payloads_of_a_log_together_may_yield_so_many_bytes():
 
 
 @pytest.mark.parametrize("size", [5, 13, 14])
-def test_the_checksum_of_a_frames_header_is_the_librarys(size):
+def test_the_checksum_of_an_lz4_frame_header_matches_the_library(size):
     options = {5: {"block_size": 7}, 13: {"store_size": True}, 14: {"store_size": True, "content_checksum": True}}
     frame = lz4.frame.compress(b"content", **{"store_size": False, **options[size]})
     assert with_header_checksum(frame) == frame
@@ -65,8 +65,8 @@ def test_the_checksum_of_a_frames_header_is_the_librarys(size):
     assert with_header_checksum(frame[:at]) == frame[:at]
 
 
-def test_a_known_tagged_field_is_read_once_however_deep_it_stands(monkeypatch):
-    """Each was read again where it did not fill its size: 20 deep, one number was read a million times."""
+def test_a_known_tagged_field_is_read_once_at_any_depth(monkeypatch):
+    # A reader once read a short field again at each level: at depth 20, one number was read a million times.
     shallow, deep = (work_of(_reading_a_cut_field(depth), monkeypatch) for depth in (2, 20))
     assert deep <= 12 * shallow
 

@@ -30,10 +30,10 @@ PLAIN = (
         ("BYTES", PLAIN, set(), set()),
     ],
 )
-def test_codecs_and_magics_are_seen_as_far_as_the_bytes_go(name, data, codecs, magics):
+def test_codecs_and_magics_are_found_up_to_the_end_of_the_bytes(name, data, codecs, magics):
     assert codecs_and_magics(name, bytes.fromhex(data)) == (codecs, magics)
 
 
-def test_no_bytes_make_codecs_and_magics_hang_or_raise():
+def test_codecs_and_magics_neither_hangs_nor_raises_for_odd_sizes():
     for size in (-1, 0, 1, 12, (1 << 31) - 1):
         codecs_and_magics("LOG", (bytes(8) + size.to_bytes(4, "big", signed=True) + b"\2" * 20) * 20)

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, sets of them and logs that mix magics, of the reference codec."""
+"""The reference codec on messages of magic 0 and 1, message sets, and logs of several magics."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BATCH = bytes.fromhex(
 
 
 def octets(value):
-    """A length and the bytes; None is null, and a pair says its own length."""
+    """Return a length and the bytes; None is null, and a pair contains the length to write."""
     length, raw = value if isinstance(value, tuple) else (-1 if value is None else len(value), value or b"")
     return struct.pack(">i", length) + raw
 
 
 def entry(offset=0, key=b"k", value=b"v", *, magic=1, stamp=1000, attributes=0, size=None, crc=None, after=b""):
-    """An entry, written without the codec."""
+    """Return an entry, written without the codec."""
     stamped = struct.pack(">q", stamp) if magic else b""
     body = struct.pack(">bB", magic, attributes) + stamped + octets(key) + octets(value) + after
     head = struct.pack(
@@ -39,7 +39,7 @@ def entry(offset=0, key=b"k", value=b"v", *, magic=1, stamp=1000, attributes=0, 
 
 
 def wrapper(*inner, magic=1, number=1, offset=None, stamp=9000, key=None, high=0, **more):
-    """A wrapper around entries; its offset is theirs as they stand."""
+    """Return a wrapper around entries; its default offset is that of the last entry."""
     plain = b"".join(inner)
     last = struct.unpack(">q", inner[-1][:8])[0] if offset is None else offset
     payload = CODECS[number].write(plain)
@@ -50,16 +50,16 @@ def decode(data, name="MESSAGE_SET", **options):
     return codec.decode(name, data, **options)
 
 
-def refusal(data, name="MESSAGE_SET"):
-    """The requirement that the bytes break first, for certain."""
+def rejection(data, name="MESSAGE_SET"):
+    """Return the requirement of the first violation, which must be certain."""
     read = decode(data, name)
     assert not read.ok
     assert not read.violations[0].open, read.violations
     return read.violations[0].requirement
 
 
-def open_refusal(data):
-    """The requirement of an open place at which the reference goes no further."""
+def open_rejection(data):
+    """Return the requirement of the first violation, which must be unspecified behaviour."""
     read = decode(data)
     assert not read.ok
     assert read.violations[0].open
@@ -68,7 +68,7 @@ def open_refusal(data):
 
 
 def remarks(data, name="MESSAGE_SET"):
-    """The requirements of the open places in bytes that have a value."""
+    """Return the requirements of the remarks on bytes that have a value."""
     read = decode(data, name)
     assert read.ok, read.violations
     assert all(mark.open for mark in read.remarks)
@@ -76,14 +76,14 @@ def remarks(data, name="MESSAGE_SET"):
 
 
 def seen(data, *names):
-    """What the messages show under some names."""
+    """Return the fields of these names of each message."""
     read = decode(data)
     assert read.ok, read.violations
     return [tuple(message[name] for name in names) for message in read.value]
 
 
 def random_messages(rng, magic, *, base=None):
-    """Messages as a producer could send them, offsets rising."""
+    """Return messages as a producer could send them, with increasing offsets."""
     offset = rng.choice((0, 1, 1000, 1 << 40, 1 << 62)) if base is None else base
     out = []
     for _ in range(rng.randrange(1, 9)):
@@ -95,7 +95,7 @@ def random_messages(rng, magic, *, base=None):
 
 
 def random_set(rng, magic=None, number=None):
-    """A set as the codec writes it."""
+    """Return a set as the codec writes it."""
     magic = rng.choice(MAGICS) if magic is None else magic
     messages = random_messages(rng, magic)
     return codec.encode(
@@ -108,22 +108,22 @@ def random_set(rng, magic=None, number=None):
 
 @pytest.mark.parametrize("number", range(len(WRITTEN)), ids=WRITTEN)
 @pytest.mark.parametrize("magic", MAGICS)
-def test_a_set_is_read_back_as_it_was_asked_for(magic, number):
+def test_a_written_set_is_read_back_with_the_same_fields(magic, number):
     rng = random.Random(magic * 10 + number)
     for _ in range(60):
         messages = random_messages(rng, magic)
         data = codec.encode("MESSAGE_SET", messages, magic=magic, compression=number)
         read = decode(data)
         assert (read.ok, read.consumed) == (True, len(data))
-        assert [{name: found[name] for name in asked} for found, asked in zip(read.value, messages, strict=True)] == [
-            *messages
-        ]
+        assert [
+            {name: found[name] for name in message} for found, message in zip(read.value, messages, strict=True)
+        ] == [*messages]
         assert {message["magic"] for message in read.value} == {magic}
         assert codec.encode("MESSAGE_SET", read.value, magic=magic, compression=number) == data
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_a_message_lies_byte_for_byte_where_the_documents_say(magic):
+def test_every_byte_of_a_message_is_at_its_documented_place(magic):
     rng = random.Random(magic)
     for _ in range(60):
         messages = random_messages(rng, magic)
@@ -157,7 +157,7 @@ def test_a_written_wrapper_has_no_key_the_last_offset_the_largest_time_and_relat
         )
 
 
-def test_a_wrapper_of_append_time_is_written_again_as_it_was():
+def test_a_wrapper_with_log_append_time_is_written_again_unchanged():
     data = codec.encode(
         "MESSAGE_SET",
         [{"offset": at, "timestamp": 5, "timestampType": 1, "key": None, "value": b""} for at in (7, 8)],
@@ -182,7 +182,7 @@ UNENCODABLE = {
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("change", UNENCODABLE.values(), ids=UNENCODABLE)
-def test_a_message_that_cannot_be_written_is_unencodable(change, number):
+def test_a_message_with_an_invalid_field_is_unencodable(change, number):
     codec.encode("MESSAGE_SET", [MESSAGE], magic=1, compression=number)
     if change == {"offset": None} and number:
         change = {"offset": 1 << 64}
@@ -200,7 +200,7 @@ def test_a_message_without_one_of_its_fields_is_unencodable(magic, number):
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_codecs_that_old_messages_do_not_have_and_wrappers_of_nothing_are_unencodable(magic):
+def test_codecs_unknown_to_old_magics_and_empty_wrappers_are_unencodable(magic):
     for number in (4, 5, 7, -1):
         with pytest.raises(codec.Unencodable):
             codec.encode("MESSAGE_SET", [MESSAGE], magic=magic, compression=number)
@@ -209,7 +209,7 @@ def test_codecs_that_old_messages_do_not_have_and_wrappers_of_nothing_are_unenco
     assert codec.encode("MESSAGE_SET", [], magic=magic) == b""
 
 
-def test_a_wrapper_has_one_type_and_one_time_of_appending():
+def test_a_wrapper_has_one_timestamp_type_and_one_append_time():
     for first, second in (({}, {"timestampType": 1}), ({"timestampType": 1}, {"timestampType": 1, "timestamp": 9})):
         messages = [MESSAGE | first, MESSAGE | {"offset": 1} | second]
         codec.encode("MESSAGE_SET", messages, magic=1)
@@ -220,7 +220,7 @@ def test_a_wrapper_has_one_type_and_one_time_of_appending():
 # --- damage -------------------------------------------------------------------------------------------
 
 
-def test_a_set_cut_anywhere_keeps_its_whole_messages_and_nothing_else():
+def test_a_set_cut_anywhere_keeps_only_its_whole_messages():
     rng = random.Random(5)
     for _ in range(12):
         parts = [random_set(rng, number=rng.choice((0, 1))) for _ in range(2)]
@@ -236,12 +236,12 @@ def test_a_set_cut_anywhere_keeps_its_whole_messages_and_nothing_else():
             assert read.value == decode(data[: read.consumed]).value
 
 
-def test_inside_its_size_a_cut_message_is_refused_for_certain():
+def test_a_message_that_ends_inside_its_layout_is_rejected():
     for magic in MAGICS:
         body = entry(0, b"key", b"value", magic=magic)[16:]
         for stop in range(2, len(body)):
             cut = struct.pack(">qiI", 0, stop + 4, zlib.crc32(body[:stop])) + body[:stop]
-            assert refusal(cut) in (
+            assert rejection(cut) in (
                 *("message-set.size-mismatch-rejected", "robustness.message-size-v1"),
                 "robustness.message-key-length",
             )
@@ -249,7 +249,7 @@ def test_inside_its_size_a_cut_message_is_refused_for_certain():
 
 @pytest.mark.parametrize("number", range(len(WRITTEN)), ids=WRITTEN)
 @pytest.mark.parametrize("magic", MAGICS)
-def test_any_single_bit_flip_under_the_checksum_is_refused(magic, number):
+def test_any_single_bit_flip_covered_by_the_checksum_is_rejected(magic, number):
     data = codec.encode("MESSAGE_SET", random_messages(random.Random(3), magic), magic=magic, compression=number)
     size = 12 + struct.unpack(">i", data[8:12])[0]
     for bit in range(12 * 8, size * 8):
@@ -261,7 +261,7 @@ def test_any_single_bit_flip_under_the_checksum_is_refused(magic, number):
         assert found & {"legacy.crc-checked", "legacy.wrapper-crc-checked"}, bit
 
 
-def test_a_wrong_checksum_alone_is_the_only_violation_and_named_after_what_it_covers():
+def test_a_wrong_checksum_is_the_only_violation_and_depends_on_the_magic():
     for magic in MAGICS:
         plain, bad = entry(0, magic=magic), entry(0, magic=magic, crc=1)
         outer = wrapper(plain, magic=magic, crc=1)
@@ -273,7 +273,7 @@ def test_a_wrong_checksum_alone_is_the_only_violation_and_named_after_what_it_co
 
 
 @pytest.mark.parametrize("name", ["MESSAGE_SET", "LOG"])
-def test_mutated_bytes_are_read_or_refused_and_point_into_their_layer(name):
+def test_mutated_bytes_are_read_or_rejected_with_a_position_inside_their_layer(name):
     rng = random.Random(11)
     outcomes = set()
     for _ in range(1500):
@@ -294,7 +294,7 @@ def test_mutated_bytes_are_read_or_refused_and_point_into_their_layer(name):
 
 
 def resealed(data):
-    """Old entries with their crc made right, as far as sizes can be followed."""
+    """Return old entries with corrected checksums, up to the first impossible size."""
     at, out = 0, bytearray(data)
     while at + 17 <= len(data):
         size = struct.unpack(">i", data[at + 8 : at + 12])[0]
@@ -306,7 +306,7 @@ def resealed(data):
     return bytes(out)
 
 
-def test_any_bytes_at_all_are_read_or_refused():
+def test_random_bytes_are_read_or_rejected():
     rng = random.Random(12)
     for _ in range(2000):
         noise = rng.randbytes(rng.randrange(60))
@@ -325,24 +325,24 @@ def test_any_bytes_at_all_are_read_or_refused():
 
 @pytest.mark.parametrize("size", [-(1 << 31), -1, 0, 1, 13])
 @pytest.mark.parametrize("magic", MAGICS)
-def test_a_size_too_small_for_any_message_is_refused_at_the_end_and_inside_as_well(magic, size):
+def test_a_size_too_small_for_any_message_is_rejected_at_the_end_and_inside(magic, size):
     bad = entry(1, None, None, magic=magic, size=size)
     whole = entry(0, magic=magic)
     for data in (bad, bad[:12], whole + bad, whole + bad[:12], wrapper(whole, bad, magic=magic)):
-        assert refusal(data) == "message-set.size-mismatch-rejected"
+        assert rejection(data) == "message-set.size-mismatch-rejected"
 
 
 @pytest.mark.parametrize("size", range(14, 22))
-def test_a_size_too_small_for_magic_1_is_refused_where_the_message_is_there_and_open_where_it_is_cut(size):
+def test_a_size_too_small_for_magic_1_is_rejected_in_a_whole_message_and_unspecified_in_a_cut_one(size):
     body = entry(0, None, None)[16 : 12 + size]
     data = struct.pack(">qiI", 0, size, zlib.crc32(body)) + body
     for whole in (data, data + entry(1), wrapper(data)):
-        assert refusal(whole) == "robustness.message-size-v1"
+        assert rejection(whole) == "robustness.message-size-v1"
     assert remarks(entry(0) + data[:17]) == ["message-set.size-mismatch-rejected"] * (len(data) > 17)
     assert remarks(entry(0) + data[:16]) == []
 
 
-def test_before_its_magic_is_there_a_cut_entry_may_be_any_that_is_asked_for():
+def test_an_entry_cut_before_its_magic_may_have_any_magic_of_the_type():
     for size in (14, 16, 22, 48):
         tail = struct.pack(">qi", 5, size)
         for stop in (12, 13, 16):
@@ -352,35 +352,35 @@ def test_before_its_magic_is_there_a_cut_entry_may_be_any_that_is_asked_for():
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_lengths_of_key_and_value_are_held_against_the_message(magic):
+def test_lengths_of_key_and_value_are_checked_against_the_message(magic):
     after = entry(1, magic=magic)
     for length in (2, 100, (1 << 31) - 1):
         for tail in (b"", after):
-            assert refusal(entry(0, b"k", (length, b"v"), magic=magic) + tail) == "message-set.size-mismatch-rejected"
+            assert rejection(entry(0, b"k", (length, b"v"), magic=magic) + tail) == "message-set.size-mismatch-rejected"
     for length in (10, 100, (1 << 31) - 1):
         for tail in (b"", after):
-            assert refusal(entry(0, (length, b"k"), b"v", magic=magic) + tail) == "robustness.message-key-length"
+            assert rejection(entry(0, (length, b"k"), b"v", magic=magic) + tail) == "robustness.message-key-length"
 
 
 @pytest.mark.parametrize("length", [-2, -(1 << 31)])
 @pytest.mark.parametrize("magic", MAGICS)
-def test_a_length_below_null_is_open_and_null(magic, length):
+def test_a_length_below_null_is_unspecified_and_read_as_null(magic, length):
     key, value = entry(0, (length, b""), b"v", magic=magic), entry(0, b"k", (length, b""), magic=magic)
     assert (remarks(key), seen(key, "key", "value")) == (["legacy.key-nullable"], [(None, b"v")])
     assert (remarks(value), seen(value, "key", "value")) == (["legacy.value-nullable"], [(b"k", None)])
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_bytes_after_the_value_are_open_and_passed_over(magic):
+def test_bytes_after_the_value_are_unspecified_and_skipped(magic):
     data = entry(0, magic=magic, after=b"\0" * 5) + entry(1, magic=magic)
     assert (remarks(data), seen(data, "offset")) == (["message-set.size-mismatch-rejected"], [(0,), (1,)])
-    assert refusal(entry(0, magic=magic, after=b"\0", crc=0)) == "legacy.crc-checked"
+    assert rejection(entry(0, magic=magic, after=b"\0", crc=0)) == "legacy.crc-checked"
 
 
 # --- attributes and magic -----------------------------------------------------------------------------
 
 
-def test_attributes_hold_codec_and_type_and_every_other_bit_is_open():
+def test_attributes_contain_codec_and_timestamp_type_and_other_bits_are_unspecified():
     for magic in MAGICS:
         known = 0x0F if magic else 0x07
         for bits in range(256):
@@ -392,7 +392,7 @@ def test_attributes_hold_codec_and_type_and_every_other_bit_is_open():
                 else wrapper(inner, magic=magic, number=number, high=bits & ~7)
             )
             if number > 4:
-                assert refusal(data) == "codec.unassigned-values"
+                assert rejection(data) == "codec.unassigned-values"
             elif number == 4:
                 (violation,) = decode(data, "LOG").violations
                 assert (violation.requirement, violation.open) == (f"legacy.v{magic}-attributes", True)
@@ -404,21 +404,21 @@ def test_attributes_hold_codec_and_type_and_every_other_bit_is_open():
 
 
 @pytest.mark.parametrize("magic", [3, 4, 127, -1, -128])
-def test_another_magic_is_refused_and_open_in_a_cut_tail(magic):
+def test_an_unknown_magic_is_rejected_and_unspecified_in_a_cut_tail(magic):
     body = struct.pack(">bBq", magic, 0, 0) + octets(None) + octets(bytes(40))
     data = struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
     for name, rule in (("MESSAGE_SET", "format.magic-versions"), ("LOG", "batch.magic")):
-        assert refusal(data, name) == rule
-        assert refusal(entry(0) + data, name) == rule
+        assert rejection(data, name) == rule
+        assert rejection(entry(0) + data, name) == rule
         assert remarks(entry(0) + data[:-1], name) == ["format.magic-versions"]
-    assert open_refusal(wrapper(data)) == "robustness.inner-message"
+    assert open_rejection(wrapper(data)) == "robustness.inner-message"
 
 
-def test_a_batch_in_a_message_set_is_open():
+def test_a_batch_in_a_message_set_is_unspecified():
     for data in (BATCH, entry(0) + BATCH):
-        assert open_refusal(data) == "format.magic-versions"
+        assert open_rejection(data) == "format.magic-versions"
     for data in (wrapper(BATCH), wrapper(BATCH, magic=0)):
-        assert open_refusal(data) == "robustness.inner-message"
+        assert open_rejection(data) == "robustness.inner-message"
 
 
 # --- wrappers -----------------------------------------------------------------------------------------
@@ -452,11 +452,11 @@ def test_offsets_in_a_wrapper_of_magic_1_count_from_the_last_one(outer, offsets,
 @pytest.mark.parametrize(
     ("outer", "offsets"), [(1, (0, 1, 2)), (-1, (0,)), (-5, (0, 1)), (10, (-(1 << 63),)), (INT64_MAX, (0, -1))]
 )
-def test_a_wrapper_of_magic_1_that_does_not_fit_its_last_inner_offset_is_open_and_goes_no_further(outer, offsets):
-    assert open_refusal(wrapper(*inner(*offsets), offset=outer)) == "message-set.v1-relative-offsets"
+def test_a_wrapper_of_magic_1_with_impossible_offsets_is_unspecified_and_not_read(outer, offsets):
+    assert open_rejection(wrapper(*inner(*offsets), offset=outer)) == "message-set.v1-relative-offsets"
 
 
-def test_a_sum_beyond_64_bits_leaves_any_outcome_open_and_a_64_bit_offset():
+def test_a_sum_beyond_64_bits_allows_any_outcome_and_wraps_to_64_bits():
     read = decode(wrapper(*inner(INT64_MAX, 0), offset=10))
     assert any(mark.openness is codec.Definedness.ANY_VALUE for mark in read.remarks)
     for offsets in ((INT64_MAX, 0), (INT64_MAX, -5), (INT64_MAX, -INT64_MAX + 9)):
@@ -464,7 +464,7 @@ def test_a_sum_beyond_64_bits_leaves_any_outcome_open_and_a_64_bit_offset():
             assert -(1 << 63) <= message["offset"] <= INT64_MAX
 
 
-def test_a_wrapper_of_magic_1_at_offset_0_leaves_its_messages_as_they_are_and_any_outcome_open():
+def test_a_wrapper_of_magic_1_at_offset_0_keeps_its_messages_and_allows_any_outcome():
     read = decode(wrapper(*inner(0, 1, 2), offset=0))
     assert [message["offset"] for message in read.value] == [0, 1, 2]
     assert [(mark.requirement, mark.openness is codec.Definedness.ANY_VALUE) for mark in read.remarks] == [
@@ -473,13 +473,13 @@ def test_a_wrapper_of_magic_1_at_offset_0_leaves_its_messages_as_they_are_and_an
 
 
 @pytest.mark.parametrize("offsets", [(0, 0), (1, 0), (2, 1, 2)])
-def test_inner_offsets_that_do_not_rise_are_open(offsets):
+def test_inner_offsets_that_do_not_increase_are_unspecified(offsets):
     for magic in MAGICS:
         data = wrapper(*inner(*offsets, magic=magic), magic=magic, offset=offsets[-1] or 1)
         assert "message-set.v1-relative-offsets" in remarks(data)
 
 
-def test_a_wrapper_of_magic_0_leaves_its_messages_as_they_are_and_another_offset_is_open():
+def test_a_wrapper_of_magic_0_keeps_its_messages_and_another_offset_is_unspecified():
     for outer in (0, 5, 12, 40, -1):
         data = wrapper(*inner(10, 12, magic=0), magic=0, offset=outer)
         assert seen(data, "offset") == [(10,), (12,)]
@@ -487,7 +487,7 @@ def test_a_wrapper_of_magic_0_leaves_its_messages_as_they_are_and_another_offset
         assert remarks(data) == rules
 
 
-def test_the_type_of_a_wrapper_counts_and_with_append_time_its_time():
+def test_the_timestamp_type_of_a_wrapper_applies_and_with_log_append_time_its_timestamp():
     entries = [entry(at, stamp=stamp, attributes=bit << 3) for at, (stamp, bit) in enumerate(((5, 0), (-1, 1), (7, 0)))]
     appended = wrapper(*entries, offset=2, high=8)
     assert (remarks(appended), seen(appended, "timestampType", "timestamp")) == ([], [(1, 9000)] * 3)
@@ -499,7 +499,7 @@ def test_the_type_of_a_wrapper_counts_and_with_append_time_its_time():
 
 
 @pytest.mark.parametrize("stamp", [-2, -(1 << 63)])
-def test_a_timestamp_below_none_is_open_and_kept(stamp):
+def test_a_timestamp_below_minus_one_is_unspecified_and_kept(stamp):
     assert (remarks(entry(stamp=stamp)), seen(entry(stamp=stamp), "timestamp")) == (
         ["legacy.timestamp-milliseconds"],
         [(stamp,)],
@@ -507,7 +507,7 @@ def test_a_timestamp_below_none_is_open_and_kept(stamp):
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_open_wrappers(magic):
+def test_unspecified_wrappers_leave_a_remark(magic):
     two = inner(5, 6, magic=magic)
     other = 1 - magic
     for key in (b"", b"key"):
@@ -517,16 +517,16 @@ def test_open_wrappers(magic):
         assert rule in remarks(wrapper(two[0], two[1][:cut], magic=magic, offset=5)), cut
     far = two[0] + entry(6, magic=magic, size=1 << 30)
     assert "robustness.inner-message" in remarks(wrapper(far, magic=magic, offset=5))
-    assert open_refusal(entry(0, None, None, magic=magic, attributes=1)) == "recursive.wrapper-holds-set"
-    assert open_refusal(wrapper(b"", magic=magic, offset=0)) == "recursive.wrapper-holds-set"
-    assert open_refusal(wrapper(wrapper(*two, magic=magic), magic=magic)) == "recursive.wrapper-holds-set"
+    assert open_rejection(entry(0, None, None, magic=magic, attributes=1)) == "recursive.wrapper-holds-set"
+    assert open_rejection(wrapper(b"", magic=magic, offset=0)) == "recursive.wrapper-holds-set"
+    assert open_rejection(wrapper(wrapper(*two, magic=magic), magic=magic)) == "recursive.wrapper-holds-set"
     assert "recursive.wrapper-holds-set" in remarks(wrapper(*inner(5, 6, magic=other), magic=magic))
     mixed = decode(wrapper(two[0], inner(0, 6, magic=other)[1], magic=magic))
     assert any(mark.openness is codec.Definedness.ANY_VALUE for mark in mixed.remarks)
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_a_size_beyond_the_payload_is_noted_behind_a_broken_message_too(magic):
+def test_a_size_beyond_the_payload_is_noted_after_a_broken_message_too(magic):
     broken = entry(4, size=len(entry(4, magic=magic)) - 13, magic=magic)
     far = entry(6, magic=magic, size=1 << 30)
     for messages, noted in (((broken, far), True), ((broken, *inner(5, 6, magic=magic)), True), ((broken,), False)):
@@ -538,7 +538,7 @@ def test_a_size_beyond_the_payload_is_noted_behind_a_broken_message_too(magic):
 
 @pytest.mark.parametrize(("number", "cut"), [(1, 8), (3, 1), (3, 4)])
 @pytest.mark.parametrize(("size", "is_noted"), [(1 << 30, True), ((1 << 20) + 1, True), (1 << 20, False), (13, False)])
-def test_a_large_size_in_front_of_the_place_where_a_payload_is_cut_is_noted(number, cut, size, is_noted):
+def test_a_large_size_before_the_cut_of_a_payload_is_noted(number, cut, size, is_noted):
     plain = inner(5)[0] + entry(6, value=bytes(99), size=size)
     data = entry(6, None, CODECS[number].write(plain)[:-cut], attributes=number)
     read = decode(data)
@@ -549,7 +549,7 @@ def test_a_large_size_in_front_of_the_place_where_a_payload_is_cut_is_noted(numb
 @pytest.mark.parametrize("at", [-1, -8], ids=["length", "data"])
 @pytest.mark.parametrize("size", [1 << 30, 13])
 @pytest.mark.parametrize("before", [b"", bytes(range(256)) * 40], ids=["one piece", "several pieces"])
-def test_a_large_size_in_front_of_a_wrong_check_of_gzip_is_noted_as_it_comes_out_before_that(at, size, before):
+def test_a_large_size_before_a_wrong_gzip_checksum_is_noted(at, size, before):
     payload = bytearray(CODECS[1].write(entry(5, value=before) + entry(6, value=bytes(99), size=size)))
     payload[at] ^= 1
     read = decode(entry(6, None, bytes(payload), attributes=1))
@@ -558,15 +558,15 @@ def test_a_large_size_in_front_of_a_wrong_check_of_gzip_is_noted_as_it_comes_out
 
 
 @pytest.mark.parametrize("number", [1, 2, 3], ids=WRITTEN[1:])
-def test_a_value_that_is_no_stream_of_its_codec_is_refused_for_certain(number):
+def test_a_wrapper_value_that_is_no_stream_of_its_codec_is_rejected(number):
     for magic in MAGICS:
         for payload in (b"", b"plain", entry(0, magic=magic)):
-            rule = refusal(entry(0, None, payload, magic=magic, attributes=number))
+            rule = rejection(entry(0, None, payload, magic=magic, attributes=number))
             assert rule in (f"codec.{CODEC_NAMES[number]}", "robustness.snappy-block-length")
 
 
 def lz4_frame(flags, checksum=None):
-    """A frame header of these flags, and one stored block."""
+    """Return a frame header with these flags and one stored block."""
     plain = entry(0, magic=0)
     size = len(plain).to_bytes(8, "little") if flags & 8 else b""
     frame = bytes.fromhex("04224d18") + bytes((flags, 0x40)) + size
@@ -575,7 +575,7 @@ def lz4_frame(flags, checksum=None):
 
 
 @pytest.mark.parametrize("flags", [0x60, 0x68])
-def test_in_magic_0_alone_no_lz4_header_checksum_is_wrong(flags):
+def test_only_magic_0_accepts_every_lz4_header_checksum(flags):
     right = 0
     for checksum in range(256):
         frame = lz4_frame(flags, checksum)
@@ -588,7 +588,7 @@ def test_in_magic_0_alone_no_lz4_header_checksum_is_wrong(flags):
 # --- logs ---------------------------------------------------------------------------------------------
 
 
-def test_a_log_of_any_magics_cut_anywhere_leaves_the_cut_entry_over():
+def test_a_log_of_any_magics_cut_anywhere_reports_the_cut_entry_as_partial():
     rng = random.Random(8)
     for _ in range(12):
         parts, offset = [], 0
@@ -614,14 +614,14 @@ def test_a_log_of_any_magics_cut_anywhere_leaves_the_cut_entry_over():
             assert read.value["partial"] == cut - max(end for end in ends if end <= cut)
 
 
-def test_damage_in_an_old_entry_is_refused_wherever_it_stands_in_a_log():
+def test_damage_in_an_old_entry_is_rejected_at_every_position_of_a_log():
     for magic in MAGICS:
         bad = entry(3, magic=magic, crc=0)
         for data in (bad + BATCH, BATCH + bad, BATCH + wrapper(bad, magic=magic), entry(0) + bad + entry(4)):
-            assert refusal(data, "LOG") == "legacy.crc-checked"
+            assert rejection(data, "LOG") == "legacy.crc-checked"
 
 
-def test_an_entry_that_begins_before_the_one_in_front_ends_is_open():
+def test_an_entry_with_an_offset_inside_the_previous_entry_is_unspecified():
     assert remarks(entry(5) + entry(6) + struct.pack(">q", 7) + BATCH[8:], "LOG") == []
     for data in (
         entry(5) + entry(5),
@@ -689,17 +689,17 @@ def test_hostile_lengths_cost_no_memory(data):
         tracemalloc.stop()
 
 
-def test_what_comes_out_of_a_wrapper_is_bounded():
+def test_the_decompressed_size_of_a_wrapper_is_bounded():
     limits = codec.Limits(total=1 << 16)
     bomb = wrapper(entry(0, None, bytes(1 << 17)))
     read = decode(bomb, limits=limits)
     assert [violation.requirement for violation in read.violations] == ["memory.message-size-limit"]
     many = wrapper(*[entry(at, None, None) for at in range(300)])
     assert len(decode(many).value) == 300
-    assert open_refusal_within(many, codec.Limits(elements=200)) == "memory.message-size-limit"
+    assert open_rejection_within(many, codec.Limits(elements=200)) == "memory.message-size-limit"
 
 
-def open_refusal_within(data, limits):
+def open_rejection_within(data, limits):
     read = decode(data, limits=limits)
     assert read.violations[0].open
     return read.violations[0].requirement
@@ -711,4 +711,4 @@ def test_a_wrapper_inside_a_wrapper_is_never_opened_however_deep():
         data = entry(0, None, CODECS[2].write(data), attributes=2)
     read = decode(data)
     assert len(read.layers) == 1
-    assert open_refusal(data) == "recursive.wrapper-holds-set"
+    assert open_rejection(data) == "recursive.wrapper-holds-set"

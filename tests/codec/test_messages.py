@@ -1,4 +1,4 @@
-"""Messages from their definitions: what each version writes and reads, tagged sections, defaults, nulls."""
+"""Messages from their definitions: each version in both directions, tagged sections, defaults, nulls."""
 
 import pickle
 from pathlib import Path
@@ -42,7 +42,7 @@ def tagged(name, kind, tag, **more):
 
 
 def read(message, version, data):
-    """The value, or the requirement that is broken; and the requirements of open places."""
+    """Return the value, or the violated requirement; and the requirements of remarks."""
     findings = Findings(spans=[])
     try:
         found = wire_of(message, version).decode(Cursor(data, findings))
@@ -57,9 +57,9 @@ def written(message, version, found):
 
 @pytest.fixture(scope="module")
 def every(catalog):
-    """All messages that the vectors define, in every version but one.
+    """Return all messages that the vectors define, except SuiteHollow version 0.
 
-    Elements without fields have no bytes, and no more elements are read than there are bytes.
+    Its elements have no fields and no bytes, but the codec reads at most one element per byte.
     """
     found = {case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")}
     return [catalog.types.wire(name) for name in sorted(found - {"MESSAGE<SuiteHollow,0>"})]
@@ -69,21 +69,21 @@ def every(catalog):
 
 
 @given(seed=st.text(max_size=8))
-def test_what_is_written_is_read_again(every, seed):
+def test_a_written_message_is_read_again(every, seed):
     choices = RandomChoices(seed)
     type_ = choices.pick(tuple(every))
     found = value(type_, choices)
     data = codec.encode(type_, found)
     again = codec.decode(type_, data, trail=True)
     assert (again.ok, again.consumed) == (True, len(data))
-    # Elements are drawn one by one: two of them may have the same key.
+    # Elements are drawn independently: two of them may have the same key.
     assert {mark.requirement for mark in again.remarks} <= {"definitions.map-key-makes-set"}
     assert type_.notation.same(found, again.value)
     assert all(0 <= span.start <= span.stop <= len(data) for span in again.spans)
 
 
 @given(seed=st.text(max_size=8))
-def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
+def test_a_message_cut_anywhere_is_rejected(every, seed):
     choices = RandomChoices(seed)
     type_ = choices.pick(tuple(every))
     data = codec.encode(type_, value(type_, choices))
@@ -92,7 +92,7 @@ def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
 
 
 @given(seed=st.text(max_size=8), flips=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 7)), max_size=3))
-def test_damaged_bytes_end_in_a_value_or_a_violation(every, seed, flips):
+def test_damaged_bytes_result_in_a_value_or_a_violation(every, seed, flips):
     choices = RandomChoices(seed)
     type_ = choices.pick(tuple(every))
     data = bytearray(codec.encode(type_, value(type_, choices)))
@@ -103,7 +103,7 @@ def test_damaged_bytes_end_in_a_value_or_a_violation(every, seed, flips):
     assert again.ok or again.violations
 
 
-def test_a_type_that_nobody_defined_is_unknown():
+def test_a_message_without_a_definition_is_an_unknown_type():
     with pytest.raises(codec.UnknownType, match="message Nobody has no definition"):
         codec.wire("MESSAGE<Nobody,0>")
 
@@ -122,14 +122,14 @@ def test_one_name_has_one_definition():
         types.adding([defined(field("A", "int16"), name="Once")])
 
 
-def test_types_that_others_made_do_not_know_a_message_that_is_added_here():
+def test_adding_a_message_leaves_other_type_tables_unchanged():
     codec.BUILT_IN.adding([defined(field("A", "int8"), name="Here")]).wire("MESSAGE<Here,0>")
     with pytest.raises(codec.UnknownType, match="message Here has no definition"):
         codec.wire("MESSAGE<Here,0>")
 
 
 @pytest.mark.parametrize("name", ["INT8", "RECORDS", "ARRAY<ARRAY<INT32>>", "MESSAGE<Sent,2>"])
-def test_a_type_is_pickled_as_what_it_is_made_of(name):
+def test_a_type_is_pickled_as_its_definition(name):
     types = codec.BUILT_IN.adding([defined(field("A", "int8"), name="Sent")])
     again = pickle.loads(pickle.dumps(types.wire(name)))
     assert again.name == name
@@ -163,12 +163,12 @@ def test_a_version_writes_its_fields_in_the_order_of_the_definition():
         ("[]int8", None, bytes(4)),
     ],
 )
-def test_what_is_not_said_is_written_as_its_default(kind, default, bytes_):
+def test_a_missing_field_is_written_as_its_default(kind, default, bytes_):
     more = {} if default is None else {"default": default}
     assert written(defined(field("A", kind, **more)), 0, {}) == bytes_
 
 
-def test_what_the_version_lacks_is_dropped_at_its_default_or_when_ignorable_and_refused_otherwise():
+def test_a_field_that_the_version_lacks_is_dropped_at_its_default_or_when_ignorable_and_otherwise_rejected():
     strict, free = field("A", "int8", "1+", default="7"), field("B", "string", "1+", ignorable=True)
     message = defined(strict, free)
     assert written(message, 0, {"A": 7, "B": "lost"}) == b""
@@ -188,7 +188,7 @@ def test_a_structure_is_at_its_default_when_all_its_parts_are():
 
 @pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int8"])
 @pytest.mark.parametrize("version", [1, 3])
-def test_null_stands_where_the_version_has_it_and_nowhere_else(kind, version):
+def test_null_is_accepted_only_in_its_nullable_versions(kind, version):
     nullable = defined(field("A", kind, nullableVersions="0+"))
     data = written(nullable, version, {"A": None})
     assert read(nullable, version, data) == ({"A": None}, [])
@@ -204,7 +204,7 @@ def test_a_rigid_string_keeps_its_length_in_flexible_versions():
     assert written(message, 2, {"A": "a", "B": "b"}) == b"\0\1a\2b\0"
 
 
-def test_a_structure_that_may_be_null_stands_behind_a_mark():
+def test_a_nullable_structure_follows_a_null_marker():
     message = defined(field("S", "Inner", nullableVersions="0+", default="null", fields=[field("X", "int8")]))
     assert (written(message, 0, {}), written(message, 0, {"S": {"X": 5}})) == (b"\xff", b"\1\5")
     assert read(message, 0, b"\xfe") == ({"S": None}, ["definitions.type-unknown"])
@@ -263,17 +263,17 @@ def test_unknown_tags_out_of_order_twice_or_known_are_not_written(unknown):
         (b"", "varint.truncated-rejected", False),
     ],
 )
-def test_a_section_that_breaks_a_rule(data, requirement, is_open):
+def test_a_tagged_section_that_breaks_a_rule_is_rejected(data, requirement, is_open):
     assert read(defined(*SECTION), 2, data) == (requirement, is_open)
 
 
-def test_a_tag_of_a_field_that_the_version_lacks_is_an_open_place():
+def test_the_tag_of_a_field_that_the_version_lacks_is_unspecified():
     message = defined(field("T", "int8", "3+", taggedVersions="3+", tag=0))
     assert read(message, 2, b"\1\0\1\5") == ({UNKNOWN: ({"tag": 0, "data": b"\5"},)}, ["tagged.unknown-skipped"])
     assert read(message, 3, b"\1\0\1\5") == ({"T": 5}, [])
 
 
-def test_a_section_stands_in_flexible_versions_alone():
+def test_only_flexible_versions_have_a_tagged_section():
     message = defined(field("A", "int8"))
     assert [written(message, version, {"A": 1}) for version in (1, 2)] == [b"\1", b"\1\0"]
     with pytest.raises(Unencodable) as caught:
@@ -310,7 +310,7 @@ def test_a_null_structure_in_an_array_has_no_encoding():
 # --- real definitions ---------------------------------------------------------------------------------
 
 
-def test_every_message_of_a_real_library_comes_back_in_every_version():
+def test_every_message_of_a_real_library_survives_a_round_trip_in_every_version():
     kafka = pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
     found = read_definitions(Path(kafka.__file__).parent / "protocol" / "schemas" / "resources")
     count = 0

@@ -1,4 +1,4 @@
-"""The value notation: what people and targets write, and when two values are one observation."""
+"""The value notation: the accepted forms of a value, and the equality of two values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_batch_and_a_log_survive_json():
         assert unshown_paths(notation(name), again, again) == []
 
 
-def test_a_batch_is_shown_as_the_contract_words_it():
+def test_a_batch_is_shown_in_the_form_of_the_contract():
     shown = notation("RECORD_BATCH").render(codec.decode("RECORD_BATCH", PLAIN).value)
     first = shown["records"][0]
     assert (shown["baseOffset"], shown["crc"], shown["producerId"], shown["recordCount"]) == ("0", 0xFCFD2439, "-1", 3)
@@ -76,7 +76,7 @@ def test_a_batch_is_shown_as_the_contract_words_it():
         ("RECORD_BATCH", {"compression": "zstd", "timestampType": 8}, {"compression": 4, "timestampType": 8}),
     ],
 )
-def test_what_may_be_written_is_taken(name, given, value):
+def test_every_documented_form_of_a_value_is_parsed(name, given, value):
     assert parse(name, given) == value
 
 
@@ -98,12 +98,12 @@ def test_what_may_be_written_is_taken(name, given, value):
         *[("LOG", value) for value in ([], {"batches": {}}, {"partial": "5"})],
     ],
 )
-def test_what_is_not_in_the_notation_is_an_error_that_says_what_was_expected(name, given):
+def test_a_value_outside_the_notation_raises_an_error_with_the_expected_form(name, given):
     with pytest.raises(NotationError, match="expected"):
         parse(name, given)
 
 
-def test_an_error_names_the_place():
+def test_a_notation_error_contains_the_path():
     with pytest.raises(NotationError, match=r"records: \[1\] headers: \[0\] key: expected"):
         parse("RECORD_BATCH", {"records": [{}, {"headers": [{"key": 5}]}]})
 
@@ -114,7 +114,7 @@ def test_an_error_about_a_huge_value_is_short():
     assert len(str(caught.value)) < 200
 
 
-def test_no_json_value_makes_the_parser_raise_anything_else():
+def test_no_json_value_raises_another_error():
     rng = random.Random(4)
 
     def junk(depth=0):
@@ -151,7 +151,7 @@ def test_the_null_uuid_is_the_zero_uuid():
     assert differences("UUID", None, "00000000-0000-0000-0000-000000000000") == []
 
 
-def test_replaced_characters_count_once_a_run_and_only_they_are_lenient():
+def test_a_run_of_replacement_characters_equals_one_and_other_characters_must_match():
     assert differences("STRING", "a\ufffd\ufffdb", "a\ufffdb") == []
     assert notation("STRING").same("a\udced\udca0\udc80b", "a\ufffdb")
     assert differences("STRING", "a\ufffdb", "ab") == ["value"]
@@ -160,11 +160,11 @@ def test_replaced_characters_count_once_a_run_and_only_they_are_lenient():
     assert differences("NULLABLE_STRING", None, "\ufffd") == ["value"]
 
 
-def test_text_is_shown_with_the_replacement_character_for_what_is_no_utf8():
+def test_invalid_utf8_is_shown_as_the_replacement_character():
     assert notation("STRING").render("a\udcffb") == "a\ufffdb"
 
 
-def test_unknown_control_types_agree_with_kafkas_word_for_them():
+def test_unknown_control_types_equal_the_name_unknown():
     for number, same in ((9, True), (-1, True), (1, False), (6, False)):
         given = {"type": number}
         assert (differences("CONTROL_RECORD", given, {"type": "UNKNOWN"}) == []) is same
@@ -199,14 +199,14 @@ def test_differences_are_named_by_their_path(name, one, other, paths):
 # --- partial observation ------------------------------------------------------------------------------
 
 
-def test_what_is_left_out_is_listed_once_without_indexes():
+def test_missing_fields_are_listed_once_without_indexes():
     full = {"partial": 0, "batches": [{"magic": 2, "records": [{"key": "", "value": ""}, {"key": "", "value": ""}]}]}
     shown = {"batches": [{"records": [{"key": ""}, {}]}]}
     paths = unshown_paths(notation("LOG"), parse("LOG", full), parse("LOG", shown))
     assert sorted(paths) == ["batches.magic", "batches.records.key", "batches.records.value", "partial"]
 
 
-def test_an_empty_object_shows_nothing_and_an_empty_list_its_length():
+def test_an_empty_object_is_not_an_observation_and_an_empty_list_is():
     observed = {
         ("RECORD", "{}"): False,
         ("RECORD", '{"headers": []}'): True,
@@ -220,7 +220,7 @@ def test_an_empty_object_shows_nothing_and_an_empty_list_its_length():
         assert notation(name).observed(parse(name, json.loads(given))) is expected
 
 
-def test_names_that_are_no_fields_are_listed_by_path_and_passed_over():
+def test_unknown_field_names_are_listed_by_path_and_ignored():
     given = {"kee": 1, "headers": [{"key": "k", "values": 1}, {"values": 2}], "value": "00"}
     assert unknown_fields(notation("RECORD"), given) == ["kee", "headers.values"]
     assert parse("RECORD", given) == {"headers": ({"key": "k"}, {}), "value": b"\0"}

@@ -1,4 +1,4 @@
-"""The primitive types of the reference codec: round trips, limits, open places."""
+"""The primitive types of the reference codec: round trips, limits, unspecified input."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def decode(name, data):
 
 
 def marks(found):
-    """What a decode noted: requirement and position of each."""
+    """Return the requirement and position of each mark of a decode."""
     return [(mark.requirement, mark.at) for mark in found]
 
 
-def refusal(name, data):
-    """The requirement that the bytes break for certain."""
+def rejection(name, data):
+    """Return the violated requirement, which must be certain."""
     read = decode(name, data)
     assert not read.ok
     assert read.value is None
@@ -103,14 +103,14 @@ def values(name):
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_what_is_encoded_is_read_back_without_a_remark(name):
+def test_an_encoded_value_is_read_back_without_a_remark(name):
     for value in values(name):
         read = decode(name, data := encode(name, value))
         assert (read.value, read.consumed, read.violations, read.remarks) == (value, len(data), (), ())
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_bytes_after_a_value_are_left_alone(name):
+def test_bytes_after_a_value_are_not_consumed(name):
     for value in values(name)[:40]:
         data = encode(name, value)
         for tail in (b"\0", b"\xff\xff\xff\xff\xff\xff"):
@@ -119,15 +119,15 @@ def test_bytes_after_a_value_are_left_alone(name):
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_a_value_cut_anywhere_is_refused_for_certain(name):
+def test_a_value_cut_anywhere_is_rejected(name):
     for value in values(name)[:60]:
         data = encode(name, value)
         for size in range(min(len(data), 40)):
-            assert refusal(name, data[:size])
+            assert rejection(name, data[:size])
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_the_smallest_size_of_a_type_is_reached_and_never_undercut(name):
+def test_the_smallest_size_of_a_type_is_a_tight_lower_bound(name):
     sizes = [len(encode(name, value)) for value in values(name)]
     assert min(sizes) == PRIMITIVES[name].smallest
 
@@ -144,7 +144,7 @@ def test_a_decoder_never_raises_and_never_reads_beyond_the_bytes(name):
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 @pytest.mark.parametrize("value", [object(), 1.5, [None], {}])
-def test_a_value_of_another_kind_is_unencodable(name, value):
+def test_a_value_of_another_python_type_is_unencodable(name, value):
     if name == "TAGGED_FIELDS":
         value = ({"tag": value, "data": b""},)
     with pytest.raises(codec.Unencodable):
@@ -205,7 +205,7 @@ def test_numbers_outside_the_range_have_no_encoding(name):
         ("TAGGED_FIELDS", ({"tag": 9, "data": b"a"},), "01090161"),
     ],
 )
-def test_examples_of_the_document_hold_both_ways(name, value, data):
+def test_examples_of_the_document_are_read_and_written(name, value, data):
     assert encode(name, value).hex() == data
     read = decode(name, data)
     assert (read.value, read.consumed, read.remarks) == (value, len(data) // 2, ())
@@ -225,7 +225,7 @@ def test_zigzag_is_the_shift_of_the_document():
 
 
 @pytest.mark.parametrize("name", ["VARINT", "VARLONG", "UNSIGNED_VARINT"])
-def test_padding_is_an_open_place_and_leaves_the_value(name):
+def test_varint_padding_is_unspecified_and_keeps_the_value(name):
     rule = {"VARINT": "varint", "VARLONG": "varlong", "UNSIGNED_VARINT": "uvarint"}[name] + ".non-minimal"
     longest = 10 if name == "VARLONG" else 5
     for value in (0, 1, 60):
@@ -250,20 +250,22 @@ def test_padding_is_an_open_place_and_leaves_the_value(name):
         ("VARLONG", "80808080808080808002", 0, "varlong.tenth-byte-excess-bits"),
     ],
 )
-def test_bits_beyond_the_width_are_dropped_and_remarked(name, data, value, rule):
+def test_varint_bits_beyond_the_width_are_dropped_and_leave_a_remark(name, data, value, rule):
     read = decode(name, data)
     assert (read.value, read.consumed) == (value, len(data) // 2)
     assert marks(read.remarks) == [(rule, len(data) // 2 - 1)]
 
 
-def test_a_continuation_bit_in_the_last_byte_is_too_long_even_where_the_bytes_end():
+def test_a_continuation_bit_in_the_last_byte_is_too_long_even_at_the_end_of_the_bytes():
     for name, rule in (("VARINT", "varint.max-five-bytes"), ("UNSIGNED_VARINT", "uvarint.max-five-bytes")):
         for data in ("8080808080", "808080808000", "ffffffff8f00"):
-            assert refusal(name, data) == rule
+            assert rejection(name, data) == rule
     for data in ("80808080808080808080", "8080808080808080808000"):
-        assert refusal("VARLONG", data) == "varlong.max-ten-bytes"
+        assert rejection("VARLONG", data) == "varlong.max-ten-bytes"
     for name in ("VARINT", "UNSIGNED_VARINT", "VARLONG"):
-        assert refusal(name, "") == refusal(name, "80") == refusal(name, "80808080") == "varint.truncated-rejected"
+        assert (
+            rejection(name, "") == rejection(name, "80") == rejection(name, "80808080") == "varint.truncated-rejected"
+        )
 
 
 def test_any_byte_but_zero_is_true():
@@ -286,21 +288,21 @@ def test_the_bits_of_any_double_are_kept_on_reading_and_nan_is_written_canonical
 
 
 @pytest.mark.parametrize("name", NO_NULL)
-def test_null_is_refused_both_ways_where_a_type_has_none(name):
+def test_a_type_without_null_rejects_null_in_both_directions(name):
     wide = {"STRING": "ffff", "BYTES": "ffffffff"}.get(name, "00")
     rule = f"{name.lower().replace('_', '-')}.null-rejected"
-    assert refusal(name, wide) == rule
+    assert rejection(name, wide) == rule
     with pytest.raises(codec.Unencodable, match=rule):
         encode(name, None)
 
 
 @pytest.mark.parametrize("name", ["STRING", "NULLABLE_STRING", "BYTES", "NULLABLE_BYTES", "RECORDS"])
-def test_a_length_below_null_is_refused_or_where_null_exists_open_and_null(name):
+def test_a_length_below_minus_one_is_rejected_or_unspecified_in_nullable_types(name):
     size = 2 if "STRING" in name else 4
     for length in (-2, -(1 << 8 * size - 1)):
         data = length.to_bytes(size, "big", signed=True)
         if name in NO_NULL:
-            assert refusal(name, data) == f"{name.lower()}.layout"
+            assert rejection(name, data) == f"{name.lower()}.layout"
         else:
             read = decode(name, data)
             rule = "string.negative-length" if "STRING" in name else "bytes.negative-length"
@@ -308,18 +310,18 @@ def test_a_length_below_null_is_refused_or_where_null_exists_open_and_null(name)
 
 
 @pytest.mark.parametrize("name", [name for name in SIZED if name.startswith("COMPACT")])
-def test_a_compact_length_beyond_a_signed_int_is_null_in_nullable_types_only(name):
+def test_a_compact_length_beyond_a_signed_int_is_null_only_in_nullable_types(name):
     for data in ("ffffffff0f", "8280808008", "8180808008"):
         if name in NO_NULL:
-            assert refusal(name, data).endswith("truncated-rejected")
+            assert rejection(name, data).endswith("truncated-rejected")
         else:
             read = decode(name, data)
             assert (read.value, read.consumed, len(read.remarks)) == (None, 5, 1)
-    assert refusal(name, "8080808008").endswith("truncated-rejected")
+    assert rejection(name, "8080808008").endswith("truncated-rejected")
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_a_string_length_counts_bytes_and_its_limit_holds(name):
+def test_a_string_length_counts_bytes_and_has_a_limit(name):
     most = "\u00e9" * 16383
     assert decode(name, encode(name, most)).value == most
     if name.startswith("COMPACT"):
@@ -333,7 +335,7 @@ def test_a_string_length_counts_bytes_and_its_limit_holds(name):
 
 @pytest.mark.parametrize("name", STRINGS)
 @pytest.mark.parametrize("text", ["c3", "c328", "eda080", "f8888080", "ff", "c080", "61ff62"])
-def test_ill_formed_utf8_leaves_any_outcome_open_and_is_never_written(name, text):
+def test_invalid_utf8_allows_any_outcome_and_is_never_written(name, text):
     raw = bytes.fromhex(text)
     data = (bytes([len(raw) + 1]) if name.startswith("COMPACT") else len(raw).to_bytes(2, "big")) + raw
     read = decode(name, data)
@@ -371,11 +373,11 @@ def test_arrays_of_anything_are_read_back_and_null_differs_from_empty(form, elem
         assert (read.value, read.consumed, read.remarks) == (value, len(data), ())
         assert len(data) >= codec.wire(name).smallest
         for size in range(0, len(data), max(1, len(data) // 40)):
-            assert refusal(name, data[:size])
+            assert rejection(name, data[:size])
 
 
 @pytest.mark.parametrize("form", ["ARRAY", "NULLABLE_ARRAY"])
-def test_a_count_below_null_is_open_and_null(form):
+def test_a_count_below_null_is_unspecified_and_read_as_null(form):
     for data in ("fffffffe", "80000000"):
         read = decode(f"{form}<STRING>", data)
         assert (read.ok, read.value, read.consumed) == (True, None, 4)
@@ -383,13 +385,13 @@ def test_a_count_below_null_is_open_and_null(form):
 
 
 @pytest.mark.parametrize("form", ["COMPACT_ARRAY", "COMPACT_NULLABLE_ARRAY"])
-def test_a_compact_count_beyond_the_bytes_is_refused(form):
+def test_a_compact_count_beyond_the_bytes_is_rejected(form):
     for data in ("8080808008", "ffffffff07", "0300"):
-        assert refusal(f"{form}<INT8>", data) == "array.too-few-elements-rejected"
+        assert rejection(f"{form}<INT8>", data) == "array.too-few-elements-rejected"
 
 
 @pytest.mark.parametrize("form", ["COMPACT_ARRAY", "COMPACT_NULLABLE_ARRAY"])
-def test_a_compact_count_that_is_negative_to_a_signed_reader_is_open_and_null(form):
+def test_a_compact_count_that_is_negative_as_a_signed_int_is_unspecified_and_read_as_null(form):
     for data in ("ffffffff0f", "8180808008"):
         read = decode(f"{form}<INT8>", data)
         assert (read.ok, read.value, read.consumed) == (True, None, 5)
@@ -403,12 +405,12 @@ def test_a_compact_count_that_is_negative_to_a_signed_reader_is_open_and_null(fo
         *[("ARRAY<INT64>", "00000001000261", 0), ("TAGGED_FIELDS", "01090561", 2)],
     ],
 )
-def test_what_is_too_long_for_the_bytes_is_blamed_on_its_length(name, data, at):
+def test_a_length_beyond_the_bytes_is_reported_at_the_length_field(name, data, at):
     assert decode(name, data).violations[0].at == at
 
 
-def test_null_elements_are_refused_where_the_element_has_none():
-    assert refusal("ARRAY<STRING>", "00000001ffff") == "string.null-rejected"
+def test_null_elements_of_a_type_without_null_are_rejected():
+    assert rejection("ARRAY<STRING>", "00000001ffff") == "string.null-rejected"
     assert decode("ARRAY<NULLABLE_STRING>", "00000001ffff").value == (None,)
 
 
@@ -427,11 +429,11 @@ def test_null_elements_are_refused_where_the_element_has_none():
         ("03090161", "varint.truncated-rejected"),
     ],
 )
-def test_tagged_fields_that_break_their_rules_are_refused(data, rule):
-    assert refusal("TAGGED_FIELDS", data) == rule
+def test_tagged_fields_that_break_a_rule_are_rejected(data, rule):
+    assert rejection("TAGGED_FIELDS", data) == rule
 
 
-def test_a_tag_or_count_that_is_negative_for_a_signed_reader_is_open():
+def test_a_tag_or_count_that_is_negative_as_a_signed_int_is_unspecified():
     for data, tag in (("01808080800800", 1 << 31), ("01ffffffff0f00", (1 << 32) - 1)):
         read = decode("TAGGED_FIELDS", data)
         assert read.value == ({"tag": tag, "data": b""},)
@@ -442,7 +444,7 @@ def test_a_tag_or_count_that_is_negative_for_a_signed_reader_is_open():
         assert marks(read.remarks) == [("tagged.section-layout", 0)]
 
 
-def test_tags_are_written_in_strictly_ascending_order_only():
+def test_tags_are_written_only_in_strictly_ascending_order():
     def entry(tag):
         return {"tag": tag, "data": b""}
 
@@ -482,12 +484,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("name", "data"), HOSTILE)
-def test_a_huge_length_or_count_is_refused_before_anything_is_made_of_it(name, data):
+def test_a_huge_length_or_count_is_rejected_before_any_allocation(name, data):
     raw = bytes.fromhex(data)
     decode(name, raw)
     tracemalloc.start()
     try:
-        assert refusal(name, raw)
+        assert rejection(name, raw)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

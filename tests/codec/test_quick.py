@@ -1,4 +1,4 @@
-"""Quick readers and writers do what the interpreter of the tables does: on all vectors and on damaged inputs."""
+"""Compiled readers and writers match the interpreter of the tables, on all vectors and on damaged inputs."""
 
 import random
 
@@ -25,13 +25,13 @@ DAMAGED, DAMAGED_AT_LENGTH = 2_000, 100_000
 
 @pytest.fixture(autouse=True)
 def _from_the_first_use(monkeypatch):
-    """Functions are made of messages at once, not only of those that are used often."""
+    """Compile each message at its first use, not only after many uses."""
     monkeypatch.setattr(dispatch, "USES_BEFORE_COMPILING", 0)
 
 
 @pytest.fixture(scope="module")
 def messages(catalog):
-    """The shipped messages and those of the vectors, in all their versions."""
+    """Return the shipped messages and the messages of the vectors, in all versions."""
     return [catalog.types.wire(name) for name in message_types(catalog.types.messages.values())]
 
 
@@ -42,7 +42,7 @@ def wires(request, messages):
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    """What a call makes of its arguments where nothing is read or written quickly; a refusal is told as a value."""
+    """Return a function that calls the codec without compiled code; a rejection is its return value."""
 
     def without(work, *given):
         with monkeypatch.context() as patch:
@@ -62,7 +62,7 @@ def outcome(work, *given):
 
 
 def damaged_inputs(wires, count, seed):
-    """Types with bytes that a mutation, a random byte or a cut has damaged."""
+    """Yield types with bytes damaged by a mutation, a random byte or a cut."""
     chance = random.Random(seed)
     for index in range(count):
         wire, choices = wires[index % len(wires)], choices_of("quick", seed, index)
@@ -78,22 +78,22 @@ def damaged_inputs(wires, count, seed):
         yield wire, data
 
 
-def spoilt(given, chance):
-    """A value with one of its parts missing or another."""
+def damaged_value(given, chance):
+    """Return a value with one part missing or replaced."""
     if isinstance(given, dict) and given:
         name = chance.choice(sorted(given))
         if chance.random() < 0.2:
             return {other: part for other, part in given.items() if other != name}
-        return {**given, name: spoilt(given[name], chance)}
+        return {**given, name: damaged_value(given[name], chance)}
     if isinstance(given, (tuple, list)) and given and chance.random() < 0.8:
         at = chance.randrange(len(given))
-        return (*given[:at], spoilt(given[at], chance), *given[at + 1 :])
+        return (*given[:at], damaged_value(given[at], chance), *given[at + 1 :])
     numbers = (-1, 127, 128, 1 << 15, 1 << 31, 1 << 63, -(1 << 63) - 1)
     return chance.choice((None, True, *numbers, "x", "\ud800", b"y", (), {}, 1.5, [1]))
 
 
 def values(wires, count, seed):
-    """Types with values of them, each whole and spoilt; of a message also a value of another of its versions."""
+    """Yield types with values, each whole and damaged; for a message also a value of another version."""
     chance = random.Random(seed)
     wires = [wire for wire in wires if wire.name != "LOG"]
     for index in range(count):
@@ -101,7 +101,7 @@ def values(wires, count, seed):
         drawn, other = value(wire, choices), value_of_another_version(wire, choices)
         if wire.name == "MESSAGE_SET":
             drawn = tuple(message for entry in drawn["entries"] for message in entry["messages"])
-        yield from ((wire, drawn), (wire, spoilt(drawn, chance)))
+        yield from ((wire, drawn), (wire, damaged_value(drawn, chance)))
         if other is not ...:
             yield wire, other
 
@@ -122,7 +122,7 @@ def differing_writes(given, interpreted):
     ]
 
 
-def test_every_vector_is_read_and_written_alike(catalog, interpreted):
+def test_compiled_code_reads_and_writes_every_vector_like_the_interpreter(catalog, interpreted):
     cases = [case for case in catalog.cases.values() if case.data is not None and case.op in ("decode", "encode")]
     assert len(cases) > 2500
     assert differing_reads([(case.wire, case.data) for case in cases], interpreted) == []
@@ -130,21 +130,21 @@ def test_every_vector_is_read_and_written_alike(catalog, interpreted):
     assert differing_writes([(wire, it.value) for wire, it in read if it.ok and wire.name != "LOG"], interpreted) == []
 
 
-def test_damaged_inputs_are_read_alike(wires, interpreted):
+def test_compiled_code_reads_damaged_inputs_like_the_interpreter(wires, interpreted):
     assert differing_reads(damaged_inputs(wires, DAMAGED, 1), interpreted) == []
 
 
-def test_spoilt_values_are_written_or_refused_alike(wires, interpreted):
+def test_compiled_code_writes_or_rejects_damaged_values_like_the_interpreter(wires, interpreted):
     assert differing_writes(values(wires, DAMAGED, 2), interpreted) == []
 
 
 @pytest.mark.hostile
-def test_a_hundred_thousand_damaged_inputs_and_values_are_read_and_written_alike(wires, interpreted):
+def test_compiled_code_matches_the_interpreter_on_a_hundred_thousand_damaged_inputs(wires, interpreted):
     assert differing_reads(damaged_inputs(wires, DAMAGED_AT_LENGTH, 3), interpreted) == []
     assert differing_writes(values(wires, DAMAGED_AT_LENGTH // 2, 4), interpreted) == []
 
 
-def test_arrays_of_arrays_are_read_and_written_however_deep_they_are(interpreted):
+def test_arrays_of_arrays_are_read_and_written_at_any_depth(interpreted):
     depth = 27
     name, deep = "ARRAY<" * depth + "INT16" + ">" * depth, (1, -1)
     for _ in range(depth - 1):
@@ -157,9 +157,9 @@ def test_arrays_of_arrays_are_read_and_written_however_deep_they_are(interpreted
 
 
 def read_quickly(wires, count, interpreted):
-    """How many of `count` generated inputs of each type a quick reader and writer do alone, being like the interpreter.
+    """Count the generated inputs that a compiled reader and writer handle alone, and compare with the interpreter.
 
-    They are all of which there is nothing to say; otherwise it would cost time and gain none.
+    They should handle all inputs without violations and remarks: otherwise compiled code costs more than it saves.
     """
     read_on = 0
     for wire in wires:
@@ -177,21 +177,21 @@ def read_quickly(wires, count, interpreted):
 
 
 def keys(read):
-    """The names of the fields of a value in their order: reports show them in it."""
+    """Return the field names of a value in their order, because reports show that order."""
     return list(read) if isinstance(read, dict) else []
 
 
 @pytest.mark.parametrize("wire", COMPOSED, ids=lambda wire: wire.name)
-def test_a_quick_reader_gives_up_only_where_there_is_something_to_say(wire, interpreted):
+def test_a_compiled_reader_gives_up_only_for_a_remark_or_a_violation(wire, interpreted):
     assert read_quickly([wire], 40, interpreted) > 15
 
 
-def test_messages_are_read_quickly_where_there_is_nothing_to_say(messages, interpreted):
+def test_messages_without_remarks_are_read_by_compiled_code(messages, interpreted):
     assert len(messages) > 600
     assert read_quickly(messages, 4, interpreted) > 3.9 * len(messages)
 
 
-def test_functions_are_made_of_a_message_once_it_is_used_often(messages, monkeypatch):
+def test_a_message_is_compiled_after_a_number_of_uses(messages, monkeypatch):
     monkeypatch.setattr(dispatch, "USES_BEFORE_COMPILING", 3)
     monkeypatch.setattr(dispatch, "_uses", {})
     made = []

@@ -32,7 +32,7 @@ PLACES = {
 
 
 def crc32c(data):
-    """CRC-32C bit by bit, independent of the codec's library."""
+    """Return the CRC-32C, computed bit by bit without the codec's library."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -42,13 +42,13 @@ def crc32c(data):
 
 
 def sealed(data):
-    """The batch with its length and checksum made right."""
+    """Return the batch with a correct length and checksum."""
     data = data[:8] + struct.pack(">i", len(data) - 12) + data[12:]
     return data[:17] + struct.pack(">I", crc32c(data[21:])) + data[21:]
 
 
 def patched(data=PLAIN, *, seal=True, **fields):
-    """The batch with header fields replaced, and sealed again unless told otherwise."""
+    """Return the batch with replaced header fields, by default with a correct length and checksum."""
     for name, value in fields.items():
         at, form = PLACES[name]
         raw = struct.pack(">" + form, value)
@@ -57,7 +57,7 @@ def patched(data=PLAIN, *, seal=True, **fields):
 
 
 def batch(*records, **fields):
-    """A batch of records given as bytes or hex."""
+    """Return a batch of records given as bytes or hex."""
     body = b"".join(bytes.fromhex(record) if isinstance(record, str) else record for record in records)
     return patched(PLAIN[:61] + body, **{"recordCount": len(records), "lastOffsetDelta": 0, **fields})
 
@@ -66,8 +66,8 @@ def decode(data, name="RECORD_BATCH", **options):
     return codec.decode(name, bytes.fromhex(data) if isinstance(data, str) else data, **options)
 
 
-def refusal(data, name="RECORD_BATCH"):
-    """The requirement that the bytes break first, for certain."""
+def rejection(data, name="RECORD_BATCH"):
+    """Return the requirement of the first violation, which must be certain."""
     read = decode(data, name)
     assert not read.ok
     assert not read.violations[0].open
@@ -75,7 +75,7 @@ def refusal(data, name="RECORD_BATCH"):
 
 
 def remarks(data, name="RECORD_BATCH"):
-    """The requirements of the open places in bytes that have a value."""
+    """Return the requirements of the remarks on bytes that have a value."""
     read = decode(data, name)
     assert read.ok, read.violations
     assert all(mark.open for mark in read.remarks)
@@ -116,7 +116,7 @@ def random_request(rng, codec_number=0):
 
 
 @pytest.mark.parametrize("number", range(len(CODEC_NAMES)))
-def test_a_built_batch_is_read_back_as_it_was_asked_for(number):
+def test_a_built_batch_is_read_back_with_the_same_fields(number):
     rng = random.Random(number)
     for _ in range(60):
         request = random_request(rng, number)
@@ -130,7 +130,7 @@ def test_a_built_batch_is_read_back_as_it_was_asked_for(number):
         assert codec.encode("RECORD_BATCH", read.value) == data
 
 
-def test_what_a_batch_derives_follows_the_documents():
+def test_derived_fields_of_a_batch_follow_the_documents():
     records = [
         {"offset": 100 + index, "timestamp": stamp, "key": None, "value": b"", "headers": ()}
         for index, stamp in enumerate((3000, 5000, 1000))
@@ -141,7 +141,7 @@ def test_what_a_batch_derives_follows_the_documents():
     assert [record["offsetDelta"] for record in built["records"]] == [0, 1, 2]
 
 
-def test_the_header_lies_byte_for_byte_where_the_table_says():
+def test_every_byte_of_the_header_is_at_its_documented_place():
     rng = random.Random(3)
     assert struct.calcsize(HEADER) == 61
     for _ in range(50):
@@ -155,10 +155,10 @@ def test_the_header_lies_byte_for_byte_where_the_table_says():
         assert found["recordCount"] == len(value["records"])
 
 
-def test_attributes_hold_the_flags_at_their_bits():
+def test_attributes_contain_the_flags_at_their_bits():
     for bits in range(128):
         if bits & 7 < 5:
-            # Without records the payload of any codec is passed over.
+            # Without records the payload of any codec is ignored.
             value = decode(batch(attributes=bits)).value
             flags = [value[name] for name in ("isTransactional", "isControlBatch", "hasDeleteHorizonMs")]
             assert (value["compression"], value["timestampType"]) == (bits & 7, bits >> 3 & 1)
@@ -205,7 +205,7 @@ def test_a_record_that_a_writer_must_not_write_is_unencodable(change):
         *[{"producerId": 1 << 63}, {"producerEpoch": 1 << 15}, {"baseSequence": 1 << 31}, {"baseOffset": -(1 << 63)}],
     ],
 )
-def test_a_batch_that_cannot_be_written_is_unencodable(change):
+def test_a_batch_with_an_invalid_field_is_unencodable(change):
     with pytest.raises(codec.Unencodable):
         codec.encode("RECORD_BATCH", random_request(random.Random(4)) | change)
 
@@ -225,7 +225,7 @@ def test_a_batch_request_without_one_of_its_fields_is_unencodable():
 
 
 @pytest.mark.parametrize("number", range(len(CODEC_NAMES)))
-def test_any_single_bit_flip_under_the_checksum_is_refused_as_corrupt(number):
+def test_any_single_bit_flip_covered_by_the_checksum_is_rejected_as_corrupt(number):
     data = codec.encode("RECORD_BATCH", random_request(random.Random(6), number))
     for at in range(17, min(len(data), 300)):
         for bit in range(8):
@@ -249,51 +249,51 @@ def test_fields_before_the_checksum_are_not_covered_by_it():
 
 
 @pytest.mark.parametrize("number", range(len(CODEC_NAMES)))
-def test_a_batch_cut_anywhere_is_refused_for_certain(number):
+def test_a_batch_cut_anywhere_is_rejected(number):
     data = codec.encode("RECORD_BATCH", random_request(random.Random(7), number))
     for size in range(len(data)):
-        assert refusal(data[:size])
+        assert rejection(data[:size])
 
 
-def test_a_record_cut_anywhere_or_of_any_other_length_is_refused():
+def test_a_record_cut_anywhere_or_with_another_length_is_rejected():
     record = bytes.fromhex("30 00 d00f 0a 06 6b6579 0a 76616c7565 04 04 6831 02 61 04 6832 01")
     assert decode(record, "RECORD").ok
     for size in range(len(record)):
-        assert refusal(record[:size], "RECORD")
+        assert rejection(record[:size], "RECORD")
     for length in range(-64, 64):
         if length != len(record) - 1:
             other = codec.encode("VARINT", length) + record[1:]
-            assert refusal(other, "RECORD")
-            assert refusal(other + bytes(64), "RECORD")
+            assert rejection(other, "RECORD")
+            assert rejection(other + bytes(64), "RECORD")
 
 
 @pytest.mark.parametrize("length", [-(1 << 31), -1, 0, 13, 14, 48, 75, 77, (1 << 31) - 13, (1 << 31) - 1])
-def test_a_wrong_batch_length_is_refused(length):
-    rule = refusal(patched(seal=False, batchLength=length))
+def test_a_wrong_batch_length_is_rejected(length):
+    rule = rejection(patched(seal=False, batchLength=length))
     assert rule == ("crc.mismatch-corrupt" if length == 75 else "batch.length-wrong-rejected")
     if length == 77:
-        assert refusal(patched(seal=False, batchLength=77) + b"\0") == "crc.mismatch-corrupt"
+        assert rejection(patched(seal=False, batchLength=77) + b"\0") == "crc.mismatch-corrupt"
 
 
 @pytest.mark.parametrize("count", [-(1 << 31), -1, 1, 2, 4, 1000, (1 << 31) - 1])
-def test_a_record_count_that_the_records_do_not_have_is_refused(count):
-    assert refusal(patched(recordCount=count)) == "batch.record-count-mismatch"
+def test_a_record_count_that_differs_from_the_records_is_rejected(count):
+    assert rejection(patched(recordCount=count)) == "batch.record-count-mismatch"
 
 
-def test_bytes_after_the_last_record_are_refused():
-    assert refusal(sealed(PLAIN + b"\0")) == "batch.record-count-mismatch"
-    assert refusal(sealed(PLAIN + RECORD)) == "batch.record-count-mismatch"
+def test_bytes_after_the_last_record_are_rejected():
+    assert rejection(sealed(PLAIN + b"\0")) == "batch.record-count-mismatch"
+    assert rejection(sealed(PLAIN + RECORD)) == "batch.record-count-mismatch"
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3, 4, 127, -1, -128])
-def test_another_magic_is_refused(magic):
-    assert refusal(patched(seal=False, magic=magic)) == "batch.magic"
+def test_an_unknown_magic_is_rejected(magic):
+    assert rejection(patched(seal=False, magic=magic)) == "batch.magic"
 
 
 @pytest.mark.parametrize("number", [5, 6, 7])
-def test_codecs_without_a_name_are_refused_whatever_the_batch_holds(number):
-    assert refusal(patched(attributes=number)) == "codec.unassigned-values"
-    assert refusal(batch(attributes=number)) == "codec.unassigned-values"
+def test_unknown_codecs_are_rejected_for_any_batch_content(number):
+    assert rejection(patched(attributes=number)) == "codec.unassigned-values"
+    assert rejection(batch(attributes=number)) == "codec.unassigned-values"
 
 
 @pytest.mark.parametrize(
@@ -305,9 +305,9 @@ def test_codecs_without_a_name_are_refused_whatever_the_batch_holds(number):
         *["14000000026b0276020100", "100000000e6b027600", "10000000026b0e7600"],
     ],
 )
-def test_records_that_their_layout_forbids_are_refused_alone_and_in_a_batch(record):
-    assert refusal(record, "RECORD")
-    assert refusal(batch(record))
+def test_records_that_their_layout_forbids_are_rejected_alone_and_in_a_batch(record):
+    assert rejection(record, "RECORD")
+    assert rejection(batch(record))
 
 
 # --- open places --------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def test_records_that_their_layout_forbids_are_refused_alone_and_in_a_batch(reco
         ("12000000010102020001", ["header.key-no-nul"], "headers", ({"key": "\0", "value": None},)),
     ],
 )
-def test_open_places_of_a_record_take_the_reading_of_kafka_and_leave_a_remark(record, rules, field, value):
+def test_unspecified_fields_of_a_record_are_read_like_kafka_and_leave_a_remark(record, rules, field, value):
     read = decode(record, "RECORD")
     assert [mark.requirement for mark in read.remarks] == rules
     assert read.value[field] == value
@@ -339,7 +339,7 @@ def test_the_timestamp_delta_has_64_bits():
     assert (read.value["timestampDelta"], read.remarks) == (-(1 << 63), ())
 
 
-def test_a_header_key_that_is_no_utf8_is_open():
+def test_a_header_key_that_is_no_utf8_is_unspecified():
     read = decode("1a000000026b02760204fffe0278", "RECORD")
     assert [mark.requirement for mark in read.remarks] == ["utf8.invalid-implementation-defined"]
     shown = codec.wire("RECORD").notation.render(read.value)
@@ -372,7 +372,7 @@ SETTLED = [
 
 
 @pytest.mark.parametrize(("change", "rule"), OPEN)
-def test_open_places_of_a_batch_keep_the_value_and_leave_a_remark(change, rule):
+def test_unspecified_fields_of_a_batch_keep_the_value_and_leave_a_remark(change, rule):
     data = patched(**change)
     assert rule in remarks(data)
     value = decode(data).value
@@ -380,21 +380,21 @@ def test_open_places_of_a_batch_keep_the_value_and_leave_a_remark(change, rule):
 
 
 @pytest.mark.parametrize("change", SETTLED)
-def test_what_any_reader_accepts_leaves_no_remark(change):
+def test_a_batch_that_every_reader_accepts_leaves_no_remark(change):
     data = patched(**change)
     assert remarks(data) == []
     value = decode(data).value
     assert {name: value[name] for name in change} == change
 
 
-def test_a_batch_without_records_is_plain_and_with_ignored_bytes_open():
+def test_a_batch_without_records_is_valid_and_unspecified_with_ignored_bytes():
     assert remarks(batch()) == []
     read = decode(patched(recordCount=0))
     assert (read.value["records"], read.consumed) == ((), len(PLAIN))
 
 
 @pytest.mark.parametrize(("first", "second"), [(2, 0), (0, 0), (1, 0), (0, -1)])
-def test_offset_deltas_that_do_not_rise_are_open_and_kept(first, second):
+def test_offset_deltas_that_do_not_increase_are_unspecified_and_kept(first, second):
     records = [
         codec.encode(
             "RECORD",
@@ -416,7 +416,7 @@ def test_offset_deltas_that_do_not_rise_are_open_and_kept(first, second):
         ({"baseOffset": (1 << 63) - 3}, "offset.next-formula"),
     ],
 )
-def test_sums_beyond_64_bits_leave_any_outcome_open(change, rule):
+def test_sums_beyond_64_bits_allow_any_outcome(change, rule):
     read = decode(patched(**change))
     assert read.ok
     assert rule in [mark.requirement for mark in read.remarks if mark.openness is codec.Definedness.ANY_VALUE]
@@ -424,7 +424,7 @@ def test_sums_beyond_64_bits_leave_any_outcome_open(change, rule):
         assert all(-(1 << 63) <= record[name] < 1 << 63 for name in ("offset", "timestamp"))
 
 
-def test_append_time_gives_every_record_the_maximum_whatever_the_deltas():
+def test_log_append_time_gives_every_record_the_max_timestamp_for_any_deltas():
     value = decode(patched(attributes=8, maxTimestamp=5555)).value
     assert [record["timestamp"] for record in value["records"]] == [5555] * 3
     assert [record["timestampDelta"] for record in value["records"]] == [0, 5, 10]
@@ -437,7 +437,7 @@ def marker(key="00000001", value="0000" + "00000000"):
     return codec.encode("RECORD", record | octets)
 
 
-def test_a_transaction_marker_is_plain_and_odd_ones_are_open():
+def test_a_transaction_marker_is_valid_and_unusual_ones_are_unspecified():
     fields = {"attributes": 0x30, "producerId": 7, "producerEpoch": 0, "baseSequence": -1}
     assert remarks(batch(marker(), **fields)) == []
     assert remarks(batch(marker("00000000"), **fields)) == []
@@ -465,7 +465,7 @@ def test_a_control_record_is_its_first_four_bytes(data, value, rules):
     assert (read.value["version"], read.value["type"]) == value
     assert remarks(data, "CONTROL_RECORD") == rules
     for size in range(4):
-        assert refusal(data[: 2 * size], "CONTROL_RECORD") == "control.key-layout"
+        assert rejection(data[: 2 * size], "CONTROL_RECORD") == "control.key-layout"
 
 
 # --- logs ---------------------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ def log_of(*sizes):
     return b"".join(out)
 
 
-def test_a_log_cut_anywhere_leaves_the_cut_entry_over_without_a_remark():
+def test_a_log_cut_anywhere_reports_the_cut_entry_as_partial_without_a_remark():
     data = log_of(3, 0, 3)
     ends = [0, 88, 149, 237]
     for size in range(len(data) + 1):
@@ -489,19 +489,19 @@ def test_a_log_cut_anywhere_leaves_the_cut_entry_over_without_a_remark():
         assert (len(read.value["batches"]), read.value["partial"]) == (whole, size - ends[whole])
 
 
-def test_damage_inside_a_log_is_refused_wherever_it_stands():
+def test_damage_inside_a_log_is_rejected_at_every_position():
     for index in range(3):
         parts = [log_of(3)] * 3
         parts = [patched(parts[at], seal=False, baseOffset=3 * at) for at in range(3)]
         parts[index] = patched(parts[index], seal=False, crc=5)
-        assert refusal(b"".join(parts), "LOG") == "crc.mismatch-corrupt"
+        assert rejection(b"".join(parts), "LOG") == "crc.mismatch-corrupt"
 
 
 @pytest.mark.parametrize("size", [-(1 << 31), -1, 0, 13])
-def test_a_size_too_small_for_any_entry_is_refused_even_at_the_end_of_a_log(size):
+def test_a_size_too_small_for_any_entry_is_rejected_even_at_the_end_of_a_log(size):
     bad = struct.pack(">qi", 3, size)
     for data in (bad, PLAIN + bad, bad + bytes(80)):
-        assert refusal(data, "LOG") == "batch.length-wrong-rejected"
+        assert rejection(data, "LOG") == "batch.length-wrong-rejected"
 
 
 @pytest.mark.parametrize(
@@ -516,7 +516,7 @@ def test_a_size_too_small_for_any_entry_is_refused_even_at_the_end_of_a_log(size
         (struct.pack(">qiib", 3, 77, 0, 9), "format.magic-versions"),
     ],
 )
-def test_the_head_of_a_cut_entry_is_looked_at_as_far_as_it_is_there(tail, open_rule):
+def test_the_existing_bytes_of_a_cut_entry_are_checked(tail, open_rule):
     read = decode(PLAIN + tail, "LOG")
     assert (len(read.value["batches"]), read.value["partial"], read.consumed) == (1, len(tail), 88 + len(tail))
     assert [mark.requirement for mark in read.remarks] == [open_rule] * bool(open_rule)
@@ -577,10 +577,10 @@ def test_violations_and_remarks_point_into_their_layer():
     [patched(recordCount=(1 << 31) - 1), patched(seal=False, batchLength=(1 << 31) - 1), batch("feffffff0f00")],
 )
 def test_hostile_counts_and_lengths_cost_no_memory(data):
-    refusal(data)
+    rejection(data)
     tracemalloc.start()
     try:
-        refusal(data)
+        rejection(data)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Many equal elements of an array are read, written and compared once."""
+"""The codec reads, writes and compares a run of equal array elements once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ELEMENTS = {
     "ARRAY<NULLABLE_STRING>": ("0000", "ffff", "000161", "fffe"),
     "ARRAY<ARRAY<INT8>>": ("00000000", "0000000107"),
 }
-"""Elements of a type: plain ones, and such about which something is noted."""
+"""Elements of a type: valid ones, and elements with a remark or a violation."""
 
 
 def in_runs(name, seed):
-    """The bytes of an array of a few hundred elements, equal ones in runs, now and then cut short."""
+    """Return the bytes of an array of several hundred elements, with runs of equal ones, sometimes cut."""
     rng = random.Random(seed)
     parts = []
     while len(parts) < 300:
@@ -54,7 +54,7 @@ def test_equal_headers_that_break_a_rule_are_each_noted():
 
 
 def counting():
-    """An array of VARINT, and the lists of what was read and written one by one."""
+    """Return an array of VARINT, and the lists of values that were read and written singly."""
     seen, written = [], []
 
     def decode(cursor):

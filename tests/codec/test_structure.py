@@ -1,4 +1,4 @@
-"""What is asked of the tables of layouts: where a field lies, what stands there, what must stand there."""
+"""The tables of layouts: the offset of a field, its value, and its required value."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ BATCH = codec.encode(
 )
 
 
-def test_every_field_of_a_batch_lies_where_the_documents_put_it():
+def test_every_field_of_a_batch_is_at_its_documented_offset():
     assert {name: BATCH_LAYOUT.offset(name) for name in PLACES} == PLACES
     assert BATCH_LAYOUT.span("crc") == slice(17, 21)
     assert (OVERHEAD, MAGIC_AT, HEADER_SIZE, record_batch.SMALLEST) == (12, 16, 61, 49)
 
 
 @pytest.mark.parametrize("magic", LAYOUTS)
-def test_every_field_of_a_message_lies_where_the_documents_put_it(magic):
+def test_every_field_of_a_message_is_at_its_documented_offset(magic):
     after = {"key": 18} if magic == 0 else {"timestamp": 18, "key": 26}
     assert {name: LAYOUTS[magic].offset(name) for name in (*MESSAGE_PLACES, *after)} == MESSAGE_PLACES | after
     assert SMALLEST[magic] == (14, 22)[magic]
@@ -47,12 +47,12 @@ def test_every_field_of_a_message_lies_where_the_documents_put_it(magic):
 @pytest.mark.parametrize(
     ("layout", "name"), [(BATCH_LAYOUT, "nothing"), (RECORD_LAYOUT, "value"), (LAYOUTS[0], "value")]
 )
-def test_a_field_whose_place_depends_on_the_values_before_it_has_no_offset(layout, name):
+def test_a_field_after_a_field_of_variable_length_has_no_offset(layout, name):
     with pytest.raises(KeyError):
         layout.offset(name)
 
 
-def test_a_number_is_read_and_put_where_its_field_lies():
+def test_a_number_is_read_and_written_at_the_offset_of_its_field():
     assert [
         BATCH_LAYOUT.read_field(name, b"??" + BATCH, 2) for name in ("baseOffset", "partitionLeaderEpoch", "crc")
     ] == [*(5, -1, int.from_bytes(BATCH[17:21], "big"))]
@@ -60,7 +60,7 @@ def test_a_number_is_read_and_put_where_its_field_lies():
     assert changed == BATCH[:23] + b"\xff\xff\xff\xfe" + BATCH[27:]
 
 
-def test_a_part_is_read_and_put_without_the_others():
+def test_a_part_is_read_and_written_without_the_others():
     assert [BATCH_LAYOUT.read_field(name, BATCH) for name in ("compression", "timestampType", "isTransactional")] == [
         1,
         0,
@@ -70,11 +70,11 @@ def test_a_part_is_read_and_put_without_the_others():
 
 
 @pytest.mark.parametrize(("name", "part"), [("compression", 8), ("timestampType", 2), ("isControlBatch", -1)])
-def test_a_part_that_does_not_fit_is_charged_to_its_own_requirement(name, part):
-    with pytest.raises(codec.Unencodable) as refusal:
+def test_a_part_that_does_not_fit_raises_its_own_requirement(name, part):
+    with pytest.raises(codec.Unencodable) as rejection:
         BATCH_LAYOUT.with_field(name, BATCH, part)
     assert (
-        refusal.value.requirement
+        rejection.value.requirement
         == {
             "compression": "attributes.compression-bits",
             "timestampType": "attributes.timestamp-type-bit",
@@ -83,7 +83,7 @@ def test_a_part_that_does_not_fit_is_charged_to_its_own_requirement(name, part):
     )
 
 
-def test_sealing_makes_length_and_checksum_right_and_leaves_what_is_too_short():
+def test_sealing_corrects_length_and_checksum_and_keeps_bytes_that_are_too_short():
     message = encode_set([{"offset": 0, "key": b"k", "value": b"v"}], 0, 0)
     for whole, seal in ((BATCH, with_checksums), (message, message_with_checksums)):
         broken = whole[:8] + bytes(4) + whole[12:]
@@ -94,7 +94,7 @@ def test_sealing_makes_length_and_checksum_right_and_leaves_what_is_too_short():
 
 
 def test_bytes_are_read_alike_with_and_without_a_trail(vectors):
-    """The two ways to read a layout, held against each other on whole vectors and on such that end too soon."""
+    """Compare the two ways to read a layout, on whole vectors and on cut ones."""
     compared = 0
     for vector in vectors:
         whole = vector.data

@@ -1,4 +1,4 @@
-"""The command line: what it prints, and which status it exits with."""
+"""The command line: its output and exit status."""
 
 import json
 import subprocess
@@ -125,7 +125,7 @@ WRONG_USAGE = {
 
 
 @pytest.mark.parametrize("arguments, named", WRONG_USAGE.values(), ids=WRONG_USAGE)
-def test_bad_input_gets_one_error_that_names_it_and_status_2(tmp_path, arguments, named):
+def test_bad_input_is_one_error_that_names_it_and_status_2(tmp_path, arguments, named):
     (tmp_path / "bad.yaml").write_text('- id: x/y\n  type: VARINT\n  hex: "00\n')
     (tmp_path / "rule.yaml").write_text('- {id: x/y, type: VARINT, requirement: no.such-rule, value: 0, hex: "00"}\n')
     (tmp_path / "known.yaml").write_text("- {id: varint/zero}\n")
@@ -167,7 +167,7 @@ def wrong(tmp_path):
     return tmp_path
 
 
-def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_reproduces_it(wrong):
+def test_a_failure_shows_requirement_level_both_values_bytes_and_a_command(wrong):
     done = conformance("run", "module:./wrong.py", "--select", "varint/six-bytes", cwd=wrong)
     shown = done.stdout
     assert done.returncode == 1
@@ -187,9 +187,9 @@ def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_r
     assert "varint/six-bytes" in again.stdout
 
 
-def test_a_command_that_reproduces_a_failure_names_the_interpreter_that_was_given(wrong):
-    asked = ("run", "module:./wrong.py", "reference", "--python", sys.executable, "--select", "varint/six-bytes")
-    done = conformance(*asked, "--json", "r.json", cwd=wrong)
+def test_a_reproducing_command_contains_the_given_interpreter(wrong):
+    options = ("run", "module:./wrong.py", "reference", "--python", sys.executable, "--select", "varint/six-bytes")
+    done = conformance(*options, "--json", "r.json", cwd=wrong)
     assert done.returncode == 1
     report = json.loads((wrong / "r.json").read_text())
     of_case = next(row["reproduce"] for row in report["results"] if row["verdict"] == "fail")
@@ -199,7 +199,7 @@ def test_a_command_that_reproduces_a_failure_names_the_interpreter_that_was_give
         assert conformance(*command.split()[1:], cwd=wrong).returncode == 1
 
 
-def test_the_json_report_holds_every_result(wrong):
+def test_the_json_report_contains_every_result(wrong):
     done = conformance(
         "run",
         "module:./wrong.py",
@@ -221,7 +221,7 @@ def test_the_json_report_holds_every_result(wrong):
     assert sum(report["summary"]["reference"][kind] for kind in ("pass", "either")) == len(results)
 
 
-def test_results_are_the_same_whatever_the_jobs(wrong):
+def test_results_are_equal_for_every_number_of_jobs(wrong):
     for jobs in (1, 4):
         conformance("run", "module:./wrong.py", "--generated", 20, "--jobs", jobs, "--json", f"{jobs}.json", cwd=wrong)
     assert (wrong / "1.json").read_text() == (wrong / "4.json").read_text()
@@ -235,7 +235,7 @@ def test_junit_is_red_exactly_when_the_status_is_not_zero(wrong):
         assert bool(found.findall(".//failure") + found.findall(".//error")) is red
 
 
-def test_known_failures_are_written_and_then_excuse_what_they_name(wrong):
+def test_written_known_failures_excuse_the_named_failures(wrong):
     arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
     assert conformance(*arguments, "--update-known-failures", cwd=wrong).returncode == 0
     assert "varint/six-bytes" in (wrong / "k.yaml").read_text()
@@ -244,7 +244,7 @@ def test_known_failures_are_written_and_then_excuse_what_they_name(wrong):
     assert conformance(*arguments, cwd=wrong).returncode == 1
 
 
-def test_an_update_tells_what_it_added_and_what_it_dropped(wrong):
+def test_an_update_lists_added_and_dropped_entries(wrong):
     (wrong / "k.yaml").write_text("- {id: varint/zero, reason: once upon a time}\n")
     arguments = ["run", "module:./wrong.py", "--select", "varint/z*", "--select", "varint/six-bytes"]
     done = conformance(*arguments, "--known-failures", "k.yaml", "--update-known-failures", cwd=wrong)
@@ -255,7 +255,7 @@ def test_an_update_tells_what_it_added_and_what_it_dropped(wrong):
     assert "  - varint/zero  (once upon a time)" in lines
 
 
-def test_generated_failures_that_are_known_stay_known_with_another_seed_and_by_another_command_line(wrong):
+def test_known_generated_failures_stay_known_with_another_seed_and_command_line(wrong):
     known = ["--known-failures", "k.yaml", "--select", "type:VARINT", "--generated", "300"]
     before = conformance("run", "module:./wrong.py", *known, "--seed", "1", cwd=wrong)
     done = conformance("run", "module:./wrong.py", *known, "--update-known-failures", cwd=wrong)
@@ -268,7 +268,7 @@ def test_generated_failures_that_are_known_stay_known_with_another_seed_and_by_a
     assert again.returncode == 0, again.stdout
 
 
-def test_known_failures_that_do_not_exist_yet_are_none(wrong):
+def test_a_missing_file_of_known_failures_is_empty(wrong):
     arguments = ["run", "module:./wrong.py", "--known-failures", "k.yaml", "--select"]
     assert conformance(*arguments, "varint/zero", cwd=wrong).returncode == 0
     assert conformance(*arguments, "varint/six-bytes", cwd=wrong).returncode == 1
@@ -276,15 +276,15 @@ def test_known_failures_that_do_not_exist_yet_are_none(wrong):
 
 
 STOPS_AFTER_8_KIB = ["bash", "-c", 'ulimit -f 8; exec "$@"', "-"]
-"""Before a command line: what the command writes beyond 8 KiB fails, as on a full disk."""
+"""A prefix for a command line: each file fails after 8 KiB, as on a full disk."""
 
 
-def test_a_full_disk_destroys_no_file_and_the_text_still_comes(wrong):
+def test_a_full_disk_destroys_no_file_and_the_output_is_printed(wrong):
     arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
     before = "".join(f"- {{id: gen/9/INT8/0/{number}, reason: kept}}\n" for number in range(1000))
     (wrong / "k.yaml").write_text(before)
     files = ["-v", "--update-known-failures", "--json", "r.json", "--junit", "r.xml"]
-    # -B: no cut bytecode of a module is left to others.
+    # -B: a cut bytecode file would break other processes.
     command = [*STOPS_AFTER_8_KIB, sys.executable, "-B", "-m", "conformance", *arguments, *files]
     done = subprocess.run(command, cwd=wrong, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -294,7 +294,7 @@ def test_a_full_disk_destroys_no_file_and_the_text_still_comes(wrong):
     assert sorted(path.name for path in wrong.iterdir() if path.is_file()) == ["k.yaml", "wrong.py"]
 
 
-def test_known_failures_that_someone_changes_during_the_run_are_left_and_told_of(wrong):
+def test_known_failures_changed_during_the_run_are_kept_and_reported(wrong):
     (wrong / "k.yaml").write_text("[]\n")
     source = (wrong / "wrong.py").read_text()
     (wrong / "wrong.py").write_text(source + "\nopen('k.yaml', 'a').write('# from an editor\\n')\n")
@@ -321,12 +321,12 @@ def test_a_known_failure_that_passes_is_stale_and_fails_the_run(wrong):
         (["--case", "VARINT:@six.bin"], 1),
     ],
 )
-def test_a_case_of_ones_own_is_judged_by_the_reference(wrong, arguments, status):
+def test_a_user_case_is_judged_by_the_reference(wrong, arguments, status):
     (wrong / "six.bin").write_bytes(bytes.fromhex("808080808000"))
     assert conformance("run", "module:./wrong.py", *arguments, cwd=wrong).returncode == status
 
 
-def test_a_case_of_ones_own_can_be_encoded(tmp_path):
+def test_a_user_case_can_be_encoded(tmp_path):
     done = conformance("run", "reference", "--op", "encode", "--case", "ARRAY<INT32>:[1,2]", cwd=tmp_path)
     assert done.returncode == 0
 
@@ -381,14 +381,14 @@ def test_list_requirements_names_the_cases_of_each(tmp_path):
         ("broker.monotonic-offsets", "vector, live broker, lint"),
     ],
 )
-def test_list_requirements_says_by_which_means_each_is_tested(requirement, means, tmp_path):
+def test_list_requirements_shows_the_kinds_of_tests_of_each(requirement, means, tmp_path):
     lines = conformance("list", "--requirements", cwd=tmp_path).stdout.splitlines()
     row = next(line.split("\t") for line in lines if line.startswith(requirement + "\t"))
     assert row[4].partition(" cases by ")[2] == means
 
 
 def served(target, lines, cwd):
-    """What `serve` answers to lines; a module takes the place of its process."""
+    """Return the answers of `serve` to lines; a module replaces its process."""
     command = [sys.executable, "-m", "conformance", "serve", target]
     return subprocess.run(command, cwd=cwd, input=lines, capture_output=True, check=False)
 
@@ -411,7 +411,7 @@ def test_serve_speaks_the_protocol_for_a_module(wrong):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Runs a target over the whole catalogue: each case with its verdict."""
+    """Return a function that runs a target on the whole catalogue and returns each case with its verdict."""
 
     @cache
     def judged(target):
@@ -429,11 +429,11 @@ def test_the_reference_conforms_in_process(whole):
 
 
 @pytest.mark.once
-def test_the_reference_is_judged_alike_in_process_and_behind_serve(whole):
+def test_the_reference_has_equal_verdicts_in_process_and_through_serve(whole):
     assert whole("reference") == whole(f"command:{sys.executable} -m conformance serve reference")
 
 
-def test_hypothesis_is_imported_only_where_it_is_used(tmp_path):
+def test_a_run_does_not_import_hypothesis(tmp_path):
     probe = "import sys, conformance.runner, conformance.targets.reference; print('hypothesis' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -442,11 +442,11 @@ def test_hypothesis_is_imported_only_where_it_is_used(tmp_path):
 HEAVY = ("rich", "yaml", "zstandard", "psutil", "msgspec", "conformance.codec", "conformance.commands.run")
 
 
-@pytest.mark.parametrize("asked", ["--version", "--help"])
-def test_version_and_help_import_nothing_heavy(tmp_path, asked):
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_import_no_heavy_module(tmp_path, option):
     probe = (
         "import sys; from conformance.cli import main\n"
-        f"try: main([{asked!r}])\n"
+        f"try: main([{option!r}])\n"
         f"finally: print([m for m in {HEAVY} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -458,7 +458,7 @@ SMALL = {
     "list": (["list"], 73, ("rich",)),
     "explain": (["explain", "--type", "VARINT", "7e"], 67, ("platformdirs",)),
 }
-"""Commands that answer at once, how many modules of the suite they import at most, and what else each does not need."""
+"""Fast commands, their maximum number of modules of the suite, and further modules that they must not import."""
 UNNEEDED = (
     *("yaml", "psutil", "difflib", "rich.progress", "jinja2", "crc32c", "hypothesis", "conformance.strategies"),
     *("conformance.process.child_process", "conformance.selftest.requirement_faults", "conformance.judging.judge"),
@@ -467,7 +467,7 @@ UNNEEDED = (
 
 @pytest.mark.parametrize("arguments, most, more", SMALL.values(), ids=SMALL)
 def test_a_small_command_imports_only_what_it_uses(tmp_path, arguments, most, more):
-    read_catalog()  # makes the compiled catalogue, if no command has yet
+    read_catalog()  # fills the cache of the catalogue
     probe = (
         f"import sys; from conformance.cli import main\ntry: main({arguments!r})\nfinally: print(' '.join(sys.modules))"
     )
@@ -478,7 +478,7 @@ def test_a_small_command_imports_only_what_it_uses(tmp_path, arguments, most, mo
     assert sum(name.startswith("conformance") for name in imported) <= most
 
 
-def test_a_command_looks_for_cycles_seldom_from_its_start(tmp_path):
+def test_a_command_raises_the_threshold_of_the_garbage_collector(tmp_path):
     probe = (
         "import gc; from conformance.cli import main\n"
         "try: main(['explain', '--type', 'VARINT', '7e'])\n"
@@ -488,7 +488,7 @@ def test_a_command_looks_for_cycles_seldom_from_its_start(tmp_path):
     assert done.stdout.splitlines()[-1] == "50000"
 
 
-def test_a_run_loads_what_judges_only_once_its_targets_have_begun_to_load(tmp_path):
+def test_a_run_imports_the_judge_after_it_starts_its_targets(tmp_path):
     probe = (
         "import sys; from contextlib import nullcontext; from conformance.commands import run\n"
         "def loaded_once(spec):\n"
@@ -503,7 +503,7 @@ def test_a_run_loads_what_judges_only_once_its_targets_have_begun_to_load(tmp_pa
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_table_has_a_module_of_its_name_that_defines_it(name):
+def test_every_command_of_the_table_has_a_module_with_its_name(name):
     assert command_of(name).name == name
 
 
@@ -513,7 +513,7 @@ def test_every_module_of_a_command_is_in_the_table():
     assert sorted(defining) == list(COMMANDS)
 
 
-def test_a_wrong_option_is_told_as_an_option(tmp_path):
+def test_a_wrong_option_is_named_as_an_option(tmp_path):
     done = conformance("run", "reference", "--seed", "x", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "conformance: --seed: expected a number of at most 18 digits or random, found 'x'\n"

@@ -16,7 +16,7 @@ def result(name, verdict, **fields):
 
 @pytest.fixture
 def compared(tmp_path):
-    """Compares two lists of results; returns the exit status and the output."""
+    """Return a function that compares two lists of results and returns the exit status and the output."""
 
     def run(old, new, *options, targets=([], [])):
         for name, results, listed in zip(("old", "new"), (old, new), targets, strict=True):
@@ -63,12 +63,12 @@ def test_a_case_of_both_reports(compared, before, after, status, numbers):
         ({"upstream": "differs"}, ["--strict"], 1),
     ],
 )
-def test_what_does_not_count_in_a_run_is_told_but_does_not_count_here(compared, fields, options, status):
+def test_a_failure_that_does_not_count_in_a_run_is_listed_but_does_not_count(compared, fields, options, status):
     found, output = compared([result("a/b", "pass")], [result("a/b", "fail", **fields)], *options)
     assert (found, counts(output)[0]) == (status, 1)
 
 
-def test_a_case_that_fails_for_another_cause_is_told_and_is_no_new_failure(compared):
+def test_a_failure_with_a_new_cause_is_listed_and_is_no_new_failure(compared):
     old = [result("a/b", "fail", cause="off by 1: RECORD.offset"), result("a/c", "crash", cause="crash: E")]
     new = [result("a/b", "fail", cause="another value: RECORD.key"), result("a/c", "crash", cause="crash: E")]
     status, output = compared(old, new)
@@ -82,7 +82,7 @@ def test_a_known_failure_is_no_new_one(compared):
     assert compared([result("a/b", "pass")], [result("a/b", "fail", known=True)])[0] == 0
 
 
-def test_one_target_under_two_names_is_compared_and_several_go_by_theirs(compared):
+def test_one_target_with_two_names_is_compared_and_several_are_matched_by_name(compared):
     old, new = result("a/b", "fail", target="t 1.0"), result("a/b", "fail", target="t 2.0")
     other = result("a/b", "pass", target="u")
     assert compared([old], [new]) == (0, compared([], [])[1])
@@ -90,11 +90,11 @@ def test_one_target_under_two_names_is_compared_and_several_go_by_theirs(compare
     assert (status, counts(output)) == (1, [1, 0, 1])
 
 
-def test_a_case_that_only_the_newer_report_has_may_begin_to_fail(compared):
+def test_a_failing_case_only_in_the_newer_report_is_a_new_failure(compared):
     assert compared([], [result("a/b", "fail")])[0] == 1
 
 
-def test_a_vector_that_the_newer_report_lacks_is_not_judged_any_more(compared):
+def test_a_vector_missing_in_the_newer_report_is_no_longer_judged(compared):
     status, output = compared([result("a/b", "pass")], [])
     assert (status, counts(output)) == (0, [0, 0, 1])
     assert "the newer report has no such case" in output
@@ -110,14 +110,14 @@ def test_generated_cases_of_another_seed_are_compared_by_cause(compared):
     assert "null: VARINT" in output
 
 
-def test_changes_stand_by_cause_with_the_most_cases_first(compared):
+def test_changes_are_grouped_by_cause_with_the_largest_group_first(compared):
     new = [result("a/one", "fail", cause="few")] + [result(f"b/{n}", "fail", cause="many") for n in range(5)]
     lines = compared([], new)[1].splitlines()
     assert [line.split()[1] for line in lines if line.startswith("  t ")] == ["many", "few"]
     assert "    and 2 more" in lines
 
 
-def test_what_a_target_says_cannot_drive_the_terminal(compared):
+def test_text_of_a_target_cannot_control_the_terminal(compared):
     output = compared([], [result("a/b", "fail", cause="\x1b[31mred")])[1]
     assert "\x1b" not in output
     assert "\\x1b" in output
@@ -132,7 +132,7 @@ def test_a_file_that_is_no_report_is_one_line(tmp_path, text):
     assert len(done.output.splitlines()) == 1
 
 
-def test_a_file_that_is_not_there_is_one_line(tmp_path):
+def test_a_missing_file_is_one_line(tmp_path):
     done = CliRunner().invoke(main, ["compare", str(tmp_path / "f"), str(tmp_path / "f")])
     assert done.exit_code == 2
     assert "No such file" in done.output
@@ -150,7 +150,7 @@ def target(line, name):
     return {"target": line, "describe": name if name is None else {"name": name}}
 
 
-def test_a_target_goes_by_the_name_it_gives_itself_however_it_is_started(compared):
+def test_a_target_is_matched_by_its_reported_name_for_every_command_line(compared):
     old = [result("a/b", "fail", target="command:./old"), result("a/c", "pass", target="command:./old")]
     new = [result("a/b", "pass", target="module:new"), result("a/c", "crash", target="module:new")]
     targets = [target("command:./old", "mine")], [target("module:new", "mine")]
@@ -161,7 +161,7 @@ def test_a_target_goes_by_the_name_it_gives_itself_however_it_is_started(compare
 
 
 @pytest.mark.parametrize("name", [None, "", 7, "mine"])
-def test_a_target_without_a_name_of_its_own_goes_by_its_command_line(compared, name):
+def test_a_target_without_a_reported_name_is_matched_by_its_command_line(compared, name):
     old, new = [result("a/b", "pass", target="one")], [result("a/b", "fail", target="one")]
     listed = [target("one", name), target("two", name)]
     status, output = compared(old, new, targets=(listed, listed))
@@ -169,7 +169,7 @@ def test_a_target_without_a_name_of_its_own_goes_by_its_command_line(compared, n
     assert "  one  " in output
 
 
-def test_reports_of_a_run_are_compared_by_the_described_name(tmp_path):
+def test_reports_of_runs_are_compared_by_the_reported_name(tmp_path):
     program = tmp_path / "serve.py"
     program.write_text("from conformance.cli import main\nmain(['serve', 'reference'])\n")
     for line, name in (("reference", "old"), (f"command:{sys.executable} {program}", "new")):
@@ -208,7 +208,7 @@ def test_a_failure_that_an_interrupted_older_report_lacks_is_new_and_the_reason_
     assert "  t  off by 1: VARINT  (must, 1)" in output.splitlines()
 
 
-def test_a_report_that_is_compared_with_itself_lacks_nothing(compared):
+def test_a_report_compared_with_itself_has_no_missing_cases(compared):
     listed = [halted("t", "t")]
     status, output = compared(THREE[:1], THREE[:1], targets=(listed, listed))
     assert (status, counts(output)) == (0, [0, 0, 0])
@@ -217,7 +217,7 @@ def test_a_report_that_is_compared_with_itself_lacks_nothing(compared):
 
 @pytest.mark.parametrize("is_old", [True, False])
 @pytest.mark.parametrize("others", [[], ["u"]])
-def test_a_target_that_an_interrupt_kept_from_starting_lacks_all_its_cases(compared, is_old, others):
+def test_a_target_not_started_after_an_interrupt_lacks_all_its_cases(compared, is_old, others):
     whole = [{**one, "target": "command:./t"} for one in THREE]
     alike = [result("a/one", "pass", target=name) for name in others]
     listed = [target(name, name) for name in others]
@@ -251,7 +251,7 @@ def test_two_releases_are_compared_when_one_did_not_start(compared):
         assert "interrupted after 1 of 3 cases; 3 cases" in output
 
 
-def test_what_an_interrupted_target_is_called_cannot_drive_the_terminal(compared):
+def test_the_name_of_an_interrupted_target_cannot_control_the_terminal(compared):
     output = compared([], [], targets=([], [halted("t", "\x1b[31mred")]))[1]
     assert "\x1b" not in output
     assert "\\x1b" in output

@@ -1,4 +1,4 @@
-"""Options and cases as an attacker, or a slip of the hand, would give them: an error of the user's, or a value."""
+"""Hostile or mistyped options and cases result in a user error or a value."""
 
 import json
 import math
@@ -45,13 +45,13 @@ ALL_OPTIONS = {
     if isinstance(option, click.Option)
 }
 COUNTED = {name for name, option in ALL_OPTIONS.items() if option.count}
-"""The options whose number is how often they are given: they take none."""
+"""Options whose number is their count; they take no value."""
 OPTIONS = [
     pytest.param(option, id=name)
     for name, option in ALL_OPTIONS.items()
     if name not in COUNTED and (option.name == "seed" or isinstance(option.type, click.IntRange | click.FloatRange))
 ]
-"""Every option that takes a number."""
+"""All options that take a number."""
 
 
 def test_the_options_that_take_a_number_are_found():
@@ -60,7 +60,7 @@ def test_the_options_that_take_a_number_are_found():
 
 @pytest.mark.parametrize("text", NUMBERS)
 @pytest.mark.parametrize("name", sorted(COUNTED))
-def test_an_option_that_is_counted_takes_no_number(name, text):
+def test_a_counted_option_takes_no_number(name, text):
     command, option = name.split()
     with pytest.raises(click.BadOptionUsage, match="does not take a value"):
         command_of(command).make_context(command, ["reference", f"{option}={text}"])
@@ -68,7 +68,7 @@ def test_an_option_that_is_counted_takes_no_number(name, text):
 
 @pytest.mark.parametrize("text", NUMBERS)
 @pytest.mark.parametrize("option", OPTIONS)
-def test_an_option_takes_a_bounded_number_or_refuses_it(option, text):
+def test_an_option_accepts_only_a_bounded_number(option, text):
     context = click.Context(click.Command("x"))
     try:
         value = option.process_value(context, (text,) if option.multiple else text)
@@ -92,8 +92,8 @@ SEQUENCE = {"producerId": "7", "producerEpoch": 0, "baseSequence": 0, "recordCou
 SET = {"magic": 1, "compression": "none", "value": []}
 
 
-def spoilt(whole):
-    """An object with each of its parts wrong, or missing."""
+def damaged(whole):
+    """Yield the object with each part wrong or missing in turn."""
     for name in whole:
         yield {key: part for key, part in whole.items() if key != name}
         yield from ({**whole, name: wrong} for wrong in WRONG)
@@ -125,14 +125,14 @@ VALUES = [
         "[" * 900 + "]" * 900,
         '{"a":' * 500 + "1" + "}" * 500,
     ),
-    *(json.dumps(one) for one in spoilt(BATCH)),
-    *(json.dumps({**BATCH, "records": [one]}) for one in spoilt(BATCH["records"][0])),
-    *(json.dumps(one) for one in spoilt(FETCH)),
-    *(json.dumps({"batches": [one]}) for one in spoilt(SEQUENCE)),
-    *(json.dumps(one) for one in spoilt(SET)),
-    *(json.dumps(one) for one in spoilt({"hex": "", "magic": 2, "baseOffset": "0"})),
-    *(json.dumps([one]) for one in spoilt({"tag": 0, "data": "00"})),
-    *(json.dumps(one) for one in spoilt({"version": 0, "type": "COMMIT"})),
+    *(json.dumps(one) for one in damaged(BATCH)),
+    *(json.dumps({**BATCH, "records": [one]}) for one in damaged(BATCH["records"][0])),
+    *(json.dumps(one) for one in damaged(FETCH)),
+    *(json.dumps({"batches": [one]}) for one in damaged(SEQUENCE)),
+    *(json.dumps(one) for one in damaged(SET)),
+    *(json.dumps(one) for one in damaged({"hex": "", "magic": 2, "baseOffset": "0"})),
+    *(json.dumps([one]) for one in damaged({"tag": 0, "data": "00"})),
+    *(json.dumps(one) for one in damaged({"version": 0, "type": "COMMIT"})),
     *(json.dumps({"batches": wrong}) for wrong in WRONG),
 ]
 TYPES = [
@@ -150,7 +150,7 @@ def catalog():
 
 @pytest.mark.parametrize("op", ["decode", "encode", "read", "convert", "sequence", "append", "exchange"])
 @pytest.mark.parametrize("name", TYPES, ids=[ascii(name)[:40] for name in TYPES])
-def test_every_text_after_case_is_a_case_or_an_error_of_the_users(name, op, catalog):
+def test_every_text_after_case_is_a_case_or_a_user_error(name, op, catalog):
     for given in VALUES:
         with suppress(UserError, OSError):
             assert isinstance(own_case(AdHocCase(f"{name}:{given}", op), catalog), Case)

@@ -1,4 +1,4 @@
-"""`conformance new-adapter`: what it writes is in order as it is, in every language, and nothing is overwritten."""
+"""`conformance new-adapter`: each starter works unmodified, and existing files are not overwritten."""
 
 import re
 import shlex
@@ -11,21 +11,21 @@ from command_line import conformance
 from conformance.commands.new_adapter import _STARTERS, STARTERS
 
 LANGUAGES = sorted(STARTERS)
-FOREIGN = [one for one in LANGUAGES if one != "python"]
+FOREIGN = [language for language in LANGUAGES if language != "python"]
 
 
 def lacking(tool):
-    """Why a tool cannot be used here; empty where it can, or where none is needed."""
+    """Return why a tool is not usable here, or "" if it is usable or not needed."""
     if tool and not shutil.which(tool):
         return f"{tool} is not on the PATH"
-    asked = [tool, "version" if tool == "go" else "--version"]
-    if tool and subprocess.run(asked, capture_output=True, check=False).returncode:
-        return f"{shlex.join(asked)} fails"
+    command = [tool, "version" if tool == "go" else "--version"]
+    if tool and subprocess.run(command, capture_output=True, check=False).returncode:
+        return f"{shlex.join(command)} fails"
     return ""
 
 
-@pytest.mark.parametrize("language", ["python", *(pytest.param(one, marks=pytest.mark.once) for one in FOREIGN)])
-def test_a_starter_passes_doctor_and_a_run_of_its_types_as_it_is(language, tmp_path):
+@pytest.mark.parametrize("language", ["python", *(pytest.param(name, marks=pytest.mark.once) for name in FOREIGN)])
+def test_an_unmodified_starter_passes_doctor_and_a_run_of_its_types(language, tmp_path):
     starter, folder = STARTERS[language], tmp_path / "adapter"
     done = conformance("new-adapter", "--language", language, folder, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -51,7 +51,7 @@ def test_a_starter_passes_doctor_and_a_run_of_its_types_as_it_is(language, tmp_p
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_commands_that_are_printed_are_those_that_the_starter_itself_names(language, tmp_path):
+def test_the_printed_commands_are_also_in_the_starter(language, tmp_path):
     printed = conformance("new-adapter", "--language", language, "adapter", cwd=tmp_path).stdout
     commands = re.findall("^  (.*)", printed, re.MULTILINE)
     assert commands[0] == "cd adapter"
@@ -64,11 +64,11 @@ def test_the_commands_that_are_printed_are_those_that_the_starter_itself_names(l
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_file_of_a_starter_is_written(language):
     kept = {path for path in (_STARTERS / language).rglob("*") if path.is_file()}
-    made = {path for path in kept if {"__pycache__", "target"} & set(path.parts)}
-    assert {str(path.relative_to(_STARTERS / language)) for path in kept - made} == set(STARTERS[language].files)
+    built = {path for path in kept if {"__pycache__", "target"} & set(path.parts)}
+    assert {str(path.relative_to(_STARTERS / language)) for path in kept - built} == set(STARTERS[language].files)
 
 
-def test_a_folder_that_holds_something_is_refused_and_left_as_it_is(tmp_path):
+def test_a_folder_with_content_is_rejected_and_left_unchanged(tmp_path):
     (tmp_path / "mine.go").write_text("package mine\n")
     done = conformance("new-adapter", "--language", "go", ".", cwd=tmp_path)
     assert done.returncode == 2
@@ -76,7 +76,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_as_it_is(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.go"]
 
 
-def test_a_file_is_refused_and_left_as_it_is(tmp_path):
+def test_a_file_instead_of_a_folder_is_rejected_and_left_unchanged(tmp_path):
     (tmp_path / "mine.go").write_text("package mine\n")
     done = conformance("new-adapter", "--language", "go", "mine.go", cwd=tmp_path)
     assert done.returncode == 2
@@ -84,13 +84,13 @@ def test_a_file_is_refused_and_left_as_it_is(tmp_path):
     assert (tmp_path / "mine.go").read_text() == "package mine\n"
 
 
-def test_an_empty_folder_is_taken(tmp_path):
+def test_an_empty_folder_is_accepted(tmp_path):
     done = conformance("new-adapter", "--language", "node", ".", cwd=tmp_path)
     assert done.returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["adapter.mjs"]
 
 
-def test_a_language_whose_tool_is_not_there_is_told(tmp_path, monkeypatch):
+def test_a_missing_build_tool_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     done = conformance("new-adapter", "--language", "rust", "adapter", cwd=tmp_path)
     assert done.returncode == 0

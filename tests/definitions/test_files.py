@@ -1,4 +1,4 @@
-"""Reading message definitions: what they say, from wherever they come, and whatever they hold."""
+"""Reading message definitions, from folders, files and archives, valid and hostile."""
 
 import json
 import struct
@@ -28,7 +28,7 @@ def a(name, kind="int32", versions="0+", **more):
     return {"name": name, "type": kind, "versions": versions, **more}
 
 
-# --- what a definition says ---------------------------------------------------------------------------
+# --- content of a definition --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_range_of_versions_is_read(written, low, high):
 @pytest.mark.parametrize(
     "written", ["", "-1", "1-", "+", "0 - 2", "1+-2", "٣", "0x1", "1,2", "1\n", 0, None, [], {"a": 1}]
 )
-def test_what_is_no_range_of_versions_is_refused(written):
+def test_an_invalid_version_range_is_rejected(written):
     found, findings = parse_definition(message(a("A", versions=written)))
     assert found is None
     assert [finding.requirement for finding in findings] == ["definitions.field-attributes"]
@@ -79,7 +79,7 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize("kind, written, value", DEFAULTS.values(), ids=DEFAULTS)
-def test_the_default_is_what_the_document_says(kind, written, value):
+def test_a_default_is_read_as_a_wire_value(kind, written, value):
     more = {} if written is None else {"default": written}
     if written == "null":
         more["nullableVersions"] = "0+"
@@ -102,13 +102,13 @@ def test_a_nullable_uuid_that_is_null_is_written_as_zeros(version, default, valu
     assert wire.encode(wire.notation.parse(value)) == bytes(16) + (b"\x00" if version == 5 else b"")
 
 
-def test_a_common_structure_is_read_wherever_it_stands():
+def test_a_common_structure_is_read_at_every_use():
     commons = [{"name": "Outer", "versions": "0+", "fields": [a("I", "Inner")]}, {"name": "Inner", "versions": "0+"}]
     found = parsed(a("A", "[]Outer"), a("B", "Outer"), commonStructs=commons)
     assert set(found.structures) == {"FooRequest", "Outer", "Inner"}
 
 
-def test_a_broken_common_structure_is_told_of_once_and_hides_nothing_else():
+def test_a_broken_common_structure_is_reported_once_and_hides_no_other_finding():
     commons = [
         {"name": "Bad", "versions": "0+", "fields": [a("X", "int24")]},
         {"name": "Next", "fields": [a("Y", "int25")]},
@@ -150,19 +150,19 @@ def test_comments_run_to_the_end_of_the_line_outside_strings(text, value):
         ("{} {}", "line 1 column 4"),
     ],
 )
-def test_what_is_no_json_is_told_with_line_and_column(text, place):
+def test_invalid_json_is_reported_with_line_and_column(text, place):
     with pytest.raises(ValueError, match=place):
         parse_json(text)
 
 
 @pytest.mark.parametrize("text", ["[NaN]", "[-Infinity]", f"[{'9' * 5000}]", "[" * 100_000, '{"a":' * 100_000])
-def test_what_json_does_not_have_or_nobody_writes_is_no_json(text):
+def test_non_standard_and_extreme_json_is_rejected(text):
     with pytest.raises(ValueError, match=r"not JSON|digits|deep"):
         parse_json(text)
 
 
 @pytest.mark.parametrize("text", ['"' + '\\"' * 2_000_000, '"\n' * 2_000_000, "/" * 4_000_000, "//\n" * 1_000_000])
-def test_long_nonsense_is_refused_without_reading_it_again_and_again(text):
+def test_long_invalid_text_is_rejected_in_linear_time(text):
     with pytest.raises(ValueError, match="line"):
         parse_json(text)
 
@@ -185,7 +185,7 @@ def deep(depth):
 
 
 def chain(length, times):
-    """Common structures, each with the next one in it so many times."""
+    """Return common structures; each contains the next one several times."""
     names = [f"S{number}" for number in range(length)]
     rows = [{"name": name, "fields": [a(f"F{i}", after) for i in range(times)]} for name, after in pairwise(names)]
     return [*rows, {"name": names[-1], "fields": [a("X")]}]
@@ -256,7 +256,7 @@ def test_definitions_are_read_from_folders_inside_folders_and_from_a_file(tmp_pa
         assert read_definitions(path).files == {"FooRequest": str(file)}
 
 
-def test_names_out_of_an_archive_lead_nowhere(tmp_path):
+def test_member_names_that_leave_the_archive_are_harmless(tmp_path):
     names = ["../../escape.json", "/root.json", "C:\\x.json", "a\nb\x1b.json", "con.json/../x.json"]
     texts = {name: TEXT.replace("FooRequest", f"Foo{i}Request") for i, name in enumerate(names)}
     (tmp_path / "in").mkdir()
@@ -294,7 +294,7 @@ def exploding_member(path):
 
 
 @pytest.mark.parametrize("make", [damaged_member, encrypted_member, member_of_another_method, exploding_member])
-def test_a_member_that_cannot_be_read_is_a_finding_and_the_others_are_read(make, tmp_path):
+def test_an_unreadable_member_is_a_finding_and_the_others_are_read(make, tmp_path):
     path = tmp_path / "x.zip"
     make(path)
     found = read_definitions(path)
@@ -331,7 +331,7 @@ def test_a_broken_archive_is_one_error(name, data, tmp_path):
     assert len(caught.value.findings) == 1
 
 
-def test_an_archive_that_never_ends_is_one_error(tmp_path, monkeypatch):
+def test_an_endless_archive_is_one_error(tmp_path, monkeypatch):
     monkeypatch.setattr(definitions, "_ALTOGETHER", 2**20)
     members = {f"{number}.json": "[]" + " " * (2**17 - 2) for number in range(9)}
     path = archive(tmp_path / "x.zip", members, compression=zipfile.ZIP_DEFLATED)
@@ -339,7 +339,7 @@ def test_an_archive_that_never_ends_is_one_error(tmp_path, monkeypatch):
         read_definitions(path)
 
 
-def test_folders_and_links_that_are_called_like_definitions_are_passed_over(tmp_path):
+def test_folders_and_links_named_like_definitions_are_ignored(tmp_path):
     (tmp_path / "Foo.json").write_text(TEXT)
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "nowhere.json").symlink_to(tmp_path / "not-there")

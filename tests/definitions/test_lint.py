@@ -1,4 +1,4 @@
-"""`conformance lint`: each rule has a definition that breaks only it, and what real releases break is known."""
+"""`conformance lint`: each rule has a definition that breaks only it, and findings in real releases are known."""
 
 import importlib.util
 import json
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def a(name, kind="int32", versions="0+", **more):
-    """A field."""
+    """Return a field of a definition."""
     return {"name": name, "type": kind, "versions": versions, **more}
 
 
@@ -32,7 +32,7 @@ def tagged(name, tag=0, kind="int32", versions="3+", **more):
 
 
 def message(*fields, **more):
-    """A request with versions 0 to 5, flexible from 3 on; attributes given as None are left out."""
+    """Return a request with versions 0 to 5, flexible from 3; an attribute given as None is omitted."""
     whole = {
         **{"apiKey": 7, "type": "request", "name": "FooRequest"},
         **{"validVersions": "0-5", "flexibleVersions": "3+", "fields": list(fields), **more},
@@ -52,8 +52,8 @@ def written(folder, documents):
     return folder
 
 
-def told(found):
-    """Requirement, path and level of each finding."""
+def described(found):
+    """Return requirement, path and level of each finding."""
     return [(finding.requirement.removeprefix("definitions."), finding.path, level) for finding, level in levels(found)]
 
 
@@ -63,7 +63,7 @@ ATTRIBUTES = "field-attributes"
 TAGS = "tagged-needs-tag-and-versions"
 FITS = "custom-default-fits-type"
 ONE_SET = {
-    # what it is: (definitions, requirement, path, level)
+    # each break: definitions, requirement, path, level
     "a file that is not JSON": (['{"name": }'], "comments", "", "must"),
     "a comment of another kind": (['{"name": "X" /* here */}'], "comments", "", "must"),
     "an api key of 17 bits": ([message(apiKey=32768)], "api-key-16-bit", "", "must"),
@@ -206,14 +206,14 @@ ONE_SET = {
 
 
 @pytest.mark.parametrize("documents, requirement, path, level", ONE_SET.values(), ids=ONE_SET)
-def test_a_definition_that_breaks_one_rule_gets_that_finding_alone(documents, requirement, path, level, tmp_path):
+def test_a_definition_that_breaks_one_rule_gets_only_that_finding(documents, requirement, path, level, tmp_path):
     found = lint(written(tmp_path / "new", documents))
-    assert told(found) == [(requirement, path, level)], [str(finding) for finding in found]
+    assert described(found) == [(requirement, path, level)], [str(finding) for finding in found]
 
 
 EACH_TYPE = {kind: a("A", kind) for kind in ("int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid")}
 LEGAL = {
-    # requirement: definitions that keep to it where one might think they do not
+    # valid definitions that look as if they broke the requirement
     "comments": ['{ // "{\n' + json.dumps(message(a("A", "string", default="// is no comment")))[1:]],
     "valid-versions": [message(validVersions="none"), message(name="BarRequest", apiKey=8, validVersions="3")],
     "api-key-16-bit": [message(apiKey=-1), response(apiKey=-1)],
@@ -269,7 +269,7 @@ LEGAL = {
 
 
 @pytest.mark.parametrize("documents", LEGAL.values(), ids=LEGAL)
-def test_what_a_rule_allows_is_no_finding(documents, tmp_path):
+def test_a_definition_that_a_rule_allows_is_no_finding(documents, tmp_path):
     assert list(map(str, lint(written(tmp_path / "new", documents)))) == []
 
 
@@ -277,7 +277,7 @@ def test_what_a_rule_allows_is_no_finding(documents, tmp_path):
 
 FROZEN = "released-version-frozen"
 TWO_SETS = {
-    # what has changed: (fields before, fields now, attributes now, requirement, path, level)
+    # each change: fields before, fields now, attributes now, requirement, path, level
     "a field less": ([a("A"), a("B")], [a("B")], {}, "field-removed-closed-range", "A", "must"),
     "a tagged field less": ([tagged("A")], [], {}, "field-removed-closed-range", "A", "must"),
     "a field more in old versions": ([a("A")], [a("A"), a("B")], {}, FROZEN, "B", "must"),
@@ -370,14 +370,14 @@ TWO_SETS = {
 
 
 @pytest.mark.parametrize("before, now, more, requirement, path, level", TWO_SETS.values(), ids=TWO_SETS)
-def test_a_change_that_breaks_one_rule_gets_that_finding_alone(before, now, more, requirement, path, level, tmp_path):
+def test_a_change_that_breaks_one_rule_gets_only_that_finding(before, now, more, requirement, path, level, tmp_path):
     old = written(tmp_path / "old", [message(*before)])
     expected = {(requirement, path, level)}
     if "validVersions" in more and requirement == "type-unchanged":
         expected.add(("no-version-dropped", "", "must"))
     found = lint(written(tmp_path / "new", [message(*now, **more)]), old)
     assert len(found) == len(expected), [str(finding) for finding in found]
-    assert set(told(found)) == expected
+    assert set(described(found)) == expected
 
 
 ALLOWED = {
@@ -406,34 +406,34 @@ def test_a_change_that_is_allowed_is_no_finding(before, now, tmp_path):
     assert list(map(str, lint(new, old))) == []
 
 
-def test_a_field_that_is_given_twice_is_a_finding_beside_the_changes(tmp_path):
+def test_a_duplicate_field_is_a_finding_next_to_the_changes(tmp_path):
     before = written(tmp_path / "before", [message(a("One"), a("Two"))])
     now = written(tmp_path / "now", [message(a("One"), a("Two"), a("Two"), a("Two"))])
-    alone = told(lint(now))
+    alone = described(lint(now))
     assert alone
-    assert set(told(lint(now, before))) >= set(alone)
+    assert set(described(lint(now, before))) >= set(alone)
 
 
-def test_fields_that_change_places_in_a_released_version_break_it(tmp_path):
+def test_fields_in_another_order_break_a_released_version(tmp_path):
     old = written(tmp_path / "old", [message(a("A"), a("B"), a("C"))])
     found = lint(written(tmp_path / "new", [message(a("A"), a("C"), a("B"))]), old)
-    assert told(found) == [("fields-not-reordered", "", "should"), (FROZEN, "", "must")]
+    assert described(found) == [("fields-not-reordered", "", "should"), (FROZEN, "", "must")]
     assert "B, C and is C, B now" in found[0].problem
 
 
-def test_a_message_that_is_gone_takes_its_versions_along_unless_one_file_is_looked_at(tmp_path):
+def test_a_removed_message_drops_its_versions_unless_one_file_is_checked(tmp_path):
     old = written(tmp_path / "old", [message(), response()])
     new = written(tmp_path / "new", [message()])
-    assert [(finding.file, *told([finding])[0]) for finding in lint(new, old)] == [
+    assert [(finding.file, *described([finding])[0]) for finding in lint(new, old)] == [
         (str(old / "1.json"), "no-version-dropped", "", "must")
     ]
     assert lint(new / "0.json", old) == []
 
 
-def test_a_message_with_another_name_is_known_by_its_api_key(tmp_path):
+def test_a_renamed_message_is_matched_by_its_api_key(tmp_path):
     old = written(tmp_path / "old", [message(a("A"))])
     found = lint(written(tmp_path / "new", [message(a("A", "int8"), name="BarRequest")]), old)
-    assert told(found) == [("type-unchanged", "A", "must")]
+    assert described(found) == [("type-unchanged", "A", "must")]
 
 
 @pytest.mark.parametrize("flagged", ["request", "response"])
@@ -446,23 +446,23 @@ def test_a_version_that_was_unstable_may_change_in_request_and_response(flagged,
     assert lint(written(tmp_path / "new", new + ([message()] if others else [])), old) == []
 
 
-def test_findings_in_a_common_structure_are_told_once_below_its_name(tmp_path):
+def test_findings_in_a_common_structure_are_reported_once_under_its_name(tmp_path):
     def documents(*fields):
         commons = [{"name": "Foo", "versions": "0+", "fields": list(fields)}]
         return [message(a("A", FOO), a("B", FOO), commonStructs=commons)]
 
     old = written(tmp_path / "old", documents(a("X")))
     found = lint(written(tmp_path / "new", documents(a("X"), a("Y"))), old)
-    assert told(found) == [(FROZEN, "Foo.Y", "must")]
+    assert described(found) == [(FROZEN, "Foo.Y", "must")]
 
 
-def test_every_row_of_the_register_that_asks_for_lint_has_a_case_here():
+def test_every_requirement_tested_by_lint_has_a_case_here():
     with (VECTORS / "requirements.yaml").open(encoding="utf-8") as stream:
         rows = yaml.load(stream, yaml.CSafeLoader)
-    asked = {row["id"] for row in rows if "lint" in row["tests"] and "message-definitions" in str(row["source"])}
+    tested = {row["id"] for row in rows if "lint" in row["tests"] and "message-definitions" in str(row["source"])}
     broken = [case[-3] for case in (*ONE_SET.values(), *TWO_SETS.values())]
     shown = {name.removeprefix("definitions.") for name in (*broken, *LEGAL, *ALLOWED)}
-    assert sorted(name for name in asked if name.removeprefix("definitions.") not in shown) == []
+    assert sorted(name for name in tested if name.removeprefix("definitions.") not in shown) == []
 
 
 # --- real definitions ---------------------------------------------------------------------------------
@@ -477,7 +477,7 @@ def kafka_python():
 
 
 def jar(name):
-    """The kafka-clients jar of an adapter that is set up."""
+    """Return the kafka-clients jar of an installed adapter."""
     return next((adapters()[name].home / "target" / "lib").glob("kafka-clients-*.jar"))
 
 
@@ -486,7 +486,7 @@ SOURCES = ("kafka-python", "kafka-clients", "kafka-clients-3")
 
 @pytest.fixture
 def real(request):
-    """The definitions that come with a library, by its name."""
+    """Return a function from a library's name to its definitions."""
 
     def found(source):
         if source == "kafka-python":
@@ -499,7 +499,7 @@ def real(request):
 EARLY_NULL = "nullableVersions start before versions, which takes nothing away"
 TWICE = "Apache Kafka's reader takes the last of two equal keys"
 EXPLAINED = {
-    # Places that the document leaves open; no release of Apache Kafka breaks a must or should.
+    # Unspecified by the document; no release of Apache Kafka breaks a must or should.
     ("DescribeConfigsResponse", "Results.Configs.Documentation", "nullable-versions-range"): EARLY_NULL,
     ("DescribeConfigsResponse", "Results.Configs.Synonyms.Value", "nullable-versions-range"): EARLY_NULL,
     ("CreateTopicsResponse", "Topics.ErrorMessage", "nullable-versions-range"): EARLY_NULL,
@@ -521,7 +521,7 @@ def stem(finding):
 
 @pytest.mark.once
 @pytest.mark.parametrize("source", SOURCES)
-def test_real_definitions_break_nothing_that_is_not_explained(source, real):
+def test_real_definitions_have_only_explained_findings(source, real):
     found = levels(lint(real(source)))
     assert {level for _, level in found} == {"open"}
     places = [(stem(finding), finding.path, finding.requirement.removeprefix("definitions.")) for finding, _ in found]
@@ -530,7 +530,7 @@ def test_real_definitions_break_nothing_that_is_not_explained(source, real):
 
 
 KIP_896 = {
-    # Versions that Apache Kafka 4.0 dropped, announced in KIP-896, which the document asks for.
+    # Versions that Apache Kafka 4.0 dropped; KIP-896 announced them, as the document requires.
     *("AlterReplicaLogDirs", "CreateAcls", "CreateDelegationToken", "CreateTopics", "DeleteAcls", "DeleteTopics"),
     *(
         "DescribeAcls",
@@ -544,17 +544,17 @@ KIP_896 = {
     *("WriteTxnMarkers", "AlterPartition"),
 }
 ZOOKEEPER = {"ControlledShutdown", "LeaderAndIsr", "StopReplica", "UpdateMetadata"}
-"""Went with ZooKeeper."""
+"""Requests that were removed together with ZooKeeper."""
 RENAMED = {"ListConfigResourcesResponse": 2, "TxnOffsetCommitRequest": 1, "VoteRequest": 3}
 
 
 @pytest.mark.once
-def test_what_became_of_3_9_in_4_4_is_dropped_versions_and_new_names_only(real):
+def test_kafka_4_4_differs_from_3_9_only_in_dropped_versions_and_new_names(real):
     found = levels(lint(real("kafka-clients"), real("kafka-clients-3")))
     dropped = [stem(finding) for finding, level in found if level == "must"]
     assert {finding.requirement for finding, level in found if level == "must"} == {"definitions.no-version-dropped"}
     sides = ("Request", "Response")
-    # With the last request of header version 0, ControlledShutdown, that went too.
+    # ControlledShutdown was the last request with header version 0, so that header version was removed too.
     assert sorted(dropped) == sorted(
         [f"{name}{side}" for name in KIP_896 | ZOOKEEPER for side in sides] + ["RequestHeader"]
     )
@@ -564,7 +564,7 @@ def test_what_became_of_3_9_in_4_4_is_dropped_versions_and_new_names_only(real):
 
 
 def fields_of(document):
-    """The message's fields and those inside them that the last version has."""
+    """Yield the fields of the last version, including nested ones."""
     todo = list(document["fields"])
     while todo:
         field = todo.pop()
@@ -574,7 +574,7 @@ def fields_of(document):
 
 
 def edited(pick, change):
-    """Change the first field that `pick` takes. Whether there is one."""
+    """Return a function that changes the first field that `pick` accepts; it returns True if it found one."""
 
     def edit(document):
         high = int(document["validVersions"].rpartition("-")[2])
@@ -592,7 +592,7 @@ def plain(*kinds):
 
 
 def put(**attributes):
-    """Change attributes of the message itself; one that is given as None goes."""
+    """Return a function that changes attributes of the message; None removes an attribute."""
 
     def edit(document):
         for name, value in attributes.items():
@@ -603,7 +603,7 @@ def put(**attributes):
 
 
 def swap(document):
-    """Two fields that every version has change places."""
+    """Swap two fields that every version has."""
     whole = [field for field in document["fields"] if field["versions"] == "0+" and "tag" not in field]
     if len(whole) < 2:
         return False
@@ -613,14 +613,14 @@ def swap(document):
 
 
 def tag_again(document):
-    """A further field has the tag of one that is there."""
+    """Add a field with the tag of an existing one."""
     tags = [field for field in document["fields"] if "tag" in field and "fields" not in field]
     document["fields"] += [{**field, "name": "Again"} for field in tags[:1]]
     return bool(tags)
 
 
 def tag_early(document):
-    """A tagged field starts before its message is flexible."""
+    """Start a tagged field before its message is flexible."""
     low = document["flexibleVersions"].removesuffix("+")
     return low not in ("none", "0") and edited(
         lambda field: "tag" in field,
@@ -629,14 +629,14 @@ def tag_early(document):
 
 
 def drop_a_version(document):
-    """The first valid version is gone."""
+    """Remove the first valid version."""
     low, _, high = document["validVersions"].partition("-")
     document["validVersions"] = f"{int(low) + 1}-{high}"
     return bool(high) and low != high
 
 
 def drop_a_field(document):
-    """A field that every version has is gone."""
+    """Remove a field that every version has."""
     first = document["fields"].pop(0) if document["fields"] else None
     return bool(first) and first["versions"] == "0+"
 
@@ -654,7 +654,7 @@ def of_requests_and_responses(edit):
 
 
 DAMAGE = {
-    # rule: how a real definition comes to break it
+    # changes that make a real definition break the rule
     "api-key-16-bit": of_requests_and_responses(put(apiKey=1 << 15)),
     "response-api-key-matches": of_responses(lambda document: put(apiKey=document["apiKey"] + 1000)(document)),
     "response-version-matches": of_responses(drop_a_version),
@@ -714,7 +714,7 @@ def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_
     with zipfile.ZipFile(tmp_path / "new.zip", "w") as archive:
         for name, document in after.items():
             archive.writestr(f"{name}.json", json.dumps(document))
-    monkeypatch.setattr(linting, "usable", shipped_with)  # the older set is the same for every rule: it is read once
+    monkeypatch.setattr(linting, "usable", shipped_with)  # the older set is the same for each rule, so it is read once
     found = [
         finding
         for finding in lint(tmp_path / "new.zip", real(source))
@@ -723,9 +723,9 @@ def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_
     assert {stem(finding) for finding in found} == damaged
 
 
-def test_every_rule_at_must_or_should_has_its_damage():
+def test_every_must_or_should_rule_has_a_damaged_definition():
     broken = {case[-3] for case in (*ONE_SET.values(), *TWO_SETS.values()) if case[-1] != "open"}
-    # Text that is not JSON is not part of a definition.
+    # no definition can break these: they are about text that is not JSON
     assert broken - {"comments"} == set(DAMAGE)
 
 
@@ -756,7 +756,7 @@ def test_the_status_follows_the_level(field, options, status, tmp_path):
     assert "1 finding (" in done.stdout
 
 
-def test_all_findings_of_a_folder_come_at_once_with_file_path_requirement_and_level(tmp_path):
+def test_all_findings_of_a_folder_are_printed_with_file_path_requirement_and_level(tmp_path):
     broken = [message(a("A", "int24"), a("B", "bool", default="1")), response(a("C", **INNER)), "{"]
     written(tmp_path / "new", broken)
     done = conformance("lint", "new", "--json", "found.json", cwd=tmp_path)
@@ -805,7 +805,7 @@ def test_definitions_without_any_message_are_an_error(tmp_path):
         lint(written(tmp_path / "new", ["[]", '{"dependencies": {}}']))
 
 
-def test_json_of_other_things_beside_definitions_is_left_alone(tmp_path):
+def test_json_files_that_are_no_definitions_are_ignored(tmp_path):
     assert lint(written(tmp_path / "new", [message(), '{"dependencies": {"a": 1, "a": 2}}', "[1]"])) == []
     assert parse_json("[1]") == [1]
 

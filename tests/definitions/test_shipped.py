@@ -1,4 +1,4 @@
-"""The definitions that the suite ships: field by field what Apache Kafka's own are, in every version."""
+"""The shipped definitions equal Apache Kafka's own, field by field and in every version."""
 
 import pytest
 
@@ -27,12 +27,12 @@ EVERY_CLIENT_SPEAKS = (
 )
 
 
-# What Apache Kafka 3.9 calls a field that has another name since 4.0.
+# names in Apache Kafka 3.9 of fields that 4.0 renamed
 OLDER_NAMES = {"GenerationIdOrMemberEpoch": "GenerationId"}
 
 
 def fields(message, structure, version, *, valid, current):
-    """The fields of a version, in order: names, types, nulls, tags and defaults, structures opened."""
+    """Return the fields of a version in order: names, types, nulls, tags, defaults, nested fields."""
     return [
         (
             member.name if current else OLDER_NAMES.get(member.name, member.name),
@@ -66,7 +66,7 @@ def test_the_shipped_definitions_break_no_rule():
 
 
 @pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
-def test_shipped_definitions_are_apache_kafkas_in_every_version(fixture, request):
+def test_shipped_definitions_equal_apache_kafkas_in_every_version(fixture, request):
     theirs = messages_of_jar(request.getfixturevalue(fixture))
     current = fixture == "kafka_clients"
     compared = 0
@@ -85,7 +85,7 @@ def test_shipped_definitions_are_apache_kafkas_in_every_version(fixture, request
     assert compared > 250
 
 
-# --- where they are known -----------------------------------------------------------------------------
+# --- use of the shipped definitions -------------------------------------------------------------------
 
 OWN_HEADER = {
     **{"name": "ResponseHeader", "type": "header", "validVersions": "0-7", "flexibleVersions": "none"},
@@ -93,7 +93,7 @@ OWN_HEADER = {
 }
 
 
-def test_a_definition_of_the_users_replaces_the_shipped_one_of_its_name():
+def test_a_user_definition_replaces_the_shipped_one_with_its_name():
     message, findings = parse_definition(OWN_HEADER)
     assert not findings
     types = types_with([message])
@@ -102,20 +102,20 @@ def test_a_definition_of_the_users_replaces_the_shipped_one_of_its_name():
     assert shipped_types().messages["ResponseHeader"] is not message
 
 
-def test_a_vector_names_a_shipped_message_without_a_definition_in_its_file(tmp_path):
+def test_a_vector_may_name_a_shipped_message_without_a_definition_in_its_file(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text(
         "- {id: own/header, type: MESSAGE, message: ResponseHeader, version: 1, "
         "requirement: definitions.field-order-is-wire-order, value: {CorrelationId: 5}, hex: '0000000500'}\n"
     )
     message, _ = parse_definition(OWN_HEADER)
-    for messages in ((), [message]):  # what a user defines does not change what a vector is about
+    for messages in ((), [message]):  # a user's definition does not change the type of a vector
         case = read_catalog([path], messages).cases["own/header"]
         assert case.wire is shipped_types().wire("MESSAGE<ResponseHeader,1>")
         assert answer(case.request) == {"ok": True, "value": {"CorrelationId": 5}, "consumed": 5}
 
 
-def test_a_message_that_neither_the_file_nor_the_suite_defines_is_refused(tmp_path):
+def test_a_message_without_any_definition_is_rejected(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text(
         "- {id: own/x, type: MESSAGE, message: Nobody, version: 1, requirement: definitions.valid-versions}"

@@ -1,4 +1,4 @@
-"""Files that are written: replaced as a whole or left as they are."""
+"""A written file is replaced completely or not at all."""
 
 import stat
 from pathlib import Path
@@ -18,7 +18,7 @@ def write_half(path, error):
         raise error
 
 
-def test_a_file_is_replaced_with_its_permissions_and_nothing_is_left_beside_it(tmp_path):
+def test_a_file_is_replaced_with_its_permissions_and_leaves_no_temporary_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o640)
@@ -28,7 +28,7 @@ def test_a_file_is_replaced_with_its_permissions_and_nothing_is_left_beside_it(t
     assert names(tmp_path) == ["file"]
 
 
-def test_a_file_whose_writing_fails_is_as_it_was(tmp_path):
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
     with pytest.raises(OSError, match="No space"):
@@ -37,7 +37,7 @@ def test_a_file_whose_writing_fails_is_as_it_was(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
-def test_an_interrupt_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+def test_an_interrupt_leaves_the_old_file_and_no_temporary_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
     with pytest.raises(KeyboardInterrupt):
@@ -46,7 +46,7 @@ def test_an_interrupt_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
-def test_a_symbolic_link_stays_one(tmp_path):
+def test_writing_through_a_symbolic_link_keeps_the_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "file").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "real" / "file")
@@ -55,14 +55,14 @@ def test_a_symbolic_link_stays_one(tmp_path):
     assert (tmp_path / "real" / "file").read_text() == "new"
 
 
-def test_what_is_not_a_file_is_written_as_it_is(tmp_path):
+def test_a_device_is_written_directly(tmp_path):
     check_writable([tmp_path / "file", Path("/dev/null")])
     replace_text(Path("/dev/null"), "gone")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     assert names(tmp_path) == []
 
 
-def test_what_cannot_be_written_is_found_before_the_work(tmp_path):
+def test_an_unwritable_path_is_reported_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path, tmp_path / "no folder" / "file", tmp_path / "file" / "below"):
         with pytest.raises(OSError) as caught:
@@ -76,7 +76,7 @@ def test_what_cannot_be_written_is_found_before_the_work(tmp_path):
 # --- at the end of a run ------------------------------------------------------------------------------
 
 
-def test_a_file_that_someone_changed_meanwhile_is_left_and_told_of(tmp_path):
+def test_a_file_changed_during_the_run_is_kept_and_reported(tmp_path):
     watched, folder = tmp_path / "known.yaml", tmp_path / "saved"
     folder.mkdir()
     watched.write_text("mine")
@@ -91,7 +91,7 @@ def test_a_file_that_someone_changed_meanwhile_is_left_and_told_of(tmp_path):
     assert "known.yaml: someone changed it during the run" in outputs.problems[0]
 
 
-def test_a_file_that_only_we_wrote_is_written_again(tmp_path):
+def test_a_file_written_by_this_run_is_written_again(tmp_path):
     (tmp_path / "a.yaml").write_text("before")
     outputs = OutputFiles.watching([], tmp_path)
     assert outputs.write(tmp_path / "a.yaml", ["once"])
@@ -99,7 +99,7 @@ def test_a_file_that_only_we_wrote_is_written_again(tmp_path):
     assert (tmp_path / "a.yaml").read_text() == "twice"
 
 
-def test_what_goes_wrong_with_one_file_stops_no_other(tmp_path):
+def test_an_error_with_one_file_stops_no_other(tmp_path):
     outputs = OutputFiles()
 
     def pieces():

@@ -1,4 +1,4 @@
-"""An error that nobody expected: one line with the place, a saved traceback, what was gathered, a status of its own."""
+"""An unexpected error: one line with the place, a saved traceback, the results so far, its own exit status."""
 
 import json
 import tempfile
@@ -18,7 +18,7 @@ def broken(*_):
     raise ZeroDivisionError("a\nbug" + "!" * 10_000)
 
 
-def test_it_is_one_line_with_the_place_and_the_file_of_the_traceback(tmp_path, monkeypatch):
+def test_a_crash_is_one_line_with_the_place_and_the_traceback_file(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(show, "read_catalog", broken)
     done = CliRunner().invoke(main, ["show", "varint/zero"])
@@ -32,7 +32,7 @@ def test_it_is_one_line_with_the_place_and_the_file_of_the_traceback(tmp_path, m
     assert "Traceback" in saved.read_text()
 
 
-def test_the_traceback_is_printed_where_no_file_can_be_written(tmp_path, monkeypatch):
+def test_the_traceback_is_printed_if_no_file_can_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     monkeypatch.setattr(show, "read_catalog", broken)
     done = CliRunner().invoke(main, ["show", "varint/zero"])
@@ -40,7 +40,7 @@ def test_the_traceback_is_printed_where_no_file_can_be_written(tmp_path, monkeyp
     assert "Traceback" in done.output
 
 
-def test_a_contradiction_of_the_suite_is_a_defect_too(tmp_path, monkeypatch):
+def test_a_suite_bug_is_a_defect_too(tmp_path, monkeypatch):
     def contradict(*_):
         raise SuiteBug("two and two are five")
 
@@ -51,12 +51,12 @@ def test_a_contradiction_of_the_suite_is_a_defect_too(tmp_path, monkeypatch):
     assert "two and two are five" in done.output
 
 
-@pytest.mark.parametrize("asked", [["--nonsense"], ["nonsense"], ["show"]])
-def test_wrong_usage_is_not_a_defect(asked):
-    assert CliRunner().invoke(main, asked).exit_code == 2
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["show"]])
+def test_wrong_usage_is_not_a_defect(arguments):
+    assert CliRunner().invoke(main, arguments).exit_code == 2
 
 
-def test_a_run_that_meets_a_defect_reports_what_it_gathered(tmp_path, monkeypatch):
+def test_a_run_stopped_by_a_defect_reports_its_results_so_far(tmp_path, monkeypatch):
     judged = []
 
     def pass_three(case, outcome):

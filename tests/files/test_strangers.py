@@ -1,4 +1,4 @@
-"""YAML and JSON of strangers: what could exhaust the stack or the memory is one line with path and line."""
+"""Untrusted YAML and JSON: input that could exhaust stack or memory is one error with path and line."""
 
 import resource
 import sys
@@ -21,7 +21,7 @@ from conformance.runner.known_failures import read_known
 
 
 def laughs(levels, width=10):
-    """An alias bomb: each line names the one before it several times."""
+    """Return an alias bomb: each line contains the previous one several times."""
     lines = ["a0: &a0 [x]"]
     lines += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * width)}]" for at in range(1, levels)]
     return "\n".join(lines) + "\n"
@@ -59,13 +59,13 @@ def written(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("text, said", YAML.values(), ids=YAML)
+@pytest.mark.parametrize("text, message", YAML.values(), ids=YAML)
 @pytest.mark.parametrize("reader", [load, read_known, fix, lambda path: list(read_vectors(path))])
-def test_yaml_beyond_bounds_is_one_line_with_path_and_line(written, reader, text, said):
+def test_yaml_beyond_bounds_is_one_line_with_path_and_line(written, reader, text, message):
     path = written(text)
     with pytest.raises(FileError) as caught:
         reader(path)
-    assert str(caught.value).startswith(f"{path}{said}")
+    assert str(caught.value).startswith(f"{path}{message}")
     assert len(str(caught.value).splitlines()) == 1
     assert len(str(caught.value)) < len(str(path)) + 320
 
@@ -78,7 +78,7 @@ def test_yaml_within_bounds_is_read(written):
 
 
 @pytest.mark.parametrize("text", ["", "5", "{}", "vectors: 5", "vectors: [5]", "- 5", "vectors: {a: b}"])
-def test_a_file_that_holds_something_else_is_one_line(written, text):
+def test_a_file_with_other_content_is_one_line(written, text):
     path = written(text)
     with pytest.raises(FileError, match=r"file\.yaml:.* expected"):
         list(read_vectors(path))
@@ -106,25 +106,25 @@ def test_many_repeats_are_bounded_together(written):
 
 
 def limited():
-    """In the child: 5 seconds of work."""
+    """Limit the child to 5 seconds of CPU time."""
     resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 
 
 @pytest.mark.parametrize("name", ["brackets", "laughs", "many values"])
 def test_a_command_that_reads_such_a_file_ends_with_status_2_in_little_memory(written, name):
-    text, said = YAML[name]
+    text, message = YAML[name]
     path = written(text)
     done, most = run_alone([sys.executable, "-m", "conformance", "vectors", "check", str(path)], before=limited)
     assert done.returncode == 2, done.stderr
-    assert f"{path}{said}" in done.stderr + done.stdout
+    assert f"{path}{message}" in done.stderr + done.stdout
     assert 0 < most < 200 << 20
 
 
-def test_the_memory_of_a_command_is_its_own():
-    held = b"x" * (300 << 20)
+def test_the_measured_memory_of_a_command_excludes_its_parent():
+    ballast = b"x" * (300 << 20)
     _, little = run_alone([sys.executable, "-c", "pass"])
     _, much = run_alone([sys.executable, "-c", "b'x' * (100 << 20)"])
-    assert 0 < little < 100 << 20 < much < len(held)
+    assert 0 < little < 100 << 20 < much < len(ballast)
 
 
 # --- JSON ---------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_definitions_nested_beyond_bounds_are_findings(tmp_path, text):
 
 
 @pytest.mark.parametrize("text", DEEP)
-def test_a_manifest_of_fixtures_nested_beyond_bounds_is_left_alone(tmp_path, text):
+def test_a_fixture_manifest_nested_beyond_bounds_is_left_unchanged(tmp_path, text):
     (tmp_path / "manifest.json").write_bytes(text)
     with pytest.raises(FileExistsError, match="not a manifest"):
         write_fixtures(tmp_path)

@@ -15,7 +15,7 @@ from conformance.targets.resolve import adapters, brokers, drivers
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = Path(sys.executable).parent / "conformance"
-"""The command as it is installed: `python -m conformance` would itself import from the working folder."""
+"""The installed command: `python -m conformance` would itself import from the working folder."""
 
 ONE_READ = ("--select", "read/markers-of-every-kind", "--generated", "0")
 COMMANDS = {
@@ -50,7 +50,7 @@ def test_a_command_imports_nothing_from_the_working_folder(status, output, argum
     assert output in done.stdout
 
 
-# --- the one way to start our own modules -------------------------------------------------------------
+# --- own_python, the only function that starts our modules --------------------------------------------
 
 PRINTS_COMMAND = "from conformance.process.launcher import own_python; print(own_python('conformance.cli', 'a b'))"
 SHOWS = "import sys, threading, yaml, conformance; print((conformance.__file__, sys.argv[1:], sys.path))"
@@ -58,7 +58,7 @@ SHOWS = "import sys, threading, yaml, conformance; print((conformance.__file__, 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A folder with a copy of the package that is not installed: as much of it as starts a module."""
+    """Return a folder with the part of the package that starts a module, not installed."""
     folder = tmp_path / "checkout"
     package = folder / "conformance"
     (package / "process").mkdir(parents=True)
@@ -87,7 +87,7 @@ def test_a_process_imports_the_package_of_its_parent_and_nothing_else_of_that_fo
 
 ALLOWED = {
     ("conformance/process/launcher.py", "own_python"): "the one way to start a module of ours",
-    ("conformance/process/launcher.py", "_started"): "the keeper, a script with -I",
+    ("conformance/process/launcher.py", "_started"): "the supervisor, a script with -I",
     ("conformance/targets/resolve.py", "resolve"): "without --python, the interpreter of the shim, which is a script",
     ("conformance/live_brokers/bundled_broker.py", "read_broker"): "the same for a broker, which is a script",
     ("conformance/live_brokers/__main__.py", "_arguments"): "the same",
@@ -104,7 +104,7 @@ ALLOWED = {
     ("benchmarks/harness.py", "right"): "a script",
     ("benchmarks/hostile_results.py", "judged"): "a script",
 }
-"""The functions that name an interpreter or an option that runs code; empty for the body of a module."""
+"""Functions that name an interpreter or an option to run code; "" is the body of a module."""
 
 
 def starts_in(tree, function=""):

@@ -1,4 +1,4 @@
-"""Which failures have one cause, and which have not."""
+"""Causes of failures: equal for one defect, different for several."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from conformance.targets import reference
 
 @pytest.fixture
 def cause(catalog):
-    """The cause of what a target makes of a case, as text; the case is a vector or some bytes of a type."""
+    """Return a function from a case and an outcome to the text of the cause; bytes of a type are a case too."""
 
     def of(case, outcome):
         if not isinstance(case, str):
@@ -31,7 +31,7 @@ def cause(catalog):
 
 
 def answering(change):
-    """An outcome: the answer of the reference, changed."""
+    """Return a function from a case to the changed answer of the reference."""
     return lambda case: Accepted(change(reference.answer(case.request)))
 
 
@@ -40,7 +40,7 @@ def with_value(value, consumed):
 
 
 def on_seconds(answer):
-    """What a reader makes of a batch that drops the milliseconds of timestamps."""
+    """Return the answer with timestamps cut to whole seconds."""
     value = answer["value"]
     cut = [{**one, "timestamp": str(int(one["timestamp"]) // 1000 * 1000)} for one in value["records"]]
     return {**answer, "value": {**value, "records": cut}}
@@ -62,28 +62,28 @@ def on_seconds(answer):
         ("cut  off\nat 3", "cut off at 12.5"),
     ],
 )
-def test_messages_that_differ_in_numbers_hex_and_quoted_values_are_one(text, same):
+def test_messages_that_differ_in_numbers_hex_and_quoted_values_are_equal(text, same):
     assert normalised(text) == normalised(same)
 
 
-def test_words_tell_messages_apart_and_names_keep_their_digits():
+def test_messages_with_other_words_differ_and_names_keep_their_digits():
     assert normalised("year 1 is out of range") != normalised("day 1 is out of range")
     assert normalised("LZ4 is not supported") == "LZ4 is not supported"
     assert normalised("crc32 is 7") == "crc32 is #"
     assert normalised("it can't be 'x' as it isn't known") == "it can't be # as it isn't known"
 
 
-# --- refusals, crashes, acceptances -------------------------------------------------------------------
+# --- rejections, crashes, acceptances -----------------------------------------------------------------
 
 
-def test_one_refusal_is_one_cause_whatever_was_asked(cause):
-    refused = [Rejected("malformed", f"year {year} is out of range") for year in (287428, -5)]
-    assert cause("batch/all-fields-distinct", refused[0]) == cause("record/plain", refused[1])
-    assert cause("record/plain", refused[0]) == "refused: year # is out of range"
-    assert cause("record/plain", Rejected("malformed", "no such field")) != cause("record/plain", refused[0])
+def test_one_error_message_is_one_cause_for_every_request(cause):
+    rejections = [Rejected("malformed", f"year {year} is out of range") for year in (287428, -5)]
+    assert cause("batch/all-fields-distinct", rejections[0]) == cause("record/plain", rejections[1])
+    assert cause("record/plain", rejections[0]) == "refused: year # is out of range"
+    assert cause("record/plain", Rejected("malformed", "no such field")) != cause("record/plain", rejections[0])
 
 
-def test_a_crash_is_known_by_its_text_and_by_the_codec_whose_bytes_it_met(cause):
+def test_the_cause_of_a_crash_is_its_text_and_the_structure_of_the_input(cause):
     text = "struct.error: unpack requires a buffer of 4 bytes"
     at_text = cause(("STRING", "0005"), NoAnswer("crash", text))
     assert at_text == cause(("BYTES", "0000"), NoAnswer("crash", text.replace("4", "9")))
@@ -91,14 +91,14 @@ def test_a_crash_is_known_by_its_text_and_by_the_codec_whose_bytes_it_met(cause)
     assert at_text != cause(("STRING", "0005"), NoAnswer("timeout", "no answer within 5 s"))
 
 
-def test_accepting_what_must_be_refused_is_known_by_the_rule_that_the_bytes_break(cause):
+def test_the_cause_of_accepted_invalid_bytes_is_the_violated_rule(cause):
     accepted = Accepted({"ok": True})
     assert cause(("STRING", "ffff"), accepted) == "accepted what must be refused: string.null-rejected"
     assert cause(("ARRAY<STRING>", "00000001ffff"), accepted) == cause(("STRING", "ffff"), accepted)
     assert cause(("STRING", "fffe"), accepted) != cause(("STRING", "ffff"), accepted)
 
 
-def test_more_bytes_consumed_than_there_are_is_taking_what_is_cut_short_for_whole(cause):
+def test_consuming_more_bytes_than_the_input_is_accepting_truncated_input(cause):
     beyond = Accepted({"ok": True, "value": "", "consumed": 6803230696})
     assert cause(("COMPACT_BYTES", "e49f84ac19"), beyond) == "accepted what must be refused: bytes.truncated-rejected"
 
@@ -111,13 +111,11 @@ def test_more_bytes_consumed_than_there_are_is_taking_what_is_cut_short_for_whol
         ("message/null-in-non-nullable-bytes", "0000", "definitions.null-in-non-nullable"),
     ],
 )
-def test_a_value_written_that_has_no_encoding_is_known_by_the_rule_whatever_may_be_written_for_it(
-    case, written, rule, cause
-):
+def test_the_cause_of_an_encoded_invalid_value_is_the_violated_rule(case, written, rule, cause):
     assert cause(case, Accepted({"hex": written})) == f"accepted what must be refused: {rule}"
 
 
-def test_a_varint_that_a_record_misreads_says_nothing_of_the_type_varint(cause):
+def test_a_varint_inside_a_record_is_another_place_than_the_type_varint(cause):
     accepted = Accepted({"ok": True})
     alone = cause(("VARINT", "808080808000"), accepted)
     assert alone.endswith("varint.max-five-bytes")
@@ -127,7 +125,7 @@ def test_a_varint_that_a_record_misreads_says_nothing_of_the_type_varint(cause):
 # --- values -------------------------------------------------------------------------------------------
 
 
-def test_a_field_of_a_record_is_one_place_alone_in_a_batch_in_a_log_and_behind_read(cause):
+def test_a_record_field_is_one_place_in_a_record_a_batch_a_log_and_a_read(cause):
     def dropping(answer):
         value = answer["value"]
         records = value.get("records") or [
@@ -143,14 +141,14 @@ def test_a_field_of_a_record_is_one_place_alone_in_a_batch_in_a_log_and_behind_r
     assert set(wrong) == {"null: RECORD.value"}
 
 
-def test_timestamps_cut_to_seconds_are_one_cause_under_whatever_requirement(cause, catalog):
+def test_timestamps_cut_to_seconds_are_one_cause_under_every_requirement(cause, catalog):
     names = ("batch/all-fields-distinct", "batch/base-timestamp-milliseconds", "timestamp/create-time-negative-delta")
     names = [name for name in names if name in catalog.cases]
     assert len({catalog.cases[name].requirement for name in names}) > 1
     assert {cause(name, answering(on_seconds)) for name in names} == {"cut to whole seconds: RECORD.timestamp"}
 
 
-def test_the_type_of_a_timestamp_is_not_a_time_that_was_cut(cause):
+def test_a_wrong_timestamp_type_is_not_a_cut_timestamp(cause):
     def created(answer):
         answer["value"]["timestampType"] = "CreateTime"
         return answer
@@ -159,7 +157,7 @@ def test_the_type_of_a_timestamp_is_not_a_time_that_was_cut(cause):
 
 
 def in_a_map(answer, *, keeps=-1):
-    """What is shown of records whose headers were put into a map: the last of each key, or the first."""
+    """Return the answer with the headers of each record put into a map: it keeps the last of each key, or the first."""
     value = answer["value"]
     for record in value["records"]:
         found = {}
@@ -170,7 +168,7 @@ def in_a_map(answer, *, keeps=-1):
 
 
 @pytest.mark.parametrize("keeps", [-1, 0], ids=["the last", "the first"])
-def test_headers_in_a_map_are_one_cause_whatever_a_case_is_about(cause, catalog, keeps):
+def test_headers_in_a_map_are_one_cause_for_every_requirement(cause, catalog, keeps):
     names = (
         *("batch/record-header-duplicate-keys", "batch/record-header-duplicate-keys:read"),
         *(
@@ -186,7 +184,7 @@ def test_headers_in_a_map_are_one_cause_whatever_a_case_is_about(cause, catalog,
     assert judge(case, answering(in_a_map)(case)).requirement == "header.duplicate-keys-kept"
 
 
-def test_what_differs_beside_headers_in_a_map_is_told_first(cause):
+def test_another_difference_is_reported_before_headers_in_a_map(cause):
     def both(answer):
         in_a_map(answer)["value"]["records"][-1]["key"] = None
         return answer
@@ -195,7 +193,7 @@ def test_what_differs_beside_headers_in_a_map_is_told_first(cause):
         assert cause(name, answering(both)) == "null: RECORD.key"
 
 
-def test_a_header_that_is_not_there_is_missing_as_a_header_and_a_record_as_a_record(cause):
+def test_a_missing_header_and_a_missing_record_are_different_causes(cause):
     def without_a_header(answer):
         answer["value"]["records"][0]["headers"].pop()
         return answer
@@ -223,33 +221,33 @@ def test_a_header_that_is_not_there_is_missing_as_a_header_and_a_record_as_a_rec
         ("TAGGED_FIELDS", "01050161", [{"tag": 6, "data": "61"}], "off by 1: TAGGED_FIELDS.tag"),
     ],
 )
-def test_a_wrong_value_is_known_by_its_field_and_how_it_differs(cause, name, digits, value, expected):
+def test_the_cause_of_a_wrong_value_is_its_field_and_the_kind_of_difference(cause, name, digits, value, expected):
     assert cause((name, digits), with_value(value, len(digits) // 2)) == expected
 
 
-def test_bytes_read_beyond_the_value_are_a_cause_of_their_own(cause):
+def test_a_wrong_number_of_consumed_bytes_is_a_separate_cause(cause):
     assert cause(("STRING", "000161"), with_value("a", 2)) == "wrong number of bytes consumed: STRING"
 
 
-def test_of_an_open_place_every_reading_that_is_not_allowed_is_one_cause(cause):
+def test_all_wrong_interpretations_of_unspecified_bytes_are_one_cause(cause):
     place = "another reading: varint.fifth-byte-excess-bits"
     assert cause(("VARINT", "8080808010"), with_value(1, 5)) == place
     assert cause(("VARINT", "8080808070"), with_value(-(1 << 34), 5)) == place
 
 
-def test_wrong_bytes_are_known_by_the_field_that_they_stand_in(cause):
+def test_the_cause_of_wrong_bytes_is_their_field(cause):
     written = cause("varint/minus-1:encode", Accepted({"ok": True, "hex": "02"}))
     assert written == "other bytes written: VARINT"
     tagged = cause("tagged-fields/one:encode", Accepted({"ok": True, "hex": "01000261"}))
     assert tagged == "other bytes written: TAGGED_FIELDS.size"
 
 
-def test_a_converted_log_that_cannot_be_read_is_known_by_the_rule_that_it_breaks(cause):
+def test_the_cause_of_an_unreadable_converted_log_is_the_violated_rule(cause):
     damaged = answering(lambda answer: {**answer, "hex": f"{answer['hex'][:-2]}00"})
     assert cause("convert/v2-to-v1", damaged) == "written bytes break the format: legacy.crc-checked"
 
 
-def test_every_failure_of_a_liar_has_a_cause(catalog):
+def test_every_failure_has_a_cause(catalog):
     broken = [Accepted({"ok": True, "hex": "00"}), Rejected("other"), NoAnswer("memory", "x"), Accepted({"ok": True})]
     for case in catalog.cases.values():
         for outcome in broken:

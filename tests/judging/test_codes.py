@@ -1,4 +1,4 @@
-"""The error codes by which a broker refuses, as they are told of a result."""
+"""Error codes of a broker in results."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from conformance.codec.error_codes import named
 from conformance.judging.raw_requests import codes_of
 
 
-def test_a_code_is_told_with_its_name():
+def test_an_error_code_is_shown_with_its_name():
     assert [named(code) for code in (-1, 1, 45, 136, 137, -2)] == [
         "-1 (UNKNOWN_SERVER_ERROR)", "1 (OFFSET_OUT_OF_RANGE)", "45 (OUT_OF_ORDER_SEQUENCE_NUMBER)",
         "136 (CONTROLLER_ID_NOT_REGISTERED)", "137", "-2",
@@ -27,11 +27,11 @@ def test_a_code_is_told_with_its_name():
         (NoAnswer("crash", "it closed"), ""),
     ],
 )
-def test_codes_are_those_that_an_answer_tells(outcome, codes, catalog):
+def test_the_codes_of_an_answer_are_reported(outcome, codes, catalog):
     assert codes_of(catalog.cases["sequence/gap"], outcome) == codes
 
 
-def test_of_an_exchange_they_stand_in_the_answers(catalog):
+def test_the_codes_of_raw_requests_are_read_from_the_responses(catalog):
     case = catalog.cases["exchange/version-not-offered"]
     frames = len(case.expect.due)
     answers = [{"hex": None, "end": "closed"}] * frames

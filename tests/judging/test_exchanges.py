@@ -1,4 +1,4 @@
-"""How a broker answered frames, judged."""
+"""Verdicts on the responses of a broker to raw requests."""
 
 import pytest
 
@@ -20,17 +20,17 @@ CLOSED, SILENT = {"hex": None, "end": "closed"}, {"hex": None, "end": "silent"}
 
 
 def rows(**changed):
-    """What came of each frame, some of it changed (`at1=...`)."""
+    """Return the response to each frame, some of them changed (`at1=...`)."""
     return [changed.get(f"at{at}", {"hex": answer.hex()}) for at, answer in enumerate(ANSWERS)]
 
 
-def verdict(value, frames=FRAMES, **beside):
+def verdict(value, frames=FRAMES, **further):
     expect = ExpectResponses(due_for(frames))
     case = Case("x/y", "exchange", codec.wire("LOG"), "x.y", "must", {"op": "exchange", "frames": frames}, expect)
-    return judge(case, outcome({"ok": True, "value": value, **beside}))
+    return judge(case, outcome({"ok": True, "value": value, **further}))
 
 
-def test_what_the_reference_answers_passes():
+def test_responses_of_the_reference_pass():
     assert verdict(reference.answer({"op": "exchange", "frames": FRAMES})["value"]).kind is VerdictKind.PASS
 
 
@@ -46,13 +46,13 @@ FLAWS = {
 
 
 @pytest.mark.parametrize(("at", "data", "detail", "requirement"), FLAWS.values(), ids=FLAWS)
-def test_a_flaw_is_named_with_the_frame_and_charged_to_the_requirement_it_breaks(at, data, detail, requirement):
+def test_a_wrong_response_fails_at_its_frame_under_the_violated_requirement(at, data, detail, requirement):
     found = verdict(rows(**{f"at{at}": {"hex": data.hex()}}))
     assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, f"[{at}]", requirement)
     assert detail in found.detail
 
 
-def test_a_request_that_is_not_answered_is_a_failure_and_one_that_hangs_a_timeout():
+def test_a_closed_connection_is_a_failure_and_a_missing_response_a_timeout():
     closed, silent = verdict(rows(at1=CLOSED)), verdict(rows(at1=SILENT))
     assert (closed.kind, silent.kind, silent.level) == (VerdictKind.FAIL, VerdictKind.TIMEOUT, "must")
     assert "without an answer to Metadata 9" in closed.detail
@@ -63,15 +63,15 @@ CUT = ({"hex": "0000006400120000000000010000"},)
 
 
 @pytest.mark.parametrize("frames", [NEGATIVE, CUT], ids=["negative size", "cut"])
-def test_what_cannot_be_read_may_be_refused(frames):
+def test_an_unreadable_frame_may_be_rejected(frames):
     assert verdict([CLOSED], frames).kind is VerdictKind.PASS
 
 
-def test_only_a_broker_that_was_told_of_more_bytes_may_wait():
+def test_a_broker_may_wait_only_for_the_rest_of_a_frame():
     assert [verdict([SILENT], frames).kind for frames in (NEGATIVE, CUT)] == [VerdictKind.TIMEOUT, VerdictKind.PASS]
 
 
-def test_memory_that_grows_out_of_proportion_is_charged():
+def test_excessive_memory_growth_of_a_broker_fails():
     assert verdict(rows(), grown=MOST_GROWN).kind is VerdictKind.PASS
     found = verdict(rows(), grown=MOST_GROWN + 1)
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
@@ -83,12 +83,12 @@ def test_memory_that_grows_out_of_proportion_is_charged():
      rows(at0={"hex": "0"}), rows(at0={"hex": 7}), rows(at0=[]), rows(at0={"end": []})],
     ids=str,
 )  # fmt: skip
-def test_what_is_not_an_answer_is_a_fault_of_the_target(value):
+def test_an_invalid_answer_to_raw_requests_is_a_protocol_fault(value):
     assert verdict(value).kind is VerdictKind.PROTOCOL
 
 
 @pytest.mark.parametrize(("must_answer", "level"), [(True, "must"), (False, "should")])
-def test_silence_is_charged_at_must_only_where_an_answer_is_due(must_answer, level):
+def test_a_missing_response_fails_at_must_only_if_one_is_required(must_answer, level):
     due = ExpectedResponse("ApiVersions", 0, 1, must_answer=must_answer)
     found = judge_exchanged(ExpectResponses((due,)), {"value": [{"hex": None, "end": "silent"}]})
     assert (found.kind, found.level) == (VerdictKind.TIMEOUT, level)

@@ -1,4 +1,4 @@
-"""What is thought of an outcome: every expectation against everything that a target may do."""
+"""`judge`: each kind of expectation with each possible outcome."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def case(expect, *, type="VARINT", op=None, level="must", about=(), requirement=
     )
 
 
-def told(verdict):
-    """Kind, level and requirement; the last two where they differ from the case's."""
+def summary(verdict):
+    """Return kind, level and requirement; the last two only if they differ from the case's."""
     return str(verdict.kind), verdict.level, verdict.requirement
 
 
@@ -64,7 +64,7 @@ SIZE = ExpectSize(1)
 AS = ExpectEquivalentBytes({name: value for name, value in BATCH.items() if name not in FREE})
 
 TABLE = [
-    # what is expected, what was done, the verdict
+    # expectation, outcome, verdict
     (READS, Accepted({"value": 63, "consumed": 1}), ("pass", "", "")),
     (READS, Accepted({"value": 63}), ("pass", "", "")),
     (READS, Accepted({"value": 62, "consumed": 1}), ("fail", "", "")),
@@ -127,11 +127,11 @@ ALL = [READS, REFUSES, CORRUPT, ANY, OPEN, VALUES, WRITES, SIZE, AS]
 
 
 @pytest.mark.parametrize(("expect", "outcome", "verdict"), TABLE)
-def test_an_answer_is_judged_by_the_expectation(expect, outcome, verdict):
-    assert told(judge(case(expect), outcome)) == verdict
+def test_each_answer_has_the_verdict_of_the_table(expect, outcome, verdict):
+    assert summary(judge(case(expect), outcome)) == verdict
 
 
-def test_a_value_at_an_open_place_that_has_one_reading_is_told_by_what_differs_from_it():
+def test_a_wrong_value_of_unspecified_bytes_is_compared_with_the_only_accepted_value():
     found = judge(case(OPEN), Accepted({"value": 0, "consumed": 1}))
     assert found.detail.endswith("gives this value: 1 bytes consumed instead of 2")
     assert found.path == "consumed"
@@ -139,35 +139,35 @@ def test_a_value_at_an_open_place_that_has_one_reading_is_told_by_what_differs_f
 
 
 @pytest.mark.parametrize("level", ["should", "may", "informative"])
-def test_the_level_of_a_verdict_is_the_requirements_unless_the_class_alone_is_wrong(level):
-    assert told(judge(case(READS, level=level), Accepted({"value": 1}))) == ("fail", "", "")
-    assert told(judge(case(CORRUPT, level=level), Rejected("other"))) == ("fail", "should", "")
+def test_the_level_is_that_of_the_requirement_unless_only_the_error_class_is_wrong(level):
+    assert summary(judge(case(READS, level=level), Accepted({"value": 1}))) == ("fail", "", "")
+    assert summary(judge(case(CORRUPT, level=level), Rejected("other"))) == ("fail", "should", "")
 
 
 @pytest.mark.parametrize(("expect", "answer"), SHAPES)
-def test_an_answer_of_the_wrong_shape_is_the_adapters_fault(expect, answer):
+def test_an_answer_of_the_wrong_form_is_a_protocol_fault(expect, answer):
     verdict = judge(case(expect), Accepted(answer))
-    assert told(verdict) == ("protocol", "", "")
+    assert summary(verdict) == ("protocol", "", "")
     assert "VARINT" in verdict.detail
 
 
 @pytest.mark.parametrize("expect", ALL)
 def test_unsupported_is_always_a_skip_with_its_reason(expect):
     verdict = judge(case(expect), Unsupported("no such type"))
-    assert told(verdict) == ("skip", "", "")
+    assert summary(verdict) == ("skip", "", "")
     assert "no such type" in verdict.detail
 
 
 @pytest.mark.parametrize("expect", ALL)
 @pytest.mark.parametrize("how", ["crash", "timeout"])
-def test_a_crash_or_timeout_counts_as_must_whatever_was_expected(expect, how):
+def test_a_crash_or_timeout_counts_at_must_for_every_expectation(expect, how):
     verdict = judge(case(expect, level="may"), NoAnswer(how, "gone", flaky=True))
-    assert told(verdict) == (how, "must", "")
+    assert summary(verdict) == (how, "must", "")
     assert (verdict.detail, verdict.flaky) == ("gone", True)
 
 
-def test_a_fault_of_the_protocol_keeps_the_level_of_the_case():
-    assert told(judge(case(READS, level="should"), NoAnswer("protocol", "no JSON"))) == ("protocol", "should", "")
+def test_a_protocol_fault_keeps_the_level_of_the_case():
+    assert summary(judge(case(READS, level="should"), NoAnswer("protocol", "no JSON"))) == ("protocol", "should", "")
 
 
 @pytest.mark.parametrize(
@@ -179,13 +179,13 @@ def test_a_fault_of_the_protocol_keeps_the_level_of_the_case():
         ("BYTES", "memory.array-count-bounded", "memory.array-count-bounded"),
     ],
 )
-def test_memory_out_of_proportion_fails_the_memory_considerations_at_should(type, requirement, rule, catalog):
+def test_excessive_memory_fails_the_memory_considerations_at_should(type, requirement, rule, catalog):
     verdict = judge(case(READS, type=type, requirement=requirement), NoAnswer("memory", "2 GiB"))
-    assert told(verdict) == ("fail", "should", rule)
+    assert summary(verdict) == ("fail", "should", rule)
     assert catalog.requirements[rule].level == "should"
 
 
-def test_memory_out_of_proportion_to_a_batch_is_disputed_only_where_apache_kafka_runs_out_of_it(catalog):
+def test_excessive_memory_for_a_batch_is_disputed_only_if_apache_kafka_runs_out_of_memory(catalog):
     for name, disputed in {
         "robustness/batch-zstd-frame-of-2-gib": False,
         "snappy/xerial-block-length-max": True,
@@ -198,7 +198,7 @@ CUT = case(ExpectRejection(), type="STRING", requirement="string.truncated-rejec
 
 
 @pytest.mark.parametrize("how", ["memory", "slow"])
-def test_an_answer_that_fails_at_must_weighs_more_than_what_it_cost(how):
+def test_a_wrong_answer_at_must_is_more_serious_than_its_cost(how):
     accepted = Accepted({"ok": True, "value": "", "consumed": 2})
     dear = NoAnswer(how, "2 GiB", answered=accepted)
     assert more_serious(CUT, dear) is accepted
@@ -210,19 +210,19 @@ def test_an_answer_that_fails_at_must_weighs_more_than_what_it_cost(how):
     assert more_serious(replace(CUT, expect=READS), no_text) is no_text.answered
 
 
-def test_memory_used_up_over_a_small_request_fails_robustness_at_must(catalog):
+def test_memory_exhausted_by_a_small_request_fails_robustness_at_must(catalog):
     hog = NoAnswer("memory", "1024 MiB", unprovoked=True)
     for requirement in ("batch.crc", "memory.array-count-bounded"):
         verdict = judge(case(READS, type="RECORD_BATCH", requirement=requirement, level="should"), hog)
-        assert told(verdict) == ("fail", "must", "robustness.answers")
+        assert summary(verdict) == ("fail", "must", "robustness.answers")
     assert catalog.requirements["robustness.answers"].disputed("decode") == frozenset()
 
 
-def test_memory_used_up_where_apache_kafka_runs_out_of_it_stays_disputed(catalog):
+def test_exhausted_memory_stays_disputed_if_apache_kafka_runs_out_of_memory(catalog):
     hard = catalog.cases["compression/gzip-record-length-max"]
     assert "crash" in hard.disputed
     verdict = judge(hard, NoAnswer("memory", "1024 MiB", unprovoked=True))
-    assert told(verdict) == ("fail", "should", "memory.message-size-limit")
+    assert summary(verdict) == ("fail", "should", "memory.message-size-limit")
 
 
 # --- batches ------------------------------------------------------------------------------------------
@@ -242,14 +242,14 @@ def without(*names):
 
 
 def records(**changes):
-    """All records as shown, the last one changed."""
+    """Return all records as shown, with the last one changed."""
     *rest, last = SHOWN["records"]
     return [*rest, {**last, **changes}]
 
 
-def test_fields_left_out_are_unobserved_and_the_shown_ones_judged():
+def test_missing_fields_are_unobserved_and_shown_fields_are_judged():
     verdict = judge(batch_case("crc"), Accepted({"value": without("baseSequence", "records"), "consumed": 88}))
-    assert told(verdict) == ("pass", "", "")
+    assert summary(verdict) == ("pass", "", "")
     assert verdict.unobserved == ("baseSequence", "records")
     verdict = judge(batch_case("crc"), Accepted({"value": shown(magic=3), "consumed": 88}))
     assert verdict.kind is VerdictKind.FAIL
@@ -269,38 +269,38 @@ KEYLESS = [{name: value for name, value in record.items() if name != "key"} for 
         ("records.headers.key", without("records")),
     ],
 )
-def test_a_case_about_a_field_that_is_not_shown_is_skipped(about, answer):
+def test_a_case_is_skipped_if_its_field_is_not_shown(about, answer):
     verdict = judge(batch_case(about), Accepted({"value": answer, "consumed": 88}))
-    assert told(verdict) == ("skip", "", "")
+    assert summary(verdict) == ("skip", "", "")
     assert verdict.detail == f"unobserved: {about}"
 
 
-def test_a_wrong_value_fails_even_where_the_case_is_about_something_unshown():
+def test_a_wrong_field_fails_even_if_the_field_of_the_case_is_not_shown():
     verdict = judge(batch_case("crc"), Accepted({"value": {"magic": 1}, "consumed": 88}))
-    assert told(verdict) == ("fail", "", "batch.magic")
+    assert summary(verdict) == ("fail", "", "batch.magic")
 
 
 @pytest.mark.parametrize("expect", [READS, ANY, OPEN, ExpectAnyOf((ExpectValue(0, None),)), ExpectValue(0, None)])
 @pytest.mark.parametrize("consumed", [-1, -2147483644, 5])
-def test_a_number_of_bytes_consumed_that_makes_no_sense_is_a_failure_of_the_target(expect, consumed):
+def test_an_impossible_number_of_consumed_bytes_fails(expect, consumed):
     verdict = judge(case(expect), Accepted({"value": 63 if expect is READS else 0, "consumed": consumed}))
-    assert told(verdict) == ("fail", "", "")
+    assert summary(verdict) == ("fail", "", "")
     assert str(consumed) in verdict.detail
 
 
-def test_a_senseless_number_of_bytes_consumed_is_shown_at_consumed():
+def test_an_impossible_number_of_consumed_bytes_is_reported_at_consumed():
     verdict = judge(case(ANY), Accepted({"value": 0, "consumed": -2147483644}))
     assert (verdict.path, verdict.detail) == ("consumed", "-2147483644 bytes consumed of 1")
 
 
-def test_a_case_about_consumed_needs_it():
-    assert told(judge(batch_case("consumed"), Accepted({"value": SHOWN}))) == ("skip", "", "")
-    assert told(judge(batch_case("consumed"), Accepted({"value": SHOWN, "consumed": 88}))) == ("pass", "", "")
-    assert told(judge(batch_case("consumed"), Accepted({"consumed": 88}))) == ("pass", "", "")
-    assert told(judge(batch_case("consumed"), Accepted({"consumed": 87}))) == ("fail", "", "")
+def test_a_case_about_consumed_is_skipped_without_it():
+    assert summary(judge(batch_case("consumed"), Accepted({"value": SHOWN}))) == ("skip", "", "")
+    assert summary(judge(batch_case("consumed"), Accepted({"value": SHOWN, "consumed": 88}))) == ("pass", "", "")
+    assert summary(judge(batch_case("consumed"), Accepted({"consumed": 88}))) == ("pass", "", "")
+    assert summary(judge(batch_case("consumed"), Accepted({"consumed": 87}))) == ("fail", "", "")
 
 
-def test_an_empty_object_shows_nothing_and_passes_nothing():
+def test_an_empty_object_is_skipped():
     for empty in ({}, {"records": [{}, {}, {}]}):
         assert judge(batch_case(), Accepted({"value": empty, "consumed": 88})).kind is VerdictKind.SKIP
 
@@ -320,32 +320,32 @@ def test_an_empty_object_shows_nothing_and_passes_nothing():
         ({"records": records(headers=[{}])}, "records[2].headers[0]", "record.headers-follow-count"),
     ],
 )
-def test_another_fields_difference_is_held_against_that_fields_requirement(change, path, rule, catalog):
+def test_a_difference_in_another_field_is_attributed_to_its_requirement(change, path, rule, catalog):
     verdict = judge(batch_case("magic"), Accepted({"value": shown(**change), "consumed": 88}))
-    assert told(verdict) == ("fail", "", rule)
+    assert summary(verdict) == ("fail", "", rule)
     assert verdict.path == path
     assert rule in catalog.requirements
     about = path.replace("[2]", "").replace("[0]", "")
     verdict = judge(batch_case(about), Accepted({"value": shown(**change), "consumed": 88}))
-    assert told(verdict) == ("fail", "", "")
+    assert summary(verdict) == ("fail", "", "")
 
 
-def test_of_several_differences_the_one_that_the_case_is_about_is_reported():
+def test_the_difference_in_the_field_of_the_case_is_reported_first():
     verdict = judge(batch_case("producerId"), Accepted({"value": shown(magic=1, crc=1, producerId="7")}))
     assert (verdict.path, verdict.requirement) == ("producerId", "")
     assert "2 further" in verdict.detail
 
 
-def test_a_field_of_the_wrong_shape_is_a_protocol_fault():
+def test_a_field_of_the_wrong_form_is_a_protocol_fault():
     for wrong in ({"records": None}, {"records": [5]}, {"crc": "5"}, {"compression": "lzma"}, {"producerId": 1.5}):
         assert judge(batch_case("magic"), Accepted({"value": shown(**wrong)})).kind is VerdictKind.PROTOCOL
 
 
-def test_names_that_the_notation_does_not_know_are_passed_over():
+def test_unknown_field_names_are_ignored():
     assert judge(batch_case("magic"), Accepted({"value": shown(extra=5), "consumed": 88})).kind is VerdictKind.PASS
 
 
-# --- what was written ---------------------------------------------------------------------------------
+# --- written batches ----------------------------------------------------------------------------------
 
 
 def sealed(data):
@@ -356,50 +356,50 @@ def written(data, expect=AS):
     return judge(case(expect, type="RECORD_BATCH", data=PLAIN, requirement="batch.crc"), Accepted({"hex": data.hex()}))
 
 
-def test_bytes_outside_the_judged_ones_may_differ():
+def test_bytes_outside_the_compared_range_may_differ():
     other = PLAIN[:12] + b"\0\0\0\x4d" + PLAIN[16:]
     assert written(other, ExpectBytes(PLAIN, (12, 16))).kind is VerdictKind.PASS
     assert written(other, ExpectBytes(PLAIN)).kind is VerdictKind.FAIL
     assert written(PLAIN[:12] + PLAIN[16:], ExpectBytes(PLAIN, (12, 16))).kind is VerdictKind.FAIL
 
 
-def test_a_compressed_batch_is_judged_by_what_it_decodes_to():
+def test_a_compressed_batch_is_judged_by_its_decoded_content():
     packed = codec.encode("RECORD_BATCH", {**BATCH, "compression": 1})
     expect = ExpectEquivalentBytes({**AS.value, "compression": 1})
     assert written(packed, expect).kind is VerdictKind.PASS
     verdict = written(codec.encode("RECORD_BATCH", {**BATCH, "compression": 1, "producerId": 7}), expect)
-    assert told(verdict) == ("fail", "", "batch.producer-id")
+    assert summary(verdict) == ("fail", "", "batch.producer-id")
     assert written(packed, AS).requirement == "attributes.compression-bits"
 
 
-def test_a_message_set_written_otherwise_is_held_against_the_messages_it_should_hold():
+def test_a_wrong_message_set_is_compared_with_the_expected_messages():
     message = {"offset": 0, "magic": 0, "key": b"k", "value": b"v"}
     data, other = (codec.encode("MESSAGE_SET", ({**message, "value": value},)) for value in (b"v", b"w"))
-    asked = case(ExpectBytes(data), type="MESSAGE_SET", op="encode", data=data)
-    assert judge(asked, Accepted({"hex": data.hex()})).kind is VerdictKind.PASS
-    verdict = judge(asked, Accepted({"hex": other.hex()}))
+    encode = case(ExpectBytes(data), type="MESSAGE_SET", op="encode", data=data)
+    assert judge(encode, Accepted({"hex": data.hex()})).kind is VerdictKind.PASS
+    verdict = judge(encode, Accepted({"hex": other.hex()}))
     assert (verdict.kind, verdict.path) == (VerdictKind.FAIL, "[0].value")
 
 
-def test_written_bytes_that_cannot_be_read_fail_by_what_they_break():
+def test_unreadable_written_bytes_fail_under_the_violated_rule():
     for expect in (AS, ExpectBytes(PLAIN)):
-        assert told(written(PLAIN[:17] + bytes(4) + PLAIN[21:], expect)) == ("fail", "", "crc.mismatch-corrupt")
-        assert told(written(sealed(PLAIN + b"\0"), expect))[0] == "fail"
-        assert told(written(b"", expect))[0] == "fail"
+        assert summary(written(PLAIN[:17] + bytes(4) + PLAIN[21:], expect)) == ("fail", "", "crc.mismatch-corrupt")
+        assert summary(written(sealed(PLAIN + b"\0"), expect))[0] == "fail"
+        assert summary(written(b"", expect))[0] == "fail"
 
 
-def test_bytes_after_what_was_written_fail():
+def test_bytes_after_the_written_value_fail():
     assert written(PLAIN + b"\0", AS).kind is VerdictKind.FAIL
     assert written(PLAIN + b"\0", ExpectBytes(PLAIN)).kind is VerdictKind.FAIL
 
 
-def test_differing_bytes_of_a_plain_type_name_the_first_that_differs():
+def test_the_first_differing_byte_of_a_plain_type_is_named():
     verdict = judge(case(ExpectBytes(b"\x80\x01"), data=b"\x80\x01"), Accepted({"hex": "8002"}))
     assert (verdict.kind, verdict.path) == (VerdictKind.FAIL, "@1")
     assert "cannot be read" in judge(case(ExpectBytes(b"\x80\x01")), Accepted({"hex": "80"})).detail
 
 
-# --- message sets that were written -------------------------------------------------------------------
+# --- written message sets -----------------------------------------------------------------------------
 
 MESSAGES = tuple({"offset": at, "timestamp": 1000 + at, "key": None, "value": b"v" * 400} for at in range(3))
 PLAIN_SET = codec.encode("MESSAGE_SET", MESSAGES, magic=1)
@@ -412,11 +412,11 @@ def judged_set(expect, data):
 
 
 def changed(magic, **fields):
-    """The set in a wrapper with some of its fields changed."""
+    """Return the set in a wrapper with changed fields."""
     return write(LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **fields})
 
 
-def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
+def test_an_uncompressed_set_is_judged_by_its_bytes_and_reported_by_its_values():
     assert judged_set(ExpectBytes(PLAIN_SET), PLAIN_SET).kind is VerdictKind.PASS
     other = codec.encode("MESSAGE_SET", ({**MESSAGES[0], "key": b"k"}, *MESSAGES[1:]), magic=1)
     verdict = judged_set(ExpectBytes(PLAIN_SET), other)
@@ -425,14 +425,14 @@ def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
     assert judged_set(ExpectBytes(PLAIN_SET), b"\0" * 30).kind is VerdictKind.FAIL
 
 
-def test_a_wrapped_set_is_judged_by_what_a_reader_gets_of_it():
+def test_a_compressed_set_is_judged_by_its_decoded_messages():
     assert judged_set(AS_LOG, WRAPPED).kind is VerdictKind.PASS
     for other in (PLAIN_SET, WRAPPED + WRAPPED, changed(0), WRAPPED[:-3]):
         verdict = judged_set(AS_LOG, other)
         assert (verdict.kind, verdict.level) == (VerdictKind.FAIL, ""), other.hex()
 
 
-def test_what_only_a_writer_owes_a_wrapper_is_judged_at_should():
+def test_duties_of_only_the_writer_of_a_wrapper_are_judged_at_should():
     keyed, from_zero = changed(1, key=b"k"), changed(1, offset=0)
     assert (judged_set(AS_LOG, keyed).level, judged_set(AS_LOG, keyed).requirement) == (
         "should",

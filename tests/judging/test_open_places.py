@@ -1,4 +1,4 @@
-"""A wrong field is charged to the open place that explains it, and to its own requirement where none does."""
+"""A wrong field is attributed to the unspecified bytes that explain it, otherwise to its own requirement."""
 
 import pytest
 
@@ -16,21 +16,21 @@ LOWEST_BASE_OFFSET = (
     "8000000000000000000000380000000002d3f8b32e00000000000000000e235a4d228100000e235a4d2281"
     "0000000000000000000000000000000000010c000000000000"
 )
-"""A batch of one record with the timestamp 15545001648769; its baseOffset of -2^63 is open."""
+"""A batch of one record with the timestamp 15545001648769; its baseOffset of -2^63 is unspecified."""
 SIZE_BELOW_NULL = "0000000000000001000000174a4ef2a7012800ffffffffffffffffffffffff00000000"
-"""A message of magic 1 with attribute bits that mean nothing, and behind them a value length of -256; both are open."""
+"""A message of magic 1 with undefined attribute bits and a value length of -256; both are unspecified."""
 EXCESS_BITS = (
     "00000000000000000000003effffffff02c5a23da500000000000000000000000003e800000000000003e8"
     "ffffffffffffffffffffffffffff000000011800008080808010026b027600"
 )
-"""A batch of one record whose offsetDelta is 8080808010: 0 if the excess bit is dropped, 2147483648 if it is kept."""
+"""A batch of one record with the offsetDelta 8080808010: 0 without the excess bit, 2147483648 with it."""
 
 
 BELOW_THE_RECORD = (
     "000000000000000000000038ffffffff0270d53dc200000000000000000000000003e800000000000003e8"
     "ffffffffffffffffffffffffffff000000010c000002010100"
 )
-"""A batch of one record with the timestamp 1000 and the offsetDelta 1; its lastOffsetDelta of 0 is open."""
+"""A batch of one record with the timestamp 1000 and the offsetDelta 1; its lastOffsetDelta of 0 is unspecified."""
 
 
 def decoded(name, digits, catalog):
@@ -38,7 +38,7 @@ def decoded(name, digits, catalog):
 
 
 def judged(case, change):
-    """Verdict and cause of the reference's answer, changed."""
+    """Return the requirement and the cause of the verdict on the changed answer of the reference."""
     outcome = Accepted(change(reference.answer(case.request)))
     verdict = judge(case, outcome)
     assert verdict.kind is VerdictKind.FAIL
@@ -51,13 +51,13 @@ def on_seconds(answer):
     return answer
 
 
-def test_an_open_offset_does_not_explain_a_wrong_timestamp(catalog):
+def test_an_unspecified_offset_does_not_explain_a_wrong_timestamp(catalog):
     case = decoded("RECORD_BATCH", LOWEST_BASE_OFFSET, catalog)
     assert case.requirement == "batch.base-offset"
     assert judged(case, on_seconds) == ("timestamp.record-formula", "cut to whole seconds: RECORD.timestamp")
 
 
-def test_an_open_offset_explains_another_offset(catalog):
+def test_an_unspecified_offset_explains_another_offset(catalog):
     case = decoded("RECORD_BATCH", LOWEST_BASE_OFFSET, catalog)
 
     def other(answer):
@@ -73,12 +73,12 @@ ELSEWHERE = {
     "covering/marker/172": (None, "control.single-record", OVERWRITTEN),
     "below the record": (BELOW_THE_RECORD, "batch.last-offset-delta", "timestamp.record-formula"),
 }
-"""Cases, or bytes, with an open place that says nothing of timestamps; its requirement; the one about timestamps."""
+"""Bytes, the requirement of their unspecified field, and the requirement of the timestamp."""
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_what_is_open_about_keys_and_offsets_and_producers_explains_no_wrong_timestamp(name, catalog):
-    digits, open_rule, due_rule = ELSEWHERE[name]
+def test_unspecified_keys_offsets_and_producers_explain_no_wrong_timestamp(name, catalog):
+    digits, open_rule, expected_rule = ELSEWHERE[name]
     case = catalog.cases[name] if digits is None else decoded("RECORD_BATCH", digits, catalog)
     assert case.requirement == open_rule
 
@@ -87,10 +87,10 @@ def test_what_is_open_about_keys_and_offsets_and_producers_explains_no_wrong_tim
             record["timestamp"] = str(int(record["timestamp"]) + 1)
         return answer
 
-    assert judged(case, later) == (due_rule, "off by 1: RECORD.timestamp")
+    assert judged(case, later) == (expected_rule, "off by 1: RECORD.timestamp")
 
 
-def test_an_open_key_of_a_control_record_explains_another_key(catalog):
+def test_an_unspecified_key_of_a_control_record_explains_another_key(catalog):
     case = catalog.cases["covering/marker/144"]
 
     def without(answer):
@@ -99,7 +99,7 @@ def test_an_open_key_of_a_control_record_explains_another_key(catalog):
     assert judged(case, without) == ("control.key-layout", "another reading: control.key-layout")
 
 
-def test_of_two_open_places_the_one_in_the_wrong_field_explains_it(catalog):
+def test_of_two_unspecified_fields_only_the_wrong_one_explains_the_failure(catalog):
     case = decoded("MESSAGE_SET", SIZE_BELOW_NULL, catalog)
     assert case.requirement == "legacy.attributes-high-bits-zero"
 
@@ -110,11 +110,11 @@ def test_of_two_open_places_the_one_in_the_wrong_field_explains_it(catalog):
 
 
 @pytest.mark.parametrize("question", ["decode", "read"])
-def test_a_fetch_is_judged_at_an_open_place_as_a_batch_is(question, catalog):
+def test_a_read_of_unspecified_bytes_is_judged_like_a_decode(question, catalog):
     case = decoded("RECORD_BATCH", EXCESS_BITS, catalog)
     if question == "read":
-        asked = {"hex": EXCESS_BITS, "isolation": "read_committed", "fetchOffset": "0", "highWatermark": "9"}
-        case = log_case("gen/x", "read", {**asked, "aborted": []}, catalog)
+        parts = {"hex": EXCESS_BITS, "isolation": "read_committed", "fetchOffset": "0", "highWatermark": "9"}
+        case = log_case("gen/x", "read", {**parts, "aborted": []}, catalog)
 
     def kept(answer):
         answer["value"]["records"][0]["offset"] = "2147483648"
@@ -130,11 +130,11 @@ SECOND_KEY_LENGTH = (
     "0c 00 00 00 01 01 00"
     "0e 00 00 02 8100 01 00"
 )
-"""Two records; the length of the second key, -1, is not in its shortest form, which is open."""
+"""Two records; the length of the second key, -1, has a padded varint, which is unspecified."""
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_an_open_place_explains_nothing_in_the_records_in_front_of_it(catalog, at):
+def test_an_unspecified_field_explains_no_failure_in_earlier_records(catalog, at):
     digits = recomputed(bytes.fromhex(SECOND_KEY_LENGTH), ["batchLength", "crc"]).hex()
     case = decoded("RECORD_BATCH", digits, catalog)
     assert case.requirement == "varint.non-minimal"
@@ -152,7 +152,7 @@ def test_an_open_place_explains_nothing_in_the_records_in_front_of_it(catalog, a
     )
 
 
-def test_bits_in_reserve_explain_no_timestamp(catalog):
+def test_reserved_attribute_bits_explain_no_wrong_timestamp(catalog):
     def at_the_epoch(answer):
         answer["value"]["records"][0]["timestamp"] = "1"
         return answer
@@ -162,7 +162,7 @@ def test_bits_in_reserve_explain_no_timestamp(catalog):
     assert judged(case, at_the_epoch) == ("timestamp.record-formula", "another value: RECORD.timestamp")
 
 
-def test_an_open_place_at_the_end_of_a_message_explains_no_field_in_front_of_it(catalog):
+def test_an_unspecified_field_at_the_end_of_a_message_explains_no_earlier_field(catalog):
     wire = shipped_types().wire(type_name("HeartbeatResponse", 4))
     case = ad_hoc_case("decode", wire, {"hex": "0000000000058000"}, catalog)
     assert (case.requirement, case.level) == ("uvarint.non-minimal", "may")

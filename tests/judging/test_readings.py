@@ -1,4 +1,4 @@
-"""What targets made of a case: the act, what it came to, and who did the same."""
+"""The behaviour of targets in a case: its kind, its value, and the targets with equal behaviour."""
 
 from __future__ import annotations
 
@@ -35,38 +35,38 @@ def case(expect, op="decode", type="VARINT", data=b"\x7e"):
 
 
 def reading(expect, outcome, **rest):
-    one = case(expect, **rest)
-    return reading_of(one, outcome, judge(one, outcome))
+    varint = case(expect, **rest)
+    return reading_of(varint, outcome, judge(varint, outcome))
 
 
-def says(value, consumed=1):
+def accepted(value, consumed=1):
     return Accepted({"value": value, "consumed": consumed})
 
 
 @pytest.mark.parametrize(
     ("expect", "outcome", "act"),
     [
-        (ExpectValue(63, 1), says(63), Behavior.ACCEPTS),
-        (ExpectValue(63, 1), says(62), Behavior.OTHER_VALUE),
-        (ExpectValue(63, 1), says(63, 2), Behavior.OTHER_LENGTH),
+        (ExpectValue(63, 1), accepted(63), Behavior.ACCEPTS),
+        (ExpectValue(63, 1), accepted(62), Behavior.OTHER_VALUE),
+        (ExpectValue(63, 1), accepted(63, 2), Behavior.OTHER_LENGTH),
         (ExpectValue(63, 1), Rejected("malformed"), Behavior.REFUSES),
         (ExpectValue(63, 1), NoAnswer("crash", "KeyError"), Behavior.CRASHES),
         (ExpectValue(63, 1), NoAnswer("timeout", "5 s"), Behavior.TIMES_OUT),
         (ExpectValue(63, 1), NoAnswer("memory", "2 GiB"), Behavior.MEMORY),
         (ExpectValue(63, 1), NoAnswer("slow", "9 s"), Behavior.SLOW),
         (ExpectRejection(), Rejected("other"), Behavior.REFUSES),
-        (ExpectRejection(), says(63), Behavior.ACCEPTS),
+        (ExpectRejection(), accepted(63), Behavior.ACCEPTS),
         (ExpectRejection("corrupt"), Rejected("other"), Behavior.OTHER_CLASS),
-        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(63), Behavior.ACCEPTS),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), accepted(63), Behavior.ACCEPTS),
         (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), Rejected("other"), Behavior.REFUSES),
-        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), says(62), Behavior.OTHER_VALUE),
-        (ExpectAnyOf(), says(62), Behavior.ACCEPTS),
+        (ExpectAnyOf((ExpectValue(63, 1), ExpectRejection())), accepted(62), Behavior.OTHER_VALUE),
+        (ExpectAnyOf(), accepted(62), Behavior.ACCEPTS),
     ],
 )
-def test_what_a_decoder_did_has_a_name(expect, outcome, act):
-    one = case(expect)
-    verdict = judge(one, outcome)
-    found = reading_of(one, outcome, verdict)
+def test_each_outcome_of_a_decoder_has_a_behavior(expect, outcome, act):
+    varint = case(expect)
+    verdict = judge(varint, outcome)
+    found = reading_of(varint, outcome, verdict)
     assert (found.behavior, found.is_right) == (act, verdict.kind not in FAILURES)
 
 
@@ -81,7 +81,7 @@ def test_what_a_decoder_did_has_a_name(expect, outcome, act):
         (ExpectSize(1), "size", {"size": 2}, Behavior.OTHER_VALUE),
     ],
 )
-def test_what_an_encoder_did_has_a_name(expect, op, answer, act):
+def test_each_outcome_of_an_encoder_has_a_behavior(expect, op, answer, act):
     assert reading(expect, Accepted(answer), op=op).behavior is act
 
 
@@ -92,39 +92,50 @@ def numbers(expect, *outcomes, **rest):
 NULL_OR_EMPTY = ExpectAnyOf((ExpectValue(None, 4), ExpectValue((), 4), ExpectRejection()))
 
 
-def test_at_an_open_place_the_readings_of_the_documents_are_told_apart():
-    told = [says(None, 4), says([], 4), Rejected("malformed"), says([], 4), Rejected("other", "no")]
-    assert numbers(NULL_OR_EMPTY, *told, type=ARRAY, data=bytes(4)) == (0, 1, 2, 1, 2)
+def test_the_accepted_interpretations_of_unspecified_bytes_are_distinguished():
+    outcomes = [accepted(None, 4), accepted([], 4), Rejected("malformed"), accepted([], 4), Rejected("other", "no")]
+    assert numbers(NULL_OR_EMPTY, *outcomes, type=ARRAY, data=bytes(4)) == (0, 1, 2, 1, 2)
 
 
-def test_where_no_reading_is_listed_null_is_not_empty_and_a_list_is_not_a_longer_one():
-    told = [says(None), says([]), says([1]), says([1, 2]), says([1])]
-    assert numbers(ExpectAnyOf(), *told, type=ARRAY) == (0, 1, 2, 3, 2)
+def test_without_listed_interpretations_different_values_are_distinguished():
+    outcomes = [accepted(None), accepted([]), accepted([1]), accepted([1, 2]), accepted([1])]
+    assert numbers(ExpectAnyOf(), *outcomes, type=ARRAY) == (0, 1, 2, 3, 2)
 
 
-def test_one_value_in_two_spellings_is_one_reading():
-    assert numbers(ExpectAnyOf(), says("5"), says(5), type="INT64", data=bytes(8)) == (0, 0)
+def test_one_value_in_two_notations_is_one_behavior():
+    assert numbers(ExpectAnyOf(), accepted("5"), accepted(5), type="INT64", data=bytes(8)) == (0, 0)
 
 
-def test_nobody_differs_by_what_he_does_not_show():
+def test_a_field_that_a_target_does_not_show_is_not_compared():
     batch = {"baseOffset": "0", "magic": 2}
-    told = [says(batch), says({"magic": 2}), says({**batch, "producerId": "9"})]
-    assert numbers(ExpectAnyOf(), *told, type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0)
-    assert numbers(ExpectAnyOf(), *told, says({"magic": 1}), type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0, 1)
-    assert numbers(NULL_OR_EMPTY, Accepted({"consumed": 4}), says([], 4), type=ARRAY, data=bytes(4))[1] == 0
+    outcomes = [accepted(batch), accepted({"magic": 2}), accepted({**batch, "producerId": "9"})]
+    assert numbers(ExpectAnyOf(), *outcomes, type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0)
+    assert numbers(ExpectAnyOf(), *outcomes, accepted({"magic": 1}), type="RECORD_BATCH", data=bytes(61)) == (
+        0,
+        0,
+        0,
+        1,
+    )
+    assert numbers(NULL_OR_EMPTY, Accepted({"consumed": 4}), accepted([], 4), type=ARRAY, data=bytes(4))[1] == 0
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(["0", "1", None])])
-def test_who_may_stand_with_either_of_two_makes_them_not_one(order):
-    told = group_equal([ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=said) for said in order])
-    assert len({*told}) == 3
+def test_an_unknown_value_does_not_join_two_different_values(order):
+    groups = group_equal([ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=text) for text in order])
+    assert len({*groups}) == 3
 
 
-def test_two_that_are_wrong_may_be_wrong_in_the_same_way():
-    assert numbers(ExpectValue(63, 1), says(62), says(62), says(61), says(63, 9), says(63, 9)) == (0, 0, 1, 2, 2)
+def test_equal_wrong_answers_are_one_behavior():
+    assert numbers(ExpectValue(63, 1), accepted(62), accepted(62), accepted(61), accepted(63, 9), accepted(63, 9)) == (
+        0,
+        0,
+        1,
+        2,
+        2,
+    )
 
 
-def test_a_wrong_answer_is_never_one_with_a_right_one():
+def test_a_wrong_answer_is_never_equal_to_a_correct_one():
     assert numbers(ExpectRejection("corrupt"), Rejected("corrupt"), Rejected("other"), Rejected("malformed")) == (
         0,
         1,
@@ -132,30 +143,30 @@ def test_a_wrong_answer_is_never_one_with_a_right_one():
     )
 
 
-def test_a_fetch_that_ends_with_an_error_refuses():
+def test_a_read_that_ends_with_an_error_is_a_rejection():
     wrong = {"records": [], "nextOffset": "0", "error": "corrupt"}
     found = reading(ExpectAnyOf(), Accepted({"value": wrong}), op="read", type="LOG")
     assert (found.behavior, found.is_right) == (Behavior.REFUSES, True)
 
 
-def test_a_batch_refused_without_the_name_of_the_error_met_the_refusal_that_is_due():
+def test_a_rejected_batch_without_an_error_name_equals_the_expected_rejection():
     expect = ExpectSequenceResults((frozenset({"accept", "out-of-order"}), frozenset({"fenced"})))
-    told = [["out-of-order", "fenced"], ["refused", "refused"], ["accept", "fenced"]]
-    one = case(expect, op="sequence", type="LOG", data=None)
-    outcomes = [Accepted({"value": fates}) for fates in told]
-    assert all(judge(one, outcome).kind is VerdictKind.EITHER for outcome in outcomes)
-    assert group_equal([reading_of(one, outcome, judge(one, outcome)) for outcome in outcomes]) == (0, 0, 1)
+    results = [["out-of-order", "fenced"], ["refused", "refused"], ["accept", "fenced"]]
+    sequence = case(expect, op="sequence", type="LOG", data=None)
+    outcomes = [Accepted({"value": result}) for result in results]
+    assert all(judge(sequence, outcome).kind is VerdictKind.EITHER for outcome in outcomes)
+    assert group_equal([reading_of(sequence, outcome, judge(sequence, outcome)) for outcome in outcomes]) == (0, 0, 1)
 
 
 json = st.recursive(
     st.none() | st.integers(0, 1),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
 )
-leaves = json.map(lambda value: shown_of(ExpectRejection(), says(value)).text)
+leaves = json.map(lambda value: shown_of(ExpectRejection(), accepted(value)).text)
 
 
 def shown_of(expect, outcome):
-    """What a target showed that should have refused, whatever it is."""
+    """Return the behaviour of a target that should have rejected the input."""
     return reading_of(case(expect), outcome, Verdict(VerdictKind.FAIL))
 
 
@@ -180,13 +191,13 @@ def partition(numbers, names):
 
 
 @given(st.lists(readings, max_size=6), st.data())
-def test_who_is_one_with_whom_does_not_follow_from_the_order(given, data):
+def test_groups_of_equal_behavior_do_not_depend_on_the_order(given, data):
     order = data.draw(st.permutations(range(len(given))))
     turned = group_equal([given[at] for at in order])
     assert partition(group_equal(given), range(len(given))) == partition(turned, order)
-    assert [number is None for number in group_equal(given)] == [one is None for one in given]
+    assert [number is None for number in group_equal(given)] == [behavior is None for behavior in given]
 
 
 @given(readings, st.integers(1, 4))
-def test_a_reading_is_one_with_itself(one, times):
-    assert len({*group_equal([one] * times)}) == 1
+def test_a_behavior_is_equal_to_itself(behavior, times):
+    assert len({*group_equal([behavior] * times)}) == 1

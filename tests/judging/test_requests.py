@@ -1,4 +1,4 @@
-"""What a client sends, judged: each check finds what it is about, and nothing else."""
+"""Verdicts on the requests of a client: each check finds its own fault and no other."""
 
 import gzip
 import struct
@@ -43,14 +43,14 @@ def verdict(check, *rows, isolation="read_uncommitted", of=""):
     return judge(case, outcome({"ok": True, "value": SENT.render(rows)}))
 
 
-def test_each_check_of_the_table_has_its_function():
+def test_each_check_has_exactly_one_function():
     assert CHECKS.keys() == COURSES.keys() | client_requests._CHECKS.keys()
     assert not COURSES.keys() & client_requests._CHECKS.keys()
 
 
 @pytest.mark.parametrize("check", [*CHECKS][:4])
 @pytest.mark.parametrize("version", [1, 9, 13])
-def test_a_sound_request_stands_every_check(check, version):
+def test_a_valid_request_passes_every_check(check, version):
     data = frame("Metadata", version, METADATA)
     assert verdict(check, row(data)).kind is VerdictKind.PASS
     assert list(failed_checks(row(data))) == []
@@ -66,7 +66,7 @@ def test_a_sound_request_stands_every_check(check, version):
     ],
     ids=["too-large", "bytes-after", "negative", "no-header"],
 )
-def test_a_size_that_is_not_that_of_what_follows_is_found(change, detail):
+def test_a_request_size_that_differs_from_the_bytes_is_found(change, detail):
     found = verdict("size-field", row(change(frame("Metadata", 1, METADATA))))
     assert (found.kind, found.requirement, found.path) == (VerdictKind.FAIL, "request.size", "[0].Size")
     assert found.detail == detail
@@ -93,9 +93,9 @@ def test_a_body_or_header_that_breaks_its_definition_is_found(data, rule):
     assert "well-formed" in failed_checks(row(data))
 
 
-def test_what_can_be_read_in_more_than_one_way_should_not_be_sent():
+def test_a_request_should_not_contain_unspecified_bytes():
     data = frame("Metadata", 9, {})
-    padded = resized(data[:-5] + b"\x81\x00" + data[-4:])  # the count of no topics, in two bytes
+    padded = resized(data[:-5] + b"\x81\x00" + data[-4:])  # a topic count of 0, padded to two bytes
     found = verdict("well-formed", row(padded))
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "uvarint.non-minimal", "should")
 
@@ -120,7 +120,7 @@ def offsets(version, level, *times, offered=(0, 99)):
     ],
     ids=["at it", "not at it", "one of two", "the first", "too old", "no newer one offered", "none offered"],
 )
-def test_the_last_offset_is_asked_for_at_the_isolation_level_that_was_told(request_, kind):
+def test_list_offsets_uses_the_configured_isolation_level(request_, kind):
     assert verdict("isolation-level", request_, isolation="read_committed", of="ListOffsets").kind is kind
 
 
@@ -140,12 +140,12 @@ def committed_of(version, **fields):
     ],
     ids=["stable", "any", "any of several groups", "too old", "of all records"],
 )
-def test_who_reads_committed_records_asks_for_stable_offsets(request_, isolation, kind):
+def test_a_read_committed_consumer_requests_stable_offsets(request_, isolation, kind):
     found = verdict("isolation-level", request_, isolation=isolation, of="OffsetFetch")
     assert (found.kind, found.path) == (kind, "[0].Body.RequireStable" if kind is VerdictKind.FAIL else "")
 
 
-SUBSCRIPTIONS = {  # of topic t: what Apache Kafka 4.4.0's ConsumerProtocol said of each
+SUBSCRIPTIONS = {  # of topic t; compared with ConsumerProtocol of Apache Kafka 4.4.0
     "v0": ("000000000001000174ffffffff", ""),
     "v1": ("000100000001000174ffffffff00000000", ""),
     "a-later-version-that-has-more": ("7fff00000001000174ffffffff00000000ffffffff00010203", ""),
@@ -162,28 +162,28 @@ ASSIGNMENTS = {
 
 @pytest.mark.parametrize(("data", "rule"), SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
 @pytest.mark.parametrize("version", [2, 9])
-def test_what_a_consumer_says_of_itself_when_it_joins_is_of_the_version_in_front_of_it(data, rule, version):
+def test_subscription_metadata_matches_its_version(data, rule, version):
     protocols = ({"Name": "range", "Metadata": bytes.fromhex(data)},)
-    asked = {"GroupId": "g", "SessionTimeoutMs": 1, "MemberId": "", "Protocols": protocols}
-    found = verdict("well-formed", row(frame("JoinGroup", version, {**asked, "ProtocolType": "consumer"})))
+    body = {"GroupId": "g", "SessionTimeoutMs": 1, "MemberId": "", "Protocols": protocols}
+    found = verdict("well-formed", row(frame("JoinGroup", version, {**body, "ProtocolType": "consumer"})))
     assert (found.kind, found.requirement) == ((VerdictKind.FAIL, rule) if rule else (VerdictKind.PASS, ""))
     if rule:
         assert found.path == "[0].Body.Protocols[0].Metadata"
         assert "ConsumerProtocolSubscription" in found.detail
-    other = verdict("well-formed", row(frame("JoinGroup", version, {**asked, "ProtocolType": "connect"})))
+    other = verdict("well-formed", row(frame("JoinGroup", version, {**body, "ProtocolType": "connect"})))
     assert other.kind is VerdictKind.PASS
 
 
 @pytest.mark.parametrize(("data", "rule"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
 @pytest.mark.parametrize("version", [0, 5])
-def test_what_a_leader_assigns_is_of_the_version_in_front_of_it(data, rule, version):
+def test_an_assignment_matches_its_version(data, rule, version):
     assigned = ({"MemberId": "m", "Assignment": bytes.fromhex(data)},)
     body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": assigned}
     found = verdict("well-formed", row(frame("SyncGroup", version, body)))
     assert (found.kind, found.requirement) == ((VerdictKind.FAIL, rule) if rule else (VerdictKind.PASS, ""))
 
 
-def test_a_version_that_was_not_offered_is_found():
+def test_a_request_version_that_was_not_offered_is_found():
     data = frame("Metadata", 1, METADATA)
     found = verdict("offered", row(data, offered=(4, 4)))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[0].Header.RequestApiVersion")
@@ -191,7 +191,7 @@ def test_a_version_that_was_not_offered_is_found():
     assert verdict("offered", row(data, offered=None)).detail == "Metadata 1, which is not offered"
 
 
-def test_a_request_without_a_definition_is_judged_by_the_offer_alone():
+def test_an_unknown_request_is_judged_only_by_the_offered_versions():
     data = struct.pack(">ihhih", 10, 999, 0, 7, -1)
     assert (api_of(data), frame_wire(data)) == ("", None)
     assert verdict("well-formed", row(data)).kind is VerdictKind.SKIP
@@ -201,24 +201,24 @@ def test_a_request_without_a_definition_is_judged_by_the_offer_alone():
     assert verdict("offered", row(unknown_version, offered=(4, 4))).detail == "Fetch 99, where 4 to 4 is offered"
 
 
-def test_apiversions_may_come_in_a_version_that_nobody_offered():
+def test_api_versions_may_have_any_version():
     assert verdict("offered", row(frame("ApiVersions", 3, {}), offered=(0, 0))).kind is VerdictKind.SKIP
 
 
-def test_a_correlation_id_that_still_waits_for_its_answer_is_found():
+def test_a_correlation_id_in_use_is_found():
     data = frame("Metadata", 1, METADATA, correlation=7)
     assert verdict("unique-correlation-ids", row(data, in_flight=(5, 7))).path == "[0].Header.CorrelationId"
     assert verdict("unique-correlation-ids", row(data, in_flight=(5, 6))).kind is VerdictKind.PASS
 
 
-def test_the_isolation_level_of_a_fetch_is_the_one_that_was_told():
+def test_a_fetch_uses_the_configured_isolation_level():
     data = frame("Fetch", 4, {"IsolationLevel": 1})
     assert verdict("isolation-level", row(data), isolation="read_committed").kind is VerdictKind.PASS
     found = verdict("isolation-level", row(data))
     assert found.detail == "isolation level 1 is asked for, not read_uncommitted"
 
 
-def test_only_the_requests_that_are_asked_about_are_judged():
+def test_only_requests_of_the_selected_name_are_judged():
     bad = resized(frame("Metadata", 1, METADATA) + b"\0")
     good = frame("Fetch", 4, {})
     assert verdict("well-formed", row(bad), row(good), of="Fetch").kind is VerdictKind.PASS
@@ -235,7 +235,7 @@ def test_only_the_requests_that_are_asked_about_are_judged():
         [{"hex": "00", "inFlight": [], "offered": [1]}],
     ],
 )
-def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
+def test_an_invalid_list_of_requests_is_a_protocol_fault(value):
     case = Case(
         "x/y",
         "send",
@@ -248,14 +248,16 @@ def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
     assert judge(case, outcome({"ok": True, "value": value})).kind is VerdictKind.PROTOCOL
 
 
-def test_the_reference_sends_every_request_that_there_is_a_definition_of():
-    said = reference.answer({"op": "send", "scenario": "consume", "isolation": "read_committed", "check": "size-field"})
-    names = {api_of(row["hex"]) for row in SENT.parse(said["value"])}
+def test_the_reference_sends_every_shipped_request():
+    answer = reference.answer(
+        {"op": "send", "scenario": "consume", "isolation": "read_committed", "check": "size-field"}
+    )
+    names = {api_of(row["hex"]) for row in SENT.parse(answer["value"])}
     kinds = {message.name for message in shipped_types().messages.values() if message.kind == "request"}
     assert {f"{name}Request" for name in names} == kinds
 
 
-# --- what a producer writes ---------------------------------------------------------------------------
+# --- producers ----------------------------------------------------------------------------------------
 
 
 def produced(*batches):
@@ -268,7 +270,7 @@ def sequenced(batch, start):
     return {**batch, "baseSequence": start}
 
 
-def test_what_was_refused_comes_again_as_it_was():
+def test_a_rejected_batch_is_retried_unchanged():
     first, second, third = batches_for("produce")
     assert verdict("retried-unchanged", *produced(first, first, second, third)).kind is VerdictKind.PASS
     moved = {**first, "partitionLeaderEpoch": 9}
@@ -286,7 +288,7 @@ def test_what_was_refused_comes_again_as_it_was():
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_batch_that_comes_again_otherwise_is_found(change):
+def test_a_changed_retry_of_a_batch_is_found(change):
     first, *_ = batches_for("produce")
     found = verdict("retried-unchanged", *produced(first, {**first, **change}))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
@@ -302,13 +304,13 @@ def test_a_batch_that_comes_again_otherwise_is_found(change):
     ],
     ids=["one-after-another", "one-again", "by-batch", "from-1"],
 )
-def test_sequences_begin_at_0_and_rise_by_the_records(starts, kind):
+def test_sequences_begin_at_0_and_increase_by_the_record_count(starts, kind):
     batches = batches_for("produce") if len(starts) == 3 else (batches_for("produce")[0], *batches_for("produce"))
     pairs = zip(batches, starts, strict=True)
     assert verdict("sequence-numbers", *produced(*(sequenced(*pair) for pair in pairs))).kind is kind
 
 
-def test_the_batches_of_a_producer_carry_the_id_and_epoch_that_it_was_given():
+def test_batches_have_the_assigned_producer_id_and_epoch():
     first = batches_for("produce")[0]
     found = verdict("sequence-numbers", *produced({**first, "producerEpoch": 0}))
     assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"
@@ -346,8 +348,8 @@ def fetch(offset, session=0, epoch=-1, version=12):
         *("closed to open another", "opened once", "none", "before sessions", "nothing"),
     ],
 )
-def test_a_client_goes_on_in_the_fetch_session_that_it_opened(fetches, kind):
-    found = verdict("in-session", *reversed(fetches))  # the last ones come first
+def test_a_client_continues_its_fetch_session(fetches, kind):
+    found = verdict("in-session", *reversed(fetches))  # the newest request is first
     assert found.kind is kind
     assert (found.path.partition(".")[2] == "Body.SessionEpoch") == (kind is VerdictKind.FAIL)
 
@@ -361,7 +363,7 @@ OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumera
 
 
 @pytest.mark.parametrize(
-    ("batches", "kind", "told"),
+    ("batches", "kind", "problem"),
     [
         ([FIRST, FIRST, *REST], VerdictKind.PASS, ""),
         ([FIRST, *REST, FIRST, *REST], VerdictKind.PASS, ""),
@@ -379,20 +381,20 @@ OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumera
         *("one sequence twice", "a gap", "what was refused is gone", "gives up", "only refused", "nothing"),
     ],
 )
-def test_no_batch_is_lost_of_those_that_none_waits_for_the_one_before(batches, kind, told):
+def test_no_pipelined_batch_is_lost_after_an_error(batches, kind, problem):
     found = verdict("no-loss", *produced(*batches))
     assert found.kind is kind
-    assert told in found.detail
-    assert found.level == ("should" if "never comes" in told else "")
+    assert problem in found.detail
+    assert found.level == ("should" if "never comes" in problem else "")
 
 
-def test_batches_that_are_written_together_fill_a_batch_each():
+def test_each_pipelined_record_fills_one_batch():
     sizes = [len(codec.encode("RECORD_BATCH", batch)) for batch in (FIRST, *REST)]
     assert len(sizes) == TOGETHER
     assert max(sizes) < 1024 < 2 * min(sizes) - 61
 
 
-def test_what_is_refused_for_the_moment_is_not_given_up():
+def test_a_batch_with_a_retriable_error_is_retried():
     first, second, _ = batches_for("produce")
     assert verdict("retried", *produced(first, first, second)).kind is VerdictKind.PASS
     found = verdict("retried", *produced(first))
@@ -400,7 +402,7 @@ def test_what_is_refused_for_the_moment_is_not_given_up():
     assert verdict("retried").kind is VerdictKind.SKIP
 
 
-def test_all_records_that_the_application_gave_are_written():
+def test_all_records_of_the_application_are_written():
     batches = batches_for("produce")
     assert verdict("writes", *produced(*batches)).kind is VerdictKind.PASS
     assert verdict("writes", *produced(batches[0], *batches[1:], batches[0])).kind is VerdictKind.PASS
@@ -416,7 +418,7 @@ def pushed(metrics, codec_id=0):
 
 
 @pytest.mark.parametrize(
-    ("pushes", "kind", "told"),
+    ("pushes", "kind", "problem"),
     [
         ([(REQUESTED_METRIC.encode(), 0)], VerdictKind.PASS, ""),
         ([(b"", 0), (b"a" + REQUESTED_METRIC.encode() + b"b", 0)], VerdictKind.PASS, ""),
@@ -433,13 +435,13 @@ def pushed(metrics, codec_id=0):
         ([], VerdictKind.SKIP, "unobserved: it tells nothing of its metrics"),
     ],
 )
-def test_the_metric_that_is_wanted_is_pushed_in_the_codec_that_is_named(pushes, kind, told):
+def test_the_requested_metric_is_pushed_in_the_stated_codec(pushes, kind, problem):
     found = verdict("metrics-pushed", row(frame("Metadata", 1, METADATA)), *(pushed(*push) for push in pushes))
     assert found.kind is kind
-    assert found.detail.startswith(told)
+    assert found.detail.startswith(problem)
 
 
-def test_a_push_that_breaks_its_definition_has_no_metric():
+def test_an_invalid_push_contains_no_metric():
     data = bytearray(pushed(b"")["hex"])
     assert data[-2:] == b"\1\0"
     data[-2] = 0
@@ -454,7 +456,7 @@ TRANSACTION = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
 
 
 @pytest.mark.parametrize("missing", ["", *TRANSACTION])
-def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missing):
+def test_a_transaction_is_retried_after_retriable_errors(missing):
     rows = [row(frame("Metadata", 1, METADATA)), *(row(named(name)) for name in TRANSACTION if name != missing)]
     found = verdict("ended", *rows)
     assert found.kind is (VerdictKind.FAIL if missing else VerdictKind.PASS)
@@ -465,7 +467,7 @@ def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missin
 @pytest.mark.parametrize(
     ("ends", "kind"), [([True], VerdictKind.PASS), ([False, True], VerdictKind.PASS), ([False], VerdictKind.FAIL)]
 )
-def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
+def test_a_committed_transaction_is_not_aborted(ends, kind):
     of = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0}
     rows = [row(named(name)) for name in TRANSACTION[:-1]]
     found = verdict("ended", *rows, *(row(frame("EndTxn", 1, {**of, "Committed": commits})) for commits in ends))
@@ -473,7 +475,7 @@ def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
 
 
 @pytest.mark.parametrize(
-    ("versions", "told"),
+    ("versions", "problem"),
     [
         ({}, ""),
         ({"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}, ""),
@@ -483,19 +485,19 @@ def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
         ({"EndTxn": 5}, "EndTxn 5 in a transaction, where no transaction.version is told: 4 at most"),
     ],
 )
-def test_no_version_of_other_transactions_is_taken_than_the_broker_tells_of(versions, told):
+def test_requests_follow_the_transaction_version_of_the_broker(versions, problem):
     found = verdict("transaction-version", *(row(named(name, versions.get(name, 3))) for name in TRANSACTION))
-    assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS)
-    assert told in found.detail
+    assert found.kind is (VerdictKind.FAIL if problem else VerdictKind.PASS)
+    assert problem in found.detail
     assert verdict("transaction-version", row(named("InitProducerId"))).kind is VerdictKind.SKIP
 
 
 def in_transactions(*turns):
-    """Rows: what is sent for the batches of each turn, by name, version and value."""
+    """Return rows: the requests for the batch of each turn, by name, version and value."""
     batches = batches_for("transactions")
     rows = []
     for turn in turns:
-        for name, version, told in turn:
+        for name, version, detail in turn:
             wire = frame_wire(named(name, version))
             body = {
                 "Produce": lambda at: of_batch(batches[at[0]] | at[1]),
@@ -503,7 +505,7 @@ def in_transactions(*turns):
             }
             key = shipped_types().messages[f"{name}Request"].api_key
             header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": 7, "ClientId": "c"}
-            value = {"Header": header, "Body": body.get(name, lambda _: {})(told)}
+            value = {"Header": header, "Body": body.get(name, lambda _: {})(detail)}
             rows.append(row(wire.encode(value)))
     return rows
 
@@ -514,7 +516,7 @@ def of_batch(batch):
 
 
 def turn(number, end, *, added=True, version=3, sent=11, **changes):
-    """What is sent for a batch, whose transaction ends so."""
+    """Return the requests for one batch and the end of its transaction."""
     begun = [("AddPartitionsToTxn", 3, None)] if added else []
     return (*begun, ("Produce", sent, (number, changes)), ("EndTxn", version, end))
 
@@ -524,7 +526,7 @@ ANEW = NEWER | {"producerEpoch": 4, "baseSequence": 0}
 
 
 @pytest.mark.parametrize(
-    ("turns", "told"),
+    ("turns", "problem"),
     [
         ([turn(0, "commit"), turn(1, "abort"), turn(2, "commit")], ""),
         ([turn(0, "commit", **NEWER), turn(1, "abort", **ANEW)], "end by commit, abort, where"),
@@ -552,15 +554,15 @@ ANEW = NEWER | {"producerEpoch": 4, "baseSequence": 0}
         ([turn(0, "commit")], "the transactions end by commit, where"),
     ],
 )
-def test_each_transaction_is_one_by_itself(turns, told):
+def test_each_transaction_is_complete(turns, problem):
     found = verdict("transaction-complete", *in_transactions(*turns))
-    assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS), found
-    assert told in found.detail
+    assert found.kind is (VerdictKind.FAIL if problem else VerdictKind.PASS), found
+    assert problem in found.detail
     assert verdict("transaction-complete", row(named("InitProducerId"))).kind is VerdictKind.SKIP
 
 
 @pytest.mark.parametrize(
-    ("behind", "kind"),
+    ("last_batch", "kind"),
     [
         ({}, VerdictKind.FAIL),
         ({"baseSequence": 2}, VerdictKind.PASS),
@@ -569,13 +571,13 @@ def test_each_transaction_is_one_by_itself(turns, told):
         ({"baseSequence": 1, "producerEpoch": 4}, VerdictKind.FAIL),
     ],
 )
-def test_what_was_refused_leaves_no_gap(behind, kind):
-    rows = in_transactions(turn(0, "commit"), turn(1, "abort"), turn(2, "commit", **behind))
+def test_a_fatally_rejected_batch_leaves_no_sequence_gap(last_batch, kind):
+    rows = in_transactions(turn(0, "commit"), turn(1, "abort"), turn(2, "commit", **last_batch))
     assert verdict("sequence-after-fatal-error", *rows).kind is kind
     assert verdict("sequence-after-fatal-error", *rows[:-3]).kind is VerdictKind.SKIP
 
 
-def test_a_transaction_that_has_not_begun_is_not_ended():
+def test_an_empty_transaction_sends_no_end_txn():
     assert verdict("no-empty-end-txn", row(named("InitProducerId"))).kind is VerdictKind.PASS
     found = verdict("no-empty-end-txn", row(named("InitProducerId")), row(named("EndTxn")))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[1].Header.RequestApiKey")
@@ -587,7 +589,7 @@ def named(name, version=3):
 
 
 @pytest.mark.parametrize(
-    ("offsets", "kind", "told"),
+    ("offsets", "kind", "problem"),
     [
         ((0, 0, 0, 1), VerdictKind.PASS, ""),
         ((0, 0, 1), VerdictKind.FAIL, "2 fetches of the first offset brought nothing, and the next one passes over"),
@@ -597,14 +599,14 @@ def named(name, version=3):
     ],
     ids=["waits", "passes over", "passes over twice", "stays", "nothing"],
 )
-def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets, kind, told):
+def test_a_client_skips_no_record_after_empty_fetches(offsets, kind, problem):
     found = verdict("no-skip-after-empty-fetch", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
-    assert told in found.detail
+    assert problem in found.detail
 
 
 @pytest.mark.parametrize(
-    ("offsets", "kind", "told"),
+    ("offsets", "kind", "problem"),
     [
         ((0, 1, 1, 2, 3), VerdictKind.PASS, ""),
         ((0, 0, 1, 1, 1, 2), VerdictKind.PASS, ""),
@@ -616,14 +618,14 @@ def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets,
     ],
     ids=["goes on", "asks again", "begins anew", "at the end", "passes over", "stays", "nothing"],
 )
-def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
+def test_a_client_keeps_its_offset_after_a_leader_change(offsets, kind, problem):
     found = verdict("same-offset-after-move", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
-    assert told in found.detail
+    assert problem in found.detail
 
 
 @pytest.mark.parametrize(
-    ("offsets", "kind", "told"),
+    ("offsets", "kind", "problem"),
     [
         ((0, 1, 1, 10, 11), VerdictKind.PASS, ""),
         ((0, 1, 0, 12, 13), VerdictKind.PASS, ""),
@@ -638,16 +640,16 @@ def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
     ],
     ids=["where it begins", "where it ends", "passes over", "beyond its end", "before it", "nothing"],
 )
-def test_a_client_goes_on_where_a_log_begins_that_was_trimmed(offsets, kind, told):
+def test_a_client_continues_at_the_start_of_a_trimmed_log(offsets, kind, problem):
     found = verdict("continue-at-log-start", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
-    assert told in found.detail
+    assert problem in found.detail
 
 
-def test_of_a_client_that_was_met_twice_the_last_time_tells_whether_it_kept_its_place():
+def test_the_last_topic_decides_about_the_offset_after_a_leader_change():
     def of_topic(name, *offsets):
         rows = [fetch(offset, version=4) for offset in offsets]
-        return [{**one, "hex": one["hex"].replace(b"\0\1t\0", b"\0\1" + name + b"\0")} for one in rows]
+        return [{**sent, "hex": sent["hex"].replace(b"\0\1t\0", b"\0\1" + name + b"\0")} for sent in rows]
 
     kept, lost = (0, 1, 1, 2), (0, 1, 3)
     for first, last, kind in ((lost, kept, VerdictKind.PASS), (kept, lost, VerdictKind.FAIL)):
@@ -666,7 +668,7 @@ def commit(offset, epoch=-1, kept=None):
 
 
 @pytest.mark.parametrize(
-    ("commits", "told"),
+    ("commits", "problem"),
     [
         ([commit(1)], None),
         ([commit(0), commit(1), commit(2, 0)], None),
@@ -681,16 +683,16 @@ def commit(offset, epoch=-1, kept=None):
         ([], "unobserved: no offset was committed"),
     ],
 )
-def test_what_is_committed_is_the_offset_behind_what_was_handed_out(commits, told):
+def test_the_committed_offset_follows_the_last_delivered_record(commits, problem):
     found = verdict("commits", *commits)
-    assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if commits else VerdictKind.SKIP)
-    assert (told or "") in found.detail
+    assert found.kind is (VerdictKind.PASS if problem is None else VerdictKind.FAIL if commits else VerdictKind.SKIP)
+    assert (problem or "") in found.detail
 
 
 @pytest.mark.parametrize(
     ("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (2, VerdictKind.FAIL), (3, VerdictKind.PASS)]
 )
-def test_a_commit_comes_again_until_it_is_not_refused_any_more(times, kind):
+def test_a_commit_is_retried_until_it_succeeds(times, kind):
     found = verdict("commits-again", row(named("Heartbeat")), *[commit(1)] * times)
     assert found.kind is kind
     assert kind is not VerdictKind.FAIL or found.path.startswith(f"[{times}]")
@@ -700,9 +702,12 @@ def synced(generation, *partitions, topic=b"t", members=("m", "another-member"))
     rows = [
         {
             "MemberId": member,
-            "Assignment": b"\0\0\0\0\0\1\0\1" + topic + struct.pack(f">i{len(one)}i", len(one), *one) + b"\xff" * 4,
+            "Assignment": b"\0\0\0\0\0\1\0\1"
+            + topic
+            + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+            + b"\xff" * 4,
         }
-        for member, one in zip(members, partitions, strict=False)
+        for member, numbers in zip(members, partitions, strict=False)
     ]
     return row(
         frame("SyncGroup", 3, {"GroupId": "t", "GenerationId": generation, "MemberId": "m", "Assignments": rows})
@@ -713,7 +718,7 @@ JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", 
 
 
 @pytest.mark.parametrize(
-    ("requests", "told"),
+    ("requests", "problem"),
     [
         ([JOINED, synced(1, (0,), ())], None),
         ([JOINED, synced(1, (), ()), synced(2, (), (0,))], None),
@@ -728,14 +733,14 @@ JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", 
         ([], "unobserved: it joins no group"),
     ],
 )
-def test_a_leader_gives_the_only_partition_to_one_of_two_members(requests, told):
+def test_a_leader_assigns_the_only_partition_to_one_of_two_members(requests, problem):
     found = verdict("assignment", *requests)
-    assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
-    assert (told or "") in found.detail
+    assert found.kind is (VerdictKind.PASS if problem is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
+    assert (problem or "") in found.detail
 
 
 def shared_out(mine, others, generation=1):
-    """A SyncGroup of the leader `m` of group `t`: the topics that it assigns to itself and to another member."""
+    """Return a SyncGroup of the leader `m` of group `t`, with the topics for itself and for another member."""
     rows = [
         {"MemberId": member, "Assignment": b"\0\0" + codec.encode(ASSIGNMENT, {"AssignedPartitions": topics})}
         for member, topics in (("m", mine), ("another-member", others))
@@ -750,7 +755,7 @@ ITS, OTHER = ({"Topic": name, "Partitions": (0,)} for name in ("t", "t-other"))
 
 
 @pytest.mark.parametrize(
-    ("requests", "told"),
+    ("requests", "problem"),
     [
         ([shared_out([ITS], [OTHER])], None),
         ([shared_out([ITS], [ITS]), shared_out([ITS], [OTHER], 2), shared_out([ITS], None, 3)], None),
@@ -764,26 +769,26 @@ ITS, OTHER = ({"Topic": name, "Partitions": (0,)} for name in ("t", "t-other"))
         ([], "unobserved: it joins no group"),
     ],
 )
-def test_a_leader_gives_each_member_the_topic_that_it_wants(requests, told):
+def test_a_leader_assigns_each_member_its_subscribed_topic(requests, problem):
     found = verdict("assignment-by-subscription", *requests)
-    assert found.kind is (VerdictKind.PASS if told is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
-    assert (told or "") in found.detail
+    assert found.kind is (VerdictKind.PASS if problem is None else VerdictKind.FAIL if requests else VerdictKind.SKIP)
+    assert (problem or "") in found.detail
 
 
 @pytest.mark.parametrize(("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (2, VerdictKind.PASS)])
-def test_the_end_of_a_transaction_that_is_put_off_is_asked_for_again(times, kind):
+def test_end_txn_is_retried_after_a_retriable_error(times, kind):
     assert verdict("ended-again", row(named("Produce")), *[row(named("EndTxn"))] * times).kind is kind
 
 
 @pytest.mark.parametrize(("times", "kind"), [(0, VerdictKind.SKIP), (1, VerdictKind.FAIL), (3, VerdictKind.FAIL)])
-def test_a_refusal_of_which_the_application_does_not_hear_is_told_with_the_last_request(times, kind):
+def test_an_unreported_fatal_error_fails_at_the_last_request(times, kind):
     found = verdict("error-reported", *[row(named("Produce"))] * (times - 1), *[row(named("EndTxn"))] * bool(times))
     assert found.kind is kind
     assert not times or found.path.startswith(f"[{times - 1}]")
     assert not times or "EndTxn 3 was answered with an error that stays" in found.detail
 
 
-def test_an_error_that_the_application_hears_of_is_due_where_what_it_writes_is_refused_and_nowhere_else():
+def test_an_error_to_the_application_passes_only_after_a_fatal_error():
     for check, kind in (("error-reported", VerdictKind.PASS), ("retried", VerdictKind.FAIL)):
         case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, ExpectClientRequests(check, ""))
         assert judge(case, outcome({"ok": False, "error": "other", "message": "refused"})).kind is kind
@@ -803,5 +808,5 @@ def racked(offset, rack):
         ([], VerdictKind.SKIP),
     ],
 )
-def test_who_names_a_rack_goes_on_at_another_replica(fetches, kind):
-    assert verdict("follows", *(racked(*one) for one in fetches)).kind is kind
+def test_a_consumer_with_a_rack_continues_at_the_preferred_replica(fetches, kind):
+    assert verdict("follows", *(racked(*sent) for sent in fetches)).kind is kind

@@ -1,4 +1,4 @@
-"""Steps on a broker are judged by what it told of them before; what it cannot mean is a fault of the protocol."""
+"""Verdicts on broker scenarios: each step is judged by the earlier ones; an invalid answer is a protocol fault."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from conformance.targets.reference import answer
 A, B = {"producer": "a", "transactionalId": "t"}, {"producer": "b", "transactionalId": "t"}
 
 
-def told(*steps):
-    """The steps, and what the reference tells of them."""
+def answered(*steps):
+    """Return the steps and the reference's answer to them."""
     return list(steps), answer({"op": "scenario", "steps": list(steps)})["value"]
 
 
@@ -27,13 +27,13 @@ def verdict(steps, value):
     return judge_scenario(ExpectScenario(parsed_steps(steps), ()), value)
 
 
-def changed(steps, value, step, change, says, requirement):
-    """What passes fails once one thing that is told of a step is another."""
+def changed(steps, value, step, change, problem, requirement):
+    """Check that a passing answer fails after a change of one step."""
     assert verdict(steps, value).kind is VerdictKind.PASS
     value[step] |= change
     found = verdict(steps, value)
     assert (found.kind, found.path, found.requirement) == (VerdictKind.FAIL, f"[{step}]", requirement)
-    assert says in found.detail
+    assert problem in found.detail
 
 
 def test_the_reference_passes_every_scenario(catalog):
@@ -43,14 +43,14 @@ def test_the_reference_passes_every_scenario(catalog):
     assert set(kinds.values()) <= {VerdictKind.PASS, VerdictKind.EITHER}
 
 
-def test_an_identity_of_one_producer_is_given_to_no_other_not_even_to_one_that_is_known():
+def test_a_producer_id_in_use_is_assigned_to_no_other_producer():
     other = {"producer": "c", "transactionalId": "u"}
-    steps, value = told(
+    steps, value = answered(
         {"do": "init-producer-id", **A}, {"do": "init-producer-id", **other}, {"do": "init-producer-id", **B}
     )
     taken = {"producerId": value[1]["producerId"], "producerEpoch": 9}
-    says = f"producer id {taken['producerId']} is given to two producers"
-    changed(steps, value, 2, taken, says, "producer-id.assigned-by-broker")
+    problem = f"producer id {taken['producerId']} is given to two producers"
+    changed(steps, value, 2, taken, problem, "producer-id.assigned-by-broker")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_identity_of_one_producer_is_given_to_no_other_not_even_to_one_that_i
         ),
     ],
 )
-def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
+def test_invalid_steps_are_one_error_with_the_place(steps, message):
     with pytest.raises(NotationError, match=message):
         OPERATIONS["scenario"].parse({"steps": steps}, codec.wire("LOG"))
 
@@ -113,13 +113,13 @@ def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
         [{"offset": "0"}, {"hex": "0g"}],
     ],
 )
-def test_an_answer_in_another_form_is_no_verdict_on_the_broker(value):
+def test_an_answer_in_another_form_is_an_error_of_the_adapter(value):
     with pytest.raises(NotationError):
         verdict([{"do": "produce"}, {"do": "fetch"}], value)
 
 
-def test_a_refused_batch_is_not_due_in_a_fetch():
-    steps, value = told(
+def test_a_rejected_batch_is_not_expected_in_a_fetch():
+    steps, value = answered(
         *({"do": "init-producer-id", **A}, {"do": "init-producer-id", **B}, {"do": "produce", "producer": "b"}),
         *(
             {"do": "end-transaction", "producer": "b", "commit": True},
@@ -131,8 +131,8 @@ def test_a_refused_batch_is_not_due_in_a_fetch():
     assert verdict(steps, value).kind is VerdictKind.PASS
 
 
-def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
-    steps, value = told({"do": "produce"}, {"do": "produce"}, {"do": "fetch"})
+def test_serving_a_rejected_batch_fails_at_the_step_of_the_fetch():
+    steps, value = answered({"do": "produce"}, {"do": "produce"}, {"do": "fetch"})
     fewer = [step for step in steps if step is not steps[1]]
     surplus = verdict(fewer, [value[0], value[2]])
     assert (surplus.kind, surplus.path) == (VerdictKind.FAIL, "[1]")
@@ -140,7 +140,7 @@ def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "problem"),
     [
         ({"lastStableOffset": "0"}, "last stable offset 0 instead of 4"),
         ({"highWatermark": "1"}, "high watermark 1, and the log ended at 4"),
@@ -149,8 +149,8 @@ def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
         ({"hex": "00" * 70}, "what is served cannot be read"),
     ],
 )
-def test_each_part_of_a_fetch_is_looked_at(change, says):
-    steps, value = told(
+def test_each_part_of_a_fetch_response_is_checked(change, problem):
+    steps, value = answered(
         *({"do": "init-producer-id", **A}, {"do": "produce", "producer": "a", "records": 2}),
         *({"do": "end-transaction", "producer": "a", "commit": False}, {"do": "produce"}),
         {"do": "fetch", "isolation": "read_committed"},
@@ -160,18 +160,18 @@ def test_each_part_of_a_fetch_is_looked_at(change, says):
     changed[4] |= change
     found = verdict(steps, changed)
     assert found.kind is VerdictKind.FAIL
-    assert says in found.detail
+    assert problem in found.detail
 
 
-def test_bytes_that_nobody_understands_leave_the_log_open():
-    steps, value = told({"do": "produce-raw", "hex": "00"}, {"do": "produce"}, {"do": "fetch"})
+def test_unreadable_produced_bytes_allow_any_log():
+    steps, value = answered({"do": "produce-raw", "hex": "00"}, {"do": "produce"}, {"do": "fetch"})
     assert verdict(steps, value).kind is VerdictKind.EITHER
     value[0], value[2]["hex"] = {"offset": "0"}, "00" * 70
     assert verdict(steps, value).kind is VerdictKind.EITHER
 
 
-def test_a_batch_that_is_taken_of_an_older_instance_is_charged_at_its_step():
-    steps, value = told(
+def test_accepting_a_batch_of_a_fenced_producer_fails_at_its_step():
+    steps, value = answered(
         {"do": "init-producer-id", **A}, {"do": "init-producer-id", **B}, {"do": "produce", "producer": "a"}
     )
     assert value[2]["refused"]
@@ -183,7 +183,7 @@ DELETED = ({"do": "produce", "records": 3}, {"do": "produce", "records": 3}, {"d
 
 
 @pytest.mark.parametrize(
-    ("step", "change", "says"),
+    ("step", "change", "problem"),
     [
         (2, {"lowWatermark": "5"}, "the log begins at offset 5, and what is before offset 4 was to be deleted"),
         (2, {"refused": "no"}, "it is refused: no"),
@@ -193,16 +193,16 @@ DELETED = ({"do": "produce", "records": 3}, {"do": "produce", "records": 3}, {"d
         (6, {"offset": "5"}, "the broker tells offset 5, and the log ended at 6"),
     ],
 )
-def test_where_a_log_begins_and_ends_is_looked_at(step, change, says):
-    steps, value = told(
+def test_log_start_and_log_end_are_checked(step, change, problem):
+    steps, value = answered(
         *DELETED, {"do": "fetch"}, {"do": "fetch", "at": "1.1"},
         {"do": "list-offsets", "offset": "earliest"}, {"do": "list-offsets", "offset": "latest"},
     )  # fmt: skip
-    changed(steps, value, step, change, says, "broker.tells-log-start")
+    changed(steps, value, step, change, problem, "broker.tells-log-start")
 
 
-def test_what_a_producer_wants_no_answer_to_is_stored_and_not_answered():
-    steps, value = told({"do": "produce", "acks": 0}, {"do": "produce"}, {"do": "fetch"})
+def test_a_batch_with_acks_0_is_stored_without_a_response():
+    steps, value = answered({"do": "produce", "acks": 0}, {"do": "produce"}, {"do": "fetch"})
     assert verdict(steps, value).kind is VerdictKind.PASS
     found = verdict(steps, [{**value[0], "answered": True}, *value[1:]])
     assert (found.path, found.requirement) == ("[0]", "broker.leaves-acks-0-unanswered")
@@ -217,7 +217,7 @@ TIMED = (
 
 
 @pytest.mark.parametrize(
-    ("step", "change", "says"),
+    ("step", "change", "problem"),
     [
         (2, {"offset": "0"}, "the broker tells offset 0 at 300 ms, and it is offset 1 at 300 ms"),
         (2, {"offset": "2"}, "the broker tells offset 2 at 300 ms, and it is offset 1 at 300 ms"),
@@ -226,28 +226,28 @@ TIMED = (
         (3, {"refused": "no"}, "it is refused: no"),
     ],
 )
-def test_a_time_leads_to_the_first_record_from_it_on_whichever_follow(step, change, says):
-    steps, value = told(*TIMED)
-    assert [(one["offset"], one["time"]) for one in value[2:3]] == [("1", str(BASE_TIME_MS + 300))]
-    changed(steps, value, step, change, says, "broker.finds-by-time")
+def test_list_offsets_by_time_returns_the_first_record_at_or_after_it(step, change, problem):
+    steps, value = answered(*TIMED)
+    assert [(row["offset"], row["time"]) for row in value[2:3]] == [("1", str(BASE_TIME_MS + 300))]
+    changed(steps, value, step, change, problem, "broker.finds-by-time")
 
 
-def test_a_time_leads_to_no_record_before_the_log_begins():
-    steps, value = told(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "list-offsets", "time": 0})
+def test_list_offsets_by_time_returns_no_record_before_the_log_start():
+    steps, value = answered(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "list-offsets", "time": 0})
     assert value[3] == {"offset": "2", "time": str(BASE_TIME_MS + 200)}
     assert verdict(steps, value).kind is VerdictKind.PASS
     value[3] = {"offset": "1", "time": str(BASE_TIME_MS + 300)}
     assert verdict(steps, value).requirement == "broker.finds-by-time"
 
 
-def test_where_a_broker_stamps_records_or_marks_transactions_no_time_is_looked_for():
-    steps, value = told(*TIMED[:2], {"do": "fetch"}, {"do": "list-offsets", "time": 150})
+def test_list_offsets_by_time_is_not_judged_for_log_append_time_or_markers():
+    steps, value = answered(*TIMED[:2], {"do": "fetch"}, {"do": "list-offsets", "time": 150})
     batches = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
-    stamped = b"".join(codec.encode("RECORD_BATCH", {**one, "timestampType": 1}) for one in batches)
+    stamped = b"".join(codec.encode("RECORD_BATCH", {**batch, "timestampType": 1}) for batch in batches)
     value[3]["offset"] = "0"
     assert verdict(steps, value).kind is VerdictKind.FAIL
     assert verdict(steps, [*value[:2], {**value[2], "hex": stamped.hex()}, value[3]]).kind is VerdictKind.EITHER
-    marked, value = told(
+    marked, value = answered(
         {"do": "init-producer-id", **A}, {"do": "produce", "producer": "a", "times": [100]},
         {"do": "end-transaction", "producer": "a", "commit": True}, {"do": "produce", "times": [300]},
         {"do": "list-offsets", "time": 150},
@@ -255,14 +255,14 @@ def test_where_a_broker_stamps_records_or_marks_transactions_no_time_is_looked_f
     assert verdict(marked, [*value[:4], {**value[4], "offset": "1"}]).kind is VerdictKind.EITHER
 
 
-def test_the_end_of_what_is_deleted_may_lie_behind_a_marker():
-    steps, value = told({"do": "produce"}, {"do": "delete", "before": "end"})
+def test_the_low_watermark_after_deletion_may_be_above_a_marker():
+    steps, value = answered({"do": "produce"}, {"do": "delete", "before": "end"})
     value[1]["lowWatermark"] = "2"
     assert verdict(steps, value).kind is VerdictKind.PASS
 
 
-def test_a_broker_may_ask_for_sequence_0_first_and_then_nothing_is_charged():
-    steps, value = told(
+def test_a_broker_may_require_sequence_0_and_then_no_retry_fails():
+    steps, value = answered(
         {"do": "init-producer-id", "producer": "a", "sequence": 5}, {"do": "produce", "producer": "a"},
         {"do": "retry", "step": 1},
     )  # fmt: skip
@@ -271,25 +271,27 @@ def test_a_broker_may_ask_for_sequence_0_first_and_then_nothing_is_charged():
     assert verdict(steps, [*value[:2], {"offset": "1"}]).requirement == "sequence.duplicate-deduplicated"
 
 
-def test_a_record_that_an_old_consumer_is_shown_twice_is_named():
-    steps, value = told({"do": "produce"}, {"do": "fetch", "version": 3})
+def test_a_record_served_twice_to_an_old_consumer_is_named():
+    steps, value = answered({"do": "produce"}, {"do": "fetch", "version": 3})
     value[1]["hex"] *= 2
     found = verdict(steps, value)
     assert found.requirement == "convert.down-for-old-consumers"
     assert "a consumer is shown record '0.0' at offset 0 2 times" in found.detail
 
 
-def test_tombstones_that_the_topic_does_not_keep_may_go():
+def test_compaction_may_remove_tombstones_only_if_the_topic_allows_it():
     write = {"do": "produce", "keys": ["a"], "tombstones": True}
-    for tombstones, due in ((False, VerdictKind.FAIL), (True, VerdictKind.PASS)):
-        steps, value = told(write, {"do": "compact", "tombstones": tombstones}, {"do": "fetch"})
+    for tombstones, expected in ((False, VerdictKind.FAIL), (True, VerdictKind.PASS)):
+        steps, value = answered(write, {"do": "compact", "tombstones": tombstones}, {"do": "fetch"})
         value[2]["hex"] = ""
-        assert verdict(steps, value).kind is due
+        assert verdict(steps, value).kind is expected
 
 
-def test_a_record_that_compaction_moves_within_its_batch_is_named():
-    """The batch keeps its first and last offset, so that nothing else tells."""
-    steps, value = told({"do": "produce", "records": 3, "keys": ["a", "a", "b"]}, {"do": "compact"}, {"do": "fetch"})
+def test_a_record_moved_within_its_batch_by_compaction_is_named():
+    """The batch keeps its first and last offset, so only the record shows the move."""
+    steps, value = answered(
+        {"do": "produce", "records": 3, "keys": ["a", "a", "b"]}, {"do": "compact"}, {"do": "fetch"}
+    )
     (batch,) = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
     moved, last = batch["records"]
     assert (moved["offset"], last["offset"]) == (1, 2)

@@ -1,4 +1,4 @@
-"""The runs of unmodified clients, which several tests look at."""
+"""Runs of unmodified clients, shared by several tests."""
 
 import json
 
@@ -10,13 +10,13 @@ from conformance.targets.resolve import adapters, drivers
 
 @pytest.fixture(scope="module")
 def runs():
-    """The runs that were made, by the client."""
+    """Return the finished runs, by client."""
     return {}
 
 
 @pytest.fixture
 def run(request, runs, live_client, tmp_path_factory, traces):
-    """What a client's only run says, on the cases that the module has it asked: its version, and the rows by case."""
+    """Return the version and the rows of a client's only run, on the cases that the test module selects."""
 
     def rows(name):
         if drivers()[name].setup and name not in adapters():

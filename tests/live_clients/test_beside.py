@@ -1,4 +1,4 @@
-"""What clients make of brokers that answer in another way: in pieces, or with nothing."""
+"""Clients and brokers with unusual responses: partial responses, fetch sessions, closed connections."""
 
 import pytest
 from live_runs import BRIEF, judged, tiny
@@ -11,7 +11,7 @@ PIECES, NULL, THROTTLED, SESSION, RESET, UNKNOWN, UNDECIDED, NO_LEADER, OLDER, L
     )
 )
 ALONE = (SESSION, LOST, OLDER)
-"""Of clients that come through where everything is offered."""
+"""Options for clients that work with the full offer."""
 ONE_READ = """
 def exactly(self, size):
     data = self.socket.recv(size)
@@ -95,7 +95,7 @@ Connection.fetch = fetch
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a client with a change; the rows of its report by case."""
+    """Return a function that runs a changed client and returns the rows of its report by case."""
 
     def start(change="", offers="bare", cases=CASES):
         program = f"{change}\nfor line in told(): consume(line)\n"
@@ -128,7 +128,7 @@ NAMED_ALONE = HONEST.replace(
 
 
 @pytest.mark.parametrize("offers", ["bare", "low"])
-def test_a_client_that_reads_on_and_fetches_on_passes(run, offers):
+def test_a_client_that_reads_partial_responses_and_continues_passes(run, offers):
     expected = dict.fromkeys(CASES, "pass") | {SESSION: "skip", LOST: "skip"}
     assert {case: row["verdict"] for case, row in run(offers=offers).items()} == expected
 
@@ -145,7 +145,7 @@ def test_a_client_that_fetches_in_a_session_passes(run):
     ],
     ids=["numbers all alike", "hears of what it named alone"],
 )
-def test_a_client_that_loses_its_way_in_a_session_is_found(run, change, detail):
+def test_a_client_with_a_broken_fetch_session_is_found(run, change, detail):
     found = run(change, offers="full")[SESSION]
     assert (found["verdict"], found["level"], found["requirement"]) == ("fail", "should", "fetch.session")
     assert detail in found["detail"]
@@ -169,7 +169,7 @@ def test_a_client_that_loses_its_way_in_a_session_is_found(run, change, detail):
         "there is always a leader",
     ],
 )
-def test_a_client_that_expects_what_no_document_promises_is_found(run, change, case, verdict, detail):
+def test_a_client_that_relies_on_undocumented_behaviour_is_found(run, change, case, verdict, detail):
     found = run(change)
     assert found[case]["verdict"] == verdict
     assert detail in found[case]["detail"]
@@ -187,18 +187,18 @@ ANY_ID = HONEST.replace("if self.session else (None, 0)", "")
 
 
 @pytest.mark.parametrize(("change", "verdict"), [(HONEST, "pass"), (ANY_ID, "fail")], ids=["none", "a session"])
-def test_a_client_that_takes_the_id_0_for_a_session_is_found(run, change, verdict):
+def test_a_client_that_uses_session_id_0_as_a_session_is_found(run, change, verdict):
     (row,) = run(change, offers="full", cases=("request/fetch-session-declined",)).values()
     assert (row["verdict"], row["requirement"]) == (verdict, "fetch.session")
 
 
-def test_a_client_that_takes_what_an_older_broker_tells_of_apiversions_for_all_is_found(run):
+def test_a_client_that_trusts_the_short_api_versions_error_response_is_found(run):
     found = run(HONEST + ALL_IT_IS_TOLD, offers="full")
     assert (found[OLDER]["verdict"], found[OLDER]["requirement"]) == ("crash", "api-versions.older-broker")
     assert {row["verdict"] for name, row in found.items() if name != OLDER} == {"pass"}
 
 
-def test_a_client_that_fails_once_is_met_again(run, tmp_path):
+def test_a_client_that_fails_once_is_tested_again(run, tmp_path):
     assert run(ONCE)[NULL]["verdict"] == "pass"
     assert (tmp_path / "tiny" / "raised").exists()
 
@@ -211,7 +211,7 @@ def consume(told):
 """
 
 
-def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody_of_staying(run):
+def test_an_unhandled_request_is_no_failure_of_the_client(run):
     assert {row["verdict"] for name, row in run(UNANSWERED).items() if name not in ALONE} == {"skip"}
 
 
@@ -221,7 +221,7 @@ tiny_client.leading = lambda told, connection: connection
 
 
 @pytest.mark.parametrize(("change", "verdict"), [("", "pass"), (STAYS, "fail")], ids=["follows", "stays"])
-def test_a_client_that_stays_with_the_node_that_led_is_found(run, change, verdict):
+def test_a_client_that_keeps_fetching_from_the_old_leader_is_found(run, change, verdict):
     (row,) = run(change, cases=("request/leader-moved",)).values()
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "response.leader-elsewhere")
 
@@ -232,7 +232,7 @@ ENDED, RESTARTED = ENDS = ("request/connection-ended", "request/broker-restarted
 @pytest.mark.parametrize(
     ("most", "dies"), [(20, ()), (2, (RESTARTED,)), (0, ENDS)], ids=["comes back", "twice", "dies"]
 )
-def test_a_client_that_does_not_live_through_the_end_of_its_connection_is_found(run, most, dies):
+def test_a_client_that_fails_after_a_closed_connection_is_found(run, most, dies):
     found = run(f"tiny_client.PATIENCE = {most}", cases=ENDS)
     assert {case for case, row in found.items() if row["verdict"] == "crash"} == {*dies}
     assert {row["verdict"] for row in found.values()} <= {"pass", "crash"}
@@ -272,7 +272,7 @@ Connection.fetch, Connection.validated = fetch, validated
     ],
     ids=["asks again", "goes on", "passes over all of an error that stays", "passes over all of one that passes"],
 )
-def test_a_client_that_loses_its_place_over_an_error_of_a_new_leader_is_found(run, change, lost):
+def test_a_client_that_loses_its_offset_after_an_error_of_a_new_leader_is_found(run, change, lost):
     found = run(change, offers="full", cases=PLACES)
     assert {case for case, row in found.items() if row["verdict"] != "pass"} == {lost} - {None}
     if lost:
@@ -286,10 +286,10 @@ OVER_ERRORS = (
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"), [('{"Records": bytes(80)}', "skip"), ("{}[29]", "crash")], ids=["an error", "its death"]
+    ("message", "verdict"), [('{"Records": bytes(80)}', "skip"), ("{}[29]", "crash")], ids=["an error", "its death"]
 )
-def test_a_client_may_tell_an_error_of_a_new_leader_behind_records_and_not_die_of_it(run, said, verdict):
-    (row,) = run(OVER_ERRORS.replace("SAID", said), offers="full", cases=("request/place-refused",)).values()
+def test_a_client_may_report_an_error_of_a_new_leader_but_must_not_crash(run, message, verdict):
+    (row,) = run(OVER_ERRORS.replace("SAID", message), offers="full", cases=("request/place-refused",)).values()
     assert row["verdict"] == verdict
     assert ("it tells the application" if verdict == "skip" else "KeyError: 29") in row["detail"]
 
@@ -303,7 +303,7 @@ Connection.exactly = whole
 """
 
 
-def test_a_client_that_dies_of_a_size_below_0_is_found(run):
+def test_a_client_that_crashes_on_a_negative_response_size_is_found(run):
     (row,) = run(DIES_OF_SIZES, cases=("request/size-below-zero",)).values()
     assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.size-below-zero")
 
@@ -320,6 +320,6 @@ Connection.fetch = fetch
 """
 
 
-def test_a_client_that_dies_of_another_replica_is_found(run):
+def test_a_client_that_crashes_on_a_preferred_replica_is_found(run):
     (row,) = run(DIES_BESIDE, offers="full", cases=("request/replica-preferred",)).values()
     assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.preferred-replica")

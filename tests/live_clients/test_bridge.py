@@ -1,4 +1,4 @@
-"""What a live client answers when something fails that is not the client."""
+"""The answer of a live client target when something other than the client fails."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from conformance.live_clients.driver_process import DriverError
     ],
     ids=["the driver", "its start", "the suite"],
 )
-def test_what_fails_beside_the_client_is_told_and_is_no_silence_of_it(error, answer):
+def test_an_error_outside_the_client_is_reported_and_is_no_timeout(error, answer):
     async def answered():
         async def fails():
             raise error

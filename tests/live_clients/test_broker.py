@@ -1,4 +1,4 @@
-"""The scripted broker: what it answers to which request, and what a topic serves."""
+"""The mock broker: its response to each request, and the records of a topic."""
 
 import asyncio
 import struct
@@ -31,7 +31,7 @@ def broker():
 
 
 def asked(broker, name, version, body):
-    """The body of a response, and after how many seconds it is sent."""
+    """Return the body of a response and its delay in seconds."""
     sent = broker.respond(frame(name, version, body, correlation=77)[4:])
     correlation, value = response(name, version, sent.frame)
     assert correlation == 77
@@ -51,7 +51,7 @@ def is_end(records, offset):
     return record["key"] == END_KEY and record["offset"] == offset
 
 
-def test_what_is_offered_stands_in_the_answer_to_api_versions(broker):
+def test_the_offered_versions_are_in_the_api_versions_response(broker):
     value, _ = asked(broker, "ApiVersions", 0, {})
     assert value["ErrorCode"] == 0
     assert {row["ApiKey"]: (row["MinVersion"], row["MaxVersion"]) for row in value["ApiKeys"]} == {
@@ -59,39 +59,39 @@ def test_what_is_offered_stands_in_the_answer_to_api_versions(broker):
     }
 
 
-def test_a_version_of_api_versions_that_is_not_offered_is_told_so_in_version_0(broker):
+def test_an_unsupported_api_versions_request_gets_an_error_in_version_0(broker):
     response = broker.respond(struct.pack(">hhi", KEYS["ApiVersions"], 99, 5))
     read = codec.decode(wire("ApiVersionsResponse", 0), response.frame[4:])
     assert read.value["ErrorCode"] == 35
-    (row,) = read.value["ApiKeys"]  # Apache Kafka tells no more: whoever takes it for all that is offered goes astray
+    (row,) = read.value["ApiKeys"]  # like Apache Kafka, only ApiVersions: a client must not use it as the whole offer
     assert (row["ApiKey"], row["MinVersion"], row["MaxVersion"]) == (KEYS["ApiVersions"], *MINIMAL["ApiVersions"])
 
 
 @pytest.mark.parametrize(
-    ("key", "version", "said"), [("Fetch", 2, "Fetch 2, because it offers 4 to 4"), ("Heartbeat", 0, "not offer")]
+    ("key", "version", "problem"), [("Fetch", 2, "Fetch 2, because it offers 4 to 4"), ("Heartbeat", 0, "not offer")]
 )
-def test_a_request_that_was_not_offered_has_no_answer(broker, key, version, said):
+def test_a_request_that_was_not_offered_has_no_response(broker, key, version, problem):
     number = shipped_types().messages[f"{key}Request"].api_key
-    with pytest.raises(UnhandledRequest, match=said):
+    with pytest.raises(UnhandledRequest, match=problem):
         broker.respond(struct.pack(">hhi", number, version, 1))
 
 
 @pytest.mark.parametrize(
     "sent", [struct.pack(">hhi", 999, 0, 1), struct.pack(">hhi", KEYS["Fetch"], 4, 1), b"", b"GET /"]
 )
-def test_what_is_no_request_is_told_from_one_that_was_not_offered(broker, sent):
+def test_an_invalid_request_is_distinguished_from_one_that_was_not_offered(broker, sent):
     with pytest.raises(MalformedFrame):
         broker.respond(sent)
 
 
 @given(st.sampled_from(sorted(KEYS.values())), st.integers(0, 5), st.binary(max_size=60))
-def test_whatever_comes_is_answered_or_said_to_have_no_answer(key, version, rest):
+def test_random_bytes_have_a_response_or_are_unhandled(key, version, rest):
     broker = MockBroker("127.0.0.1", 9092, topics={"t": MockTopic(LOG, 0, 3)})
     with suppress(UnhandledRequest, MalformedFrame):
         assert len(broker.respond(struct.pack(">hhi", key, version, 1) + rest).frame) > 4
 
 
-def test_metadata_tells_of_all_topics_or_of_those_that_are_named(broker):
+def test_metadata_returns_all_topics_or_the_named_ones(broker):
     everything, _ = asked(broker, "Metadata", 1, {"Topics": None})
     assert [(row["Name"], row["ErrorCode"]) for row in everything["Topics"]] == [("t", 0)]
     assert [(row["Host"], row["Port"]) for row in everything["Brokers"]] == [("127.0.0.1", 9092)]
@@ -99,14 +99,14 @@ def test_metadata_tells_of_all_topics_or_of_those_that_are_named(broker):
     assert [(row["Name"], row["ErrorCode"]) for row in named["Topics"]] == [("other", 3)]
 
 
-def test_metadata_0_which_older_clients_begin_with_tells_of_all_topics_by_an_empty_list(broker):
+def test_metadata_0_with_an_empty_list_returns_all_topics(broker):
     everything, _ = asked(broker, "Metadata", 0, {"Topics": ()})
     assert [(row["Name"], row["ErrorCode"]) for row in everything["Topics"]] == [("t", 0)]
     none, _ = asked(broker, "Metadata", 1, {"Topics": ()})
     assert none["Topics"] == ()
 
 
-def test_offsets_are_listed_from_the_begin_and_to_the_end(broker):
+def test_list_offsets_returns_the_log_start_and_the_end(broker):
     broker.topics["t"].start = 1
     for timestamp, offset in ((-2, 1), (-1, 3)):
         rows = ({"PartitionIndex": 0, "Timestamp": timestamp},)
@@ -114,7 +114,7 @@ def test_offsets_are_listed_from_the_begin_and_to_the_end(broker):
         assert value["Topics"][0]["Partitions"][0]["Offset"] == offset
 
 
-def test_a_fetch_brings_the_log_then_the_end_then_nothing_for_a_while(broker):
+def test_a_fetch_returns_the_log_then_the_end_record_then_an_empty_response(broker):
     first, delay = fetched(broker, 0)
     assert (first["Records"], first["HighWatermark"], delay) == (LOG, 3, 0)
     last, delay = fetched(broker, 3)
@@ -122,15 +122,15 @@ def test_a_fetch_brings_the_log_then_the_end_then_nothing_for_a_while(broker):
     assert (last["HighWatermark"], delay) == (4, 0)
     empty, delay = fetched(broker, 4)
     assert empty["Records"] == b""
-    assert delay == 0.05, "a consumer that closes waits for the answer, so it comes sooner than asked for"
+    assert delay == 0.05, "shorter than requested, because a closing consumer waits for it"
 
 
-def test_a_fetch_of_a_topic_that_is_gone_is_told_so(broker):
+def test_a_fetch_of_a_removed_topic_is_an_error(broker):
     assert fetched(broker, 0, topic="gone")[0]["ErrorCode"] == 3
 
 
 @pytest.mark.parametrize("isolation", [0, 1])
-def test_aborted_transactions_are_listed_at_any_level_and_an_empty_list_for_those_who_read_committed(broker, isolation):
+def test_aborted_transactions_are_listed_at_every_isolation_level(broker, isolation):
     assert fetched(broker, 0, isolation=isolation)[0]["AbortedTransactions"] == (() if isolation else None)
     broker.topics["t"].aborted = [{"ProducerId": 7, "FirstOffset": 1}]
     assert [dict(row) for row in fetched(broker, 0, isolation=isolation)[0]["AbortedTransactions"]] == [
@@ -152,7 +152,7 @@ def full():
 
 
 @pytest.mark.parametrize("offer", VERSION_PROFILES.values(), ids=VERSION_PROFILES)
-def test_every_version_that_is_offered_has_a_definition(offer):
+def test_every_offered_version_has_a_definition(offer):
     messages = shipped_types().messages
     for name, (low, high) in offer.items():
         for message in (messages[f"{name}Request"], messages[f"{name}Response"]):
@@ -166,20 +166,20 @@ def test_the_full_offer_goes_up_to_the_newest_definitions():
     }
 
 
-def test_the_low_offer_ends_before_the_versions_that_are_flexible():
+def test_the_low_offer_ends_before_the_flexible_versions():
     assert not [
         name for name, (_, high) in NON_FLEXIBLE.items() if high in shipped_types().messages[f"{name}Request"].flexible
     ]
 
 
 @pytest.mark.parametrize("version", [0, 2, 3, 5])
-def test_the_offer_is_told_in_each_version_of_api_versions(full, version):
+def test_the_offer_is_in_each_version_of_api_versions(full, version):
     value, _ = asked(full, "ApiVersions", version, {})
     assert len(value["ApiKeys"]) == len(ALL)
 
 
 @pytest.mark.parametrize("version", [1, 8, 9, 10, 13])
-def test_metadata_gives_a_topic_its_name_and_partition(full, version):
+def test_metadata_returns_topic_name_and_partition(full, version):
     value, _ = asked(full, "Metadata", version, {"Topics": ({"Name": "t"}, {"Name": "gone"})})
     assert [(row["Name"], row["ErrorCode"], len(row["Partitions"])) for row in value["Topics"]] == [
         ("t", 0, 1),
@@ -204,12 +204,12 @@ def test_offsets_are_listed_in_each_version(full, version):
 
 @pytest.fixture
 def old():
-    """A broker for clients that read no batches: a topic of magic 0, one of magic 1, and one of batches."""
+    """Return a broker for clients without batches: a topic of magic 0, one of magic 1, and one of batches."""
     logs = {"0": entry(0, 0) + entry(1, 0), "1": entry(0), "2": LOG}
     return MockBroker("127.0.0.1", 9092, KAFKA_0_10_2, {name: MockTopic(log, 0, 2) for name, log in logs.items()})
 
 
-def test_the_first_version_of_list_offsets_gives_a_list(old):
+def test_list_offsets_0_returns_a_list_of_offsets(old):
     parts = tuple({"PartitionIndex": 0, "Timestamp": at, "MaxNumOffsets": 1} for at in (-1, -2))
     rows = ({"Name": "0", "Partitions": parts}, {"Name": "gone", "Partitions": parts[:1]})
     value, _ = asked(old, "ListOffsets", 0, {"ReplicaId": -1, "Topics": rows})
@@ -218,7 +218,7 @@ def test_the_first_version_of_list_offsets_gives_a_list(old):
 
 
 @pytest.mark.parametrize(("version", "carried"), [(0, 0), (1, 0), (2, 1), (3, 1)])
-def test_a_fetch_brings_no_magic_that_its_version_does_not_carry_the_end_of_a_topic_included(old, version, carried):
+def test_a_fetch_returns_no_magic_unknown_to_its_version(old, version, carried):
     for name, magic in (("0", 0), ("1", 1), ("2", 2)):
         for offset in (0, 2):
             part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
@@ -235,7 +235,7 @@ def test_a_fetch_brings_no_magic_that_its_version_does_not_carry_the_end_of_a_to
     assert old.max_fetch_magic == carried
 
 
-def test_an_offset_that_only_the_records_tell_is_not_told(full):
+def test_an_offset_that_only_the_records_contain_is_not_guessed(full):
     rows = ({"PartitionIndex": 0, "Timestamp": 1234},)
     with pytest.raises(UnhandledRequest, match="timestamp 1234"):
         asked(full, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
@@ -253,12 +253,12 @@ def test_a_fetch_names_its_topic_by_name_or_by_id(full, version):
     assert [{key: row[key] for key in row if key.startswith("Topic")} for row in value["Responses"]] == [named, gone]
 
 
-def test_a_fetch_that_opens_a_session_gets_none(full):
+def test_a_fetch_that_requests_a_session_gets_none(full):
     value, _ = asked(full, "Fetch", 7, {"MaxWaitMs": 0, "MinBytes": 1, "SessionEpoch": 0, "Topics": ()})
     assert value["SessionId"] == 0
 
 
-def test_what_is_offered_and_has_no_answer_is_said(full):
+def test_an_offered_request_without_a_response_is_reported(full):
     full.offered = {**full.offered, "SaslHandshake": (0, 1)}
     with pytest.raises(UnhandledRequest, match="SaslHandshake 1"):
         asked(full, "SaslHandshake", 1, {"Mechanism": "PLAIN"})
@@ -267,11 +267,11 @@ def test_what_is_offered_and_has_no_answer_is_said(full):
 # --- topics -------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_inside_the_log_brings_it_from_the_entry_that_holds_the_offset():
+def test_a_fetch_inside_the_log_starts_at_the_entry_with_the_offset():
     assert MockTopic(LOG, 0, 3).fetch(1, 0) == batch(1) + batch(2)
 
 
-def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
+def test_bytes_fetched_repeatedly_are_replaced_by_the_end_record():
     topic = MockTopic(LOG, 0, 3)
     served = [topic.fetch(0, 0) for _ in range(6)]
     topic.first_fetch = 50.0
@@ -281,32 +281,32 @@ def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
     assert topic.refetch_text(52.0) == "fetched offset 0 6 times in 2.0 s, 3.0 a second"
 
 
-def test_a_topic_that_was_fetched_once_was_not_asked_for_again():
+def test_a_topic_fetched_once_has_no_refetch_text():
     topic = MockTopic(LOG, 0, 3)
     topic.fetch(0, 0)
     assert topic.refetch_text(52.0) == ""
 
 
-def test_a_topic_that_was_taken_is_not_healed():
+def test_a_consumed_topic_is_not_ended_early():
     topic = MockTopic(LOG, 0, 3)
     topic.fetch(0, 0)
     topic.fetch(3, 0)
     assert (topic.end, topic.end_was_served) == (3, False)
 
 
-def test_a_cut_entry_is_served_behind_others_and_never_alone():
+def test_a_cut_entry_is_served_after_others_and_never_alone():
     topic = MockTopic(LOG + batch(3)[:30], 0, 4)
     assert topic.fetch(0, 0) == LOG + batch(3)[:30]
     assert is_end(topic.fetch(3, 0), 3)
 
 
-def test_by_entry_a_fetch_brings_the_entry_that_holds_the_offset_alone():
+def test_by_entry_a_fetch_returns_only_the_entry_with_the_offset():
     topic = MockTopic(LOG, 0, 3, one_entry_per_fetch=True)
     assert [topic.fetch(offset, 0) for offset in (0, 1, 2)] == [batch(0), batch(1), batch(2)]
     assert is_end(topic.fetch(3, 0), 3)
 
 
-def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker_has_been_passed():
+def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker():
     log = part(0) + marker(2, ABORT) + part(3) + marker(5, COMMIT)
     listed = [{"ProducerId": 7, "FirstOffset": 0}]
     topic = MockTopic(log, 0, 6, listed, one_entry_per_fetch=True)
@@ -314,15 +314,15 @@ def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker_has_been_p
     assert MockTopic(log, 0, 6, listed).aborted_transactions(3) == listed
 
 
-def test_an_error_of_the_broker_is_told_as_its_own():
-    told = asyncio.run(failing_broker())
-    assert told == ["the mock broker failed: ZeroDivisionError: a fault of ours"]
+def test_an_error_of_the_mock_broker_is_reported_as_such():
+    messages = asyncio.run(failing_broker())
+    assert messages == ["the mock broker failed: ZeroDivisionError: a fault of ours"]
 
 
 async def failing_broker():
-    """What a server tells when its broker raises."""
-    told = []
-    server = MockBrokerServer(told.append)
+    """Return the messages of a server whose broker raises."""
+    messages = []
+    server = MockBrokerServer(messages.append)
     broker = await server.start()
     server._broker = Mock(respond=Mock(side_effect=ZeroDivisionError("a fault of ours")))
     reader, writer = await asyncio.open_connection(broker.host, broker.port)
@@ -330,29 +330,29 @@ async def failing_broker():
     assert await reader.read() == b""
     writer.close()
     await server.close()
-    return told
+    return messages
 
 
-def test_a_log_that_is_nothing_but_a_cut_entry_is_served():
+def test_a_log_of_only_a_cut_entry_is_served():
     assert MockTopic(batch(0)[:30], 0, 1).fetch(0, 0) == batch(0)[:30]
 
 
-def test_a_log_that_lies_before_the_begin_is_not_served():
+def test_a_log_below_the_fetch_offset_is_not_served():
     assert is_end(MockTopic(LOG, 3, 3).fetch(3, 0), 3)
 
 
-def test_a_log_with_a_size_that_is_none_is_served():
+def test_a_log_with_an_invalid_size_is_served():
     damaged = b"\xff" * 40
     assert MockTopic(damaged, 5, 6).fetch(5, 0) == damaged
 
 
-def test_where_no_record_can_stand_the_topic_says_that_it_has_no_end():
+def test_a_topic_that_ends_at_the_last_offset_has_no_end_record():
     topic = MockTopic(LOG, 0, 3)
     topic.fetch(LAST_OFFSET + 1, 0)
     assert topic.cannot_end
 
 
-def test_served_by_hand_a_topic_is_served_as_often_as_it_is_asked_for():
+def test_with_serve_broker_a_topic_is_served_without_a_refetch_limit():
     topic = MockTopic(LOG, 0, 3, refetch_limit=float("inf"))
     for _ in range(3):
         assert topic.fetch(0, 0) == LOG

@@ -1,4 +1,4 @@
-"""The kinds of scenarios: what the scripted broker answers otherwise in each, and that it is over soon."""
+"""Client scenarios: the faults of the mock broker in each one, and their end."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ HIGH_WATERMARK = 1
 
 @pytest.fixture
 def led():
-    """A broker that leads a scenario over a topic `t`."""
+    """Return a function from a scenario to a broker with that scenario on topic `t`."""
 
     def lead(scenario):
         kind = SCENARIOS[scenario]
@@ -44,14 +44,14 @@ def test_each_scenario_has_a_description():
 @pytest.mark.parametrize(
     "scenario", ["consume", "offset-out-of-range", "retriable-errors", "unknown-error-code", "kafka-storage-error"]
 )
-def test_what_is_refused_is_served_once_all_errors_are_told(led, scenario):
+def test_a_request_succeeds_after_all_errors_of_the_scenario(led, scenario):
     broker, errors = led(scenario), SCENARIOS[scenario].partition_errors
     assert [partition(fetched(broker))["ErrorCode"] for _ in errors] == [*errors]
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
 @pytest.mark.parametrize(("scenario", "stable"), [("null-records", HIGH_WATERMARK), ("above-last-stable-offset", 0)])
-def test_a_fetch_may_bring_nothing_without_an_error(led, scenario, stable):
+def test_a_fetch_may_return_no_records_without_an_error(led, scenario, stable):
     broker = led(scenario)
     for _ in SCENARIOS[scenario].empty_fetches:
         part = partition(fetched(broker))
@@ -60,7 +60,7 @@ def test_a_fetch_may_bring_nothing_without_an_error(led, scenario, stable):
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
-def test_a_broker_with_too_much_to_do_answers_without_a_topic(led):
+def test_a_throttling_broker_omits_the_topic_from_its_response(led):
     broker = led("throttled")
     answers = [fetched(broker) for _ in SCENARIOS["throttled"].empty_fetches]
     assert [(answer["Responses"], answer["ThrottleTimeMs"]) for answer in answers] == [((), 100)] * 2
@@ -68,7 +68,7 @@ def test_a_broker_with_too_much_to_do_answers_without_a_topic(led):
 
 
 @pytest.mark.parametrize("scenario", ["consume", "offset-out-of-range"])
-def test_no_fetch_from_below_0_is_served(led, scenario):
+def test_a_fetch_from_a_negative_offset_is_not_served(led, scenario):
     broker = led(scenario)
     codes = [partition(fetched(broker, -1))["ErrorCode"] for _ in range(3)]
     assert codes[1:] == [1, 1]
@@ -77,7 +77,7 @@ def test_no_fetch_from_below_0_is_served(led, scenario):
 @pytest.mark.parametrize(
     ("scenario", "brokers", "error", "leader"), [("no-brokers", 0, 5, None), ("no-leader", 1, 0, -1)]
 )
-def test_metadata_may_lack_what_it_has_soon(led, scenario, brokers, error, leader):
+def test_a_missing_topic_appears_in_later_metadata(led, scenario, brokers, error, leader):
     broker, body = led(scenario), {"Topics": ({"Name": "t"},)}
     first, second = (asked(broker, "Metadata", 8, body) for _ in range(2))
     topic = first["Topics"][0]
@@ -86,7 +86,7 @@ def test_metadata_may_lack_what_it_has_soon(led, scenario, brokers, error, leade
     assert len(second["Brokers"]) == second["Topics"][0]["Partitions"][0]["LeaderId"] == 1
 
 
-def test_a_group_has_committed_a_place_with_its_epoch_and_forgets_that_over_the_next_commit(led):
+def test_a_commit_replaces_the_committed_offset_and_its_leader_epoch(led):
     broker, part = led("committed-offset"), {"PartitionIndex": 0, "CommittedOffset": 1}
 
     def place():
@@ -100,7 +100,7 @@ def test_a_group_has_committed_a_place_with_its_epoch_and_forgets_that_over_the_
     assert place() == (1, -1)
 
 
-def test_a_member_that_has_to_join_again_is_assigned_nothing(led):
+def test_a_member_that_must_rejoin_has_no_assignment(led):
     mine = {"MemberId": "m", "Assignment": b"\0\0"}
     body = {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": (mine,)}
     broker = led("rebalance")
@@ -108,7 +108,7 @@ def test_a_member_that_has_to_join_again_is_assigned_nothing(led):
     assert [(answer["ErrorCode"], answer["Assignment"]) for answer in answers] == [(27, b""), (0, b"\0\0")]
 
 
-def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to_who_adds_partitions(led):
+def test_init_producer_id_and_add_partitions_return_concurrent_transactions(led):
     broker = led("concurrent-transactions")
     ids = [asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1}) for _ in range(1)]
     add = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
@@ -124,7 +124,7 @@ def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to
     ("scenario", "before", "after", "is_another"),
     [("leader-moved", 5, 6, False), ("leader-moved-same-epoch", 5, 5, False), ("topic-recreated", 5, 0, True)],
 )
-def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, scenario, before, after, is_another):
+def test_after_the_first_fetch_both_nodes_return_the_new_leader(led, scenario, before, after, is_another):
     broker = led(scenario)
     other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,))
     broker.other_nodes, body, first = (other,), {"Topics": ({"Name": "t"},)}, broker.topics["t"].id
@@ -143,7 +143,7 @@ def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, scenario,
     assert codes == [6, 0]
 
 
-def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
+def test_an_error_response_contains_the_new_leader_and_its_address(led):
     broker = led("leader-moved")
     broker.other_nodes = (MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,)),)
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
@@ -160,16 +160,16 @@ def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
         ("newer-assignment-version", "0007000000010001740000000100000000ffffffff000000056c61746572"),
     ],
 )
-def test_another_member_leads_and_assigns_the_topic_in_its_version(led, scenario, assigned):
+def test_another_member_assigns_the_topic_in_its_own_version(led, scenario, assigned):
     broker, body = led(scenario), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     assert (joined(broker)["Leader"], beaten(broker)) == ("another-member", 0)
     assert asked(broker, "SyncGroup", 3, body)["Assignment"].hex() == assigned
 
 
-def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
+def test_a_consumer_with_a_rack_gets_a_preferred_replica_that_may_lag(led):
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},), "RackId": "r"}
-    for scenario, beside, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
+    for scenario, other_response, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
         broker = led(scenario)
         other = MockBroker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, other_nodes=(broker,))
         assert partition(fetched(broker))["Records"] == batch(0)
@@ -177,11 +177,11 @@ def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
         sent = partition(asked(broker, "Fetch", 11, body))
         assert (sent["PreferredReadReplica"], sent["Records"], sent["ErrorCode"]) == (2, b"", 0)
         found = partition(asked(other, "Fetch", 11, body))
-        assert (found["ErrorCode"], found["Records"]) == beside
+        assert (found["ErrorCode"], found["Records"]) == other_response
         assert partition(asked(broker, "Fetch", 11, body))["PreferredReadReplica"] == then
 
 
-def test_metadata_has_an_error_for_the_topic_once_the_refusal_was_told(led):
+def test_metadata_returns_a_topic_error_after_the_fetch_error(led):
     broker, body = led("partition-error"), {"Topics": ({"Name": "t"},)}
     assert [asked(broker, "Metadata", 8, body)["Topics"][0]["ErrorCode"] for _ in range(2)] == [0, 0]
     assert partition(fetched(broker))["ErrorCode"] == 6
@@ -189,11 +189,11 @@ def test_metadata_has_an_error_for_the_topic_once_the_refusal_was_told(led):
     assert [(row["ErrorCode"], len(row["Partitions"])) for row in rows] == [(3, 2), (0, 1)]
 
 
-def test_the_first_answer_to_a_fetch_has_a_size_below_0(led):
+def test_the_first_fetch_response_has_a_negative_size(led):
     broker, part = led("negative-size"), {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
-    asks = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},)}
+    body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},)}
     assert broker.respond(frame("Metadata", 8, {"Topics": ()})[4:]).size is None
-    assert [broker.respond(frame("Fetch", 4, asks)[4:]).size for _ in range(2)] == [-1, None]
+    assert [broker.respond(frame("Fetch", 4, body)[4:]).size for _ in range(2)] == [-1, None]
 
 
 def beaten(broker, member="m"):
@@ -209,7 +209,7 @@ def joined(broker, member="m"):
     ("scenario", "first", "then"),
     [("empty-assignment", 27, 27), ("illegal-generation", 22, 22), ("coordinator-moved", 16, 27)],
 )
-def test_a_member_with_nothing_to_read_is_told_so_until_it_joins_again(led, scenario, first, then):
+def test_a_member_without_partitions_gets_errors_until_it_rejoins(led, scenario, first, then):
     broker = led(scenario)
     assert joined(broker)["Leader"] == "another-member"
     body = {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
@@ -219,7 +219,7 @@ def test_a_member_with_nothing_to_read_is_told_so_until_it_joins_again(led, scen
     assert beaten(broker) == 0
 
 
-def test_a_member_that_is_not_known_any_more_is_refused_until_it_comes_as_a_new_one(led):
+def test_an_unknown_member_is_rejected_until_it_joins_without_an_id(led):
     broker, body = led("unknown-member-id"), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     joined(broker)
     assert asked(broker, "SyncGroup", 3, body)["ErrorCode"] == beaten(broker) == joined(broker)["ErrorCode"] == 25
@@ -227,20 +227,20 @@ def test_a_member_that_is_not_known_any_more_is_refused_until_it_comes_as_a_new_
 
 
 @pytest.mark.parametrize(
-    ("scenario", "said"),
+    ("scenario", "metadata"),
     [
         ("two-members", "000300000001000174ffffffff00000000ffffffff00047261636b"),
         ("empty-metadata", ""),
         ("malformed-metadata", "000300000001000174"),
     ],
 )
-def test_a_leader_has_another_member_before_it(led, scenario, said):
+def test_the_members_of_a_group_leader_include_another_member(led, scenario, metadata):
     mine, other = joined(led(scenario))["Members"]
     assert (mine["MemberId"], other["MemberId"]) == ("m", "another-member")
-    assert other["Metadata"].hex() == said
+    assert other["Metadata"].hex() == metadata
 
 
-def test_another_member_may_want_another_topic_which_there_is(led):
+def test_another_member_may_subscribe_to_another_existing_topic(led):
     broker = led("two-topics")
     for _ in range(2):
         other = joined(broker)["Members"][1]["Metadata"]
@@ -252,21 +252,21 @@ def test_another_member_may_want_another_topic_which_there_is(led):
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
-def test_another_member_may_have_had_the_partition_of_the_client_in_a_generation_without_it(led):
+def test_another_member_may_claim_the_partition_of_the_client(led):
     broker = led("owned-partition-conflict")
     first, second, third = (joined(broker) for _ in range(3))
     assert [answer["GenerationId"] for answer in (first, second, third)] == [1, 3, 4]
-    said = second["Members"][1]["Metadata"]
+    metadata = second["Members"][1]["Metadata"]
     topic = b"\0\1" + b"t" + bytes.fromhex("00000001 00000000")
-    assert bytes.fromhex("0003 00000001 0007") + b"t-other" + b"\xff" * 4 == said[:19]
-    assert said[19:] == b"\0\0\0\1" + topic + bytes.fromhex("00000002 0004") + b"rack"
+    assert bytes.fromhex("0003 00000001 0007") + b"t-other" + b"\xff" * 4 == metadata[:19]
+    assert metadata[19:] == b"\0\0\0\1" + topic + bytes.fromhex("00000002 0004") + b"rack"
 
 
 @pytest.mark.parametrize(
     ("scenario", "top", "inside", "times"),
     [("unstable-offsets", 0, 88, 5), ("offsets-loading", 14, None, 5), ("offsets-rejected", 30, None, 1)],
 )
-def test_a_committed_offset_is_told_once_all_errors_are(led, scenario, top, inside, times):
+def test_offset_fetch_succeeds_after_all_errors(led, scenario, top, inside, times):
     broker, body = led(scenario), {"GroupId": "t", "Topics": ({"Name": "t", "PartitionIndexes": (0,)},)}
     answers = [asked(broker, "OffsetFetch", 5, body) for _ in range(times + 1)]
     for answer in answers[:-1]:
@@ -279,21 +279,21 @@ def test_a_committed_offset_is_told_once_all_errors_are(led, scenario, top, insi
 @pytest.mark.parametrize(
     ("scenario", "features"), [("transactions", {}), ("transactions-v2", {"transaction.version": 2})]
 )
-def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(scenario, features):
-    async def told():
-        beside = MockCluster(print)
-        await beside.start()
+def test_only_one_scenario_offers_transaction_version_2(scenario, features):
+    async def api_versions():
+        cluster = MockCluster(print)
+        await cluster.start()
         try:
             row = SCENARIOS[scenario]
-            broker = await beside.start_cluster(row, with_producer_apis(ALL), RequestRecorder(), print)
+            broker = await cluster.start_cluster(row, with_producer_apis(ALL), RequestRecorder(), print)
             return asked(broker, "ApiVersions", 4, {})
         finally:
-            await beside.close()
+            await cluster.close()
 
-    assert {row["Name"]: row["MaxVersionLevel"] for row in asyncio.run(told())["FinalizedFeatures"]} == features
+    assert {row["Name"]: row["MaxVersionLevel"] for row in asyncio.run(api_versions())["FinalizedFeatures"]} == features
 
 
-def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):
+def test_the_first_response_to_each_request_of_a_transaction_is_lost(led):
     broker, topics = led("transaction-connection-closed"), ({"Name": "t", "Partitions": (0,)},)
     ids = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
     added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
@@ -309,7 +309,7 @@ def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):
         assert answer.get("ErrorCode", 0) == 0
 
 
-def test_nothing_comes_behind_a_commit_that_is_refused_until_it_is_not(led):
+def test_a_commit_is_rejected_before_the_next_record_is_served(led):
     broker, part = led("commit-loading"), {"PartitionIndex": 0, "CommittedOffset": 1}
     body = {"GroupId": "t", "GenerationIdOrMemberEpoch": 1, "MemberId": "m"}
     assert partition(fetched(broker))["Records"] == batch(0)
@@ -320,7 +320,7 @@ def test_nothing_comes_behind_a_commit_that_is_refused_until_it_is_not(led):
     assert END_KEY in partition(fetched(broker, 1))["Records"]
 
 
-def test_the_end_of_a_transaction_is_put_off_once(led):
+def test_end_txn_has_one_retriable_error(led):
     broker, body = (
         led("end-txn-retried"),
         {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True},
@@ -329,13 +329,13 @@ def test_the_end_of_a_transaction_is_put_off_once(led):
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
 
 
-def test_one_record_is_written_where_the_broker_refuses_for_good():
+def test_a_fatal_error_scenario_writes_one_record():
     rejected = [name for name, kind in SCENARIOS.items() if kind.error_is_permanent]
     assert all(SCENARIOS[name].produces.one_record for name in rejected)
     assert [len(batch["records"]) for name in rejected for batch in batches_for(name)] == [1] * len(rejected)
 
 
-def test_who_was_fenced_never_commits(led):
+def test_a_fenced_producer_cannot_commit(led):
     broker, body = (
         led("producer-fenced"),
         {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True},
@@ -343,7 +343,7 @@ def test_who_was_fenced_never_commits(led):
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(3)] == [47] * 3
 
 
-def test_a_right_that_a_producer_has_not_never_comes(led):
+def test_a_missing_authorization_is_permanent(led):
     added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     added |= {"V3AndBelowTopics": ({"Name": "t", "Partitions": (0,)},)}
     asking = (
@@ -356,12 +356,12 @@ def test_a_right_that_a_producer_has_not_never_comes(led):
         assert [str(answer).count(f": {error}") for answer in answers] == [1] * 3, name
 
 
-def test_a_coordinator_that_is_not_ready_gives_no_producer_id_at_first(led):
+def test_a_loading_coordinator_returns_no_producer_id_at_first(led):
     broker, body = led("coordinator-not-ready"), {"TransactionTimeoutMs": 1}
     assert [asked(broker, "InitProducerId", 1, body)["ErrorCode"] for _ in range(2)] == [14, 0]
 
 
-def test_a_session_that_is_lost_is_not_found_and_another_one_can_be_opened(led):
+def test_a_lost_fetch_session_is_not_found_and_a_new_one_can_be_opened(led):
     broker = led("fetch-session-lost")
     number = fetched(broker, 0, (0, 0))["SessionId"]
     assert fetched(broker, None, (number, 1))["ErrorCode"] == 70
@@ -370,7 +370,7 @@ def test_a_session_that_is_lost_is_not_found_and_another_one_can_be_opened(led):
     assert (again["SessionId"] > number, partition(again)["Records"]) == (True, batch(0))
 
 
-def test_an_older_broker_tells_of_apiversions_alone_and_closes_over_what_it_does_not_offer(led):
+def test_an_older_broker_returns_only_api_versions_and_closes_on_other_versions(led):
     broker, body = led("older-broker"), {"ClientSoftwareName": "a", "ClientSoftwareVersion": "1"}
     sent = broker.respond(frame("ApiVersions", 4, body)[4:])
     _, told = response("ApiVersions", 0, sent.frame)
@@ -381,7 +381,7 @@ def test_an_older_broker_tells_of_apiversions_alone_and_closes_over_what_it_does
         led("without-topic-ids").respond(frame("Metadata", 13, {"Topics": ()})[4:])
 
 
-def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_again(led):
+def test_a_write_with_a_lost_response_is_stored_and_its_retry_is_a_duplicate(led):
     broker, written = led("produce-response-lost"), batch(0, producer=7)
     broker.topics["t"].accepted_sequences = {}
     rows = ({"Name": "t", "PartitionData": ({"Index": 0, "Records": written},)},)
@@ -395,18 +395,18 @@ def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_ag
 
 
 def of_epoch(broker, current, error, end):
-    """Asks where epoch 0 ends, as a client that knows this epoch of the leader: what is told."""
+    """Return True if OffsetForLeaderEpoch for epoch 0, sent with this leader epoch, has this response."""
     part = {"Partition": 0, "CurrentLeaderEpoch": current, "LeaderEpoch": 0}
     topics = ({"Topic": "t", "Partitions": (part,)},)
-    (told,) = asked(broker, "OffsetForLeaderEpoch", 4, {"ReplicaId": -1, "Topics": topics})["Topics"][0]["Partitions"]
-    return (told["ErrorCode"], told["EndOffset"]) == (error, end) and told["LeaderEpoch"] == (0 if end >= 0 else -1)
+    (row,) = asked(broker, "OffsetForLeaderEpoch", 4, {"ReplicaId": -1, "Topics": topics})["Topics"][0]["Partitions"]
+    return (row["ErrorCode"], row["EndOffset"]) == (error, end) and row["LeaderEpoch"] == (0 if end >= 0 else -1)
 
 
 @pytest.mark.parametrize(
     ("scenario", "errors"),
     [("epoch-validated", ()), ("epoch-validated-late", (75, 75)), ("epoch-validation-rejected", (29,))],
 )
-def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_place_is_valid(led, scenario, errors):
+def test_the_new_leader_finally_confirms_the_offset(led, scenario, errors):
     first = led(scenario)
     second = MockBroker("127.0.0.1", 9093, first.offered, first.topics, node=2)
     assert partition(fetched(first))["ErrorCode"] == 0
@@ -418,19 +418,19 @@ def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_pl
 
 
 @pytest.mark.parametrize(("epoch", "told"), [(3, (3, 1)), (4, (4, 3)), (5, (4, 3)), (6, (6, 3)), (2, (2, 0))])
-def test_an_epoch_ends_where_the_next_one_of_the_log_begins(epoch, told):
+def test_an_epoch_ends_at_the_start_of_the_next_one(epoch, told):
     topic = MockTopic(log_with_marker(), 0, 3, epoch=6)
     assert topic.end_of(epoch) == told
 
 
-def test_behind_a_marker_of_a_newer_epoch_another_node_leads(led):
+def test_after_a_marker_of_a_newer_epoch_another_node_is_leader(led):
     first = led("epoch-validated-after-marker")
     assert [partition(fetched(first, offset))["ErrorCode"] for offset in range(3)] == [0, 0, 6]
     second = MockBroker("127.0.0.1", 9093, first.offered, first.topics, node=2)
     assert partition(fetched(second, 2))["ErrorCode"] == 0
 
 
-def test_a_node_refuses_who_asks_in_another_epoch_than_that_in_which_it_leads(led):
+def test_a_leader_rejects_requests_with_another_leader_epoch(led):
     broker = led("leader-epoch-bumped")
 
     def refused(epoch):
@@ -453,7 +453,7 @@ def test_a_node_refuses_who_asks_in_another_epoch_than_that_in_which_it_leads(le
     assert (described["Partitions"][0]["LeaderId"], described["Partitions"][0]["LeaderEpoch"]) == (1, 6)
 
 
-def test_a_node_that_told_no_epoch_takes_any(led):
+def test_a_leader_without_an_epoch_accepts_any(led):
     broker = led("consume")
     broker.topics["t"].refusals.clear()
     broker.offered = {**broker.offered, "OffsetForLeaderEpoch": (2, 4)}
@@ -463,7 +463,7 @@ def test_a_node_that_told_no_epoch_takes_any(led):
 @pytest.mark.parametrize(
     ("scenario", "times"), [("connection-closed", 2), ("broker-restarted", 1), ("group-restarted", 1)]
 )
-def test_a_connection_ends_in_place_of_the_first_answers_to_fetch(led, scenario, times):
+def test_a_connection_is_closed_instead_of_the_first_fetch_responses(led, scenario, times):
     broker = led(scenario)
     for _ in range(times):
         with pytest.raises(CloseConnection):

@@ -1,4 +1,4 @@
-"""What clients make of nodes that come and go: a leader or coordinator elsewhere, and a log that is not what it was."""
+"""Clients and changes of a cluster: a new leader or coordinator, removed nodes, and trimmed logs."""
 
 import pytest
 from asking import asked, fetched, partition
@@ -14,7 +14,7 @@ from conformance.mock_broker.topic import NO_ID, MockTopic
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a client with a change on a case; its row of the report."""
+    """Return a function that runs a changed client on a case and returns its row of the report."""
 
     def start(change, case, offers="bare"):
         program = f"import time\n{change}\nfor line in told(): consume(line)\n"
@@ -148,7 +148,7 @@ MARKER = PLACE.replace("WHERE", "min(offset, ends['EndOffset'])").replace('"Lead
         ("", "log-cut", "skip"),
     ],
 )
-def test_a_client_that_does_not_find_its_way_is_found(run, change, case, verdict):
+def test_a_client_that_loses_its_leader_or_coordinator_is_found(run, change, case, verdict):
     row = run(change, case, offers="bare" if change in ("", LOYAL) else "full")
     assert (row["verdict"], row["level"]) == (verdict, "must" if verdict == "crash" else "should"), row
 
@@ -158,7 +158,7 @@ def test_a_client_that_does_not_find_its_way_is_found(run, change, case, verdict
 
 @pytest.fixture
 def nodes():
-    """Both nodes of a broker that leads a scenario over a topic `t`."""
+    """Return a function from a scenario to both nodes of a cluster with that scenario on topic `t`."""
 
     def lead(scenario):
         kind = SCENARIOS[scenario]
@@ -186,7 +186,7 @@ def described(broker):
     return asked(broker, "Metadata", 12, {"Topics": ({"Name": "t"},)})
 
 
-def test_once_a_node_says_that_it_does_not_coordinate_the_other_one_does(nodes):
+def test_after_not_coordinator_the_other_node_is_coordinator(nodes):
     first, other = nodes("coordinator-changed")
     assert (found(first), found(other), beaten(other)) == (1, 1, 16)
     assert [beaten(first) for _ in range(3)] == [16, 16, 16]
@@ -197,7 +197,7 @@ def test_once_a_node_says_that_it_does_not_coordinate_the_other_one_does(nodes):
     assert codes == [16, 0]
 
 
-def test_a_transaction_goes_on_at_the_other_node(nodes):
+def test_a_transaction_continues_at_the_other_node(nodes):
     first, other = nodes("transaction-coordinator-changed")
     ids = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
     add = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
@@ -214,7 +214,7 @@ def test_a_transaction_goes_on_at_the_other_node(nodes):
     assert asked(first, "InitProducerId", 1, {**begin, "TransactionalId": None})["ErrorCode"] == 0
 
 
-def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(nodes):
+def test_a_removed_node_is_not_in_metadata_and_is_no_bootstrap_server(nodes):
     first, other = nodes("coordinator-gone")
     first.downtime_s = other.downtime_s = SCENARIOS["coordinator-gone"].refuse_connections_s
     assert first.bootstrap == f"127.0.0.1:{other.port}"
@@ -227,7 +227,7 @@ def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(
     assert (found(other), beaten(other)) == (2, 0)
 
 
-def test_a_node_that_does_not_lead_moves_nothing_and_ends_nothing(nodes):
+def test_a_request_to_a_follower_changes_no_state(nodes):
     first, other = nodes("leader-gone")
     assert partition(fetched(other))["ErrorCode"] == 6
     with pytest.raises(CloseConnection):
@@ -236,7 +236,7 @@ def test_a_node_that_does_not_lead_moves_nothing_and_ends_nothing(nodes):
 
 
 @pytest.mark.parametrize("scenario", ["produce-leader-moved", "produce-leader-gone"])
-def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, scenario):
+def test_only_the_current_leader_accepts_writes(nodes, scenario):
     first, other = nodes(scenario)
     part = {"Index": 0, "Records": batch(0)}
     body = {"Acks": -1, "TimeoutMs": 1, "TopicData": ({"Name": "t", "PartitionData": (part,)},)}
@@ -251,7 +251,7 @@ def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, scenario):
     assert [code(first), code(other)] == [6, 0]
 
 
-def test_a_log_begins_further_on_once_its_second_record_is_asked_for(nodes):
+def test_a_log_is_trimmed_when_its_second_record_is_fetched(nodes):
     broker, _ = nodes("log-trimmed")
     assert partition(fetched(broker))["Records"] == batch(0)
     assert [partition(fetched(broker, offset))["ErrorCode"] for offset in (1, 9, 0)] == [1, 1, 1]
@@ -265,27 +265,27 @@ def test_a_log_begins_further_on_once_its_second_record_is_asked_for(nodes):
     assert [offset(timestamp) for timestamp in (-2, -1, 5, 1000, 1001)] == [10, 12, 10, 10, -1]
 
 
-def test_a_replica_is_told_of_once_a_fetch_came_and_metadata_was_asked_for_again(nodes):
+def test_a_replica_is_in_metadata_after_a_fetch_and_a_new_request(nodes):
     broker, _ = nodes("replica-unlisted")
     assert [len(described(broker)["Brokers"]) for _ in range(3)] == [1, 1, 1]
     fetched(broker)
     assert [len(described(broker)["Brokers"]) for _ in range(3)] == [1, 2, 2]
 
 
-def test_a_topic_is_not_known_at_first(nodes):
+def test_a_topic_is_unknown_at_first(nodes):
     broker, _ = nodes("topic-unknown")
     rows = [described(broker)["Topics"][0] for _ in range(3)]
     assert [(row["ErrorCode"], len(row["Partitions"])) for row in rows] == [(3, 0), (3, 0), (0, 1)]
 
 
-def test_several_nodes_are_told_of_at_one_address(nodes):
+def test_several_nodes_may_have_one_address(nodes):
     broker, _ = nodes("one-address")
     broker.other_nodes = ()
     told = described(broker)["Brokers"]
     assert [(row["NodeId"], row["Port"]) for row in told] == [(1, 9092), (2, 9092), (3, 9092)]
 
 
-def test_an_id_of_zeros_names_no_topic(nodes):
+def test_a_zero_topic_id_names_no_topic(nodes):
     broker, _ = nodes("zero-topic-ids")
     assert described(broker)["Topics"][0]["TopicId"] == NO_ID
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
@@ -299,7 +299,7 @@ def test_an_id_of_zeros_names_no_topic(nodes):
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
-def test_an_epoch_may_end_before_all_that_was_read(nodes):
+def test_an_epoch_may_end_below_the_consumed_offset(nodes):
     first, other = nodes("log-truncated")
     assert partition(fetched(first))["Records"] == batch(0)
     assert partition(fetched(first, 1))["ErrorCode"] == 6

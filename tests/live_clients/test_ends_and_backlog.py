@@ -1,4 +1,4 @@
-"""A client that is ended is gone before the next one starts; who may connect to a broker, and for how long."""
+"""The end of a client before the next one starts, and the connections of a mock broker."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ HELLO = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c',
 HELLO += 'print(\'{"version": "1"}\', flush=True); sys.stdin.read()'
 
 
-def test_a_client_is_not_ended_before_its_group_is_gone(monkeypatch):
+def test_a_client_is_ended_only_after_its_process_group(monkeypatch):
     looks = iter([True, True, False])
     groups = []
 
@@ -38,8 +38,8 @@ def test_a_client_is_not_ended_before_its_group_is_gone(monkeypatch):
     asyncio.run(end())
 
 
-def test_connections_wait_for_a_busy_broker_instead_of_being_turned_away():
-    """None is accepted meanwhile: this thread is the broker's."""
+def test_connections_wait_for_a_busy_mock_broker():
+    """The broker accepts no connection meanwhile, because it runs in this thread."""
 
     async def connect():
         server = MockBrokerServer(pytest.fail)
@@ -59,7 +59,7 @@ FETCH = frame("Fetch", 4, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "
 
 
 @pytest.mark.parametrize("scenario", ["connection-closed", "broker-restarted"])
-def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_moment(scenario):
+def test_a_restarting_broker_closes_all_connections_and_accepts_none_for_a_while(scenario):
     kind, restarts, made = SCENARIOS[scenario], scenario == "broker-restarted", []
 
     async def connected(broker):

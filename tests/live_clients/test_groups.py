@@ -1,4 +1,4 @@
-"""A consumer group of the scripted broker: what its only member is told, in the oldest and the newest versions."""
+"""A consumer group of the mock broker: the responses to its only member, in the oldest and newest versions."""
 
 import pytest
 from log_bytes import batch
@@ -14,7 +14,7 @@ MEMBER = {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}
 
 
 def versions(name):
-    """The oldest version that is offered, the newest that is not flexible, and the newest."""
+    """Parametrize a test with the oldest offered version, the newest non-flexible one, and the newest."""
     return pytest.mark.parametrize("version", sorted({*NON_FLEXIBLE[name], *ALL[name]}))
 
 
@@ -33,7 +33,7 @@ def named(broker, name, version, *, by_id_from=10):
     return {"TopicId": broker.topics[name].id} if version >= by_id_from else {"Name": name}
 
 
-def test_every_request_of_a_group_is_offered_from_low_on():
+def test_every_group_request_is_offered_in_the_low_profile():
     assert set(ANSWERS) <= set(NON_FLEXIBLE) & set(ALL)
 
 
@@ -50,13 +50,13 @@ def test_the_only_node_coordinates_every_group(broker, version):
 
 @versions("JoinGroup")
 @pytest.mark.parametrize(("member", "instance"), [("", None), ("", "i"), ("m", None)])
-def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, member, instance):
+def test_a_joining_member_is_leader_with_its_subscription(broker, version, member, instance):
     protocols = ({"Name": "range", "Metadata": b"sub"}, {"Name": "other", "Metadata": b""})
     asks = {"GroupId": "g", "MemberId": member, "ProtocolType": "consumer", "Protocols": protocols}
     if version >= 5:
         asks["GroupInstanceId"] = instance
     if version >= 4 and not (member or asks.get("GroupInstanceId")):
-        # As Apache Kafka does (KIP-394): it is told its id, by which it joins again.
+        # As in Apache Kafka (KIP-394), it gets its member id and joins again with it.
         first = asked(broker, "JoinGroup", version, asks)
         assert (first["ErrorCode"], first["MemberId"], first["GenerationId"]) == (79, "g-member-0-0", -1)
         assert not first["Members"]
@@ -69,13 +69,13 @@ def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, memb
 
 
 @versions("JoinGroup")
-def test_who_joins_as_no_kind_of_group_gets_no_answer(broker, version):
+def test_a_join_without_a_protocol_gets_no_response(broker, version):
     with pytest.raises(UnhandledRequest):
         asked(broker, "JoinGroup", version, {"GroupId": "g", "ProtocolType": "consumer", "Protocols": ()})
 
 
 @versions("SyncGroup")
-def test_the_leader_gets_what_it_assigns_to_itself(broker, version):
+def test_the_leader_gets_its_own_assignment(broker, version):
     rows = ({"MemberId": "x", "Assignment": b"no"}, {"MemberId": "m", "Assignment": b"yes"})
     asks = {"ProtocolType": "consumer", "ProtocolName": "range"} if version >= 5 else {}
     value = asked(broker, "SyncGroup", version, {**MEMBER, **asks, "Assignments": rows})
@@ -83,18 +83,18 @@ def test_the_leader_gets_what_it_assigns_to_itself(broker, version):
     assert {key: value[key] for key in asks} == asks
 
 
-def test_who_assigns_nothing_to_itself_gets_no_answer(broker):
+def test_a_leader_without_its_own_assignment_gets_no_response(broker):
     with pytest.raises(UnhandledRequest):
         asked(broker, "SyncGroup", 0, {**MEMBER, "Assignments": ()})
 
 
 @versions("Heartbeat")
-def test_a_heartbeat_is_well(broker, version):
+def test_a_heartbeat_succeeds(broker, version):
     assert asked(broker, "Heartbeat", version, MEMBER)["ErrorCode"] == 0
 
 
 @versions("LeaveGroup")
-def test_whoever_leaves_is_let_go(broker, version):
+def test_leave_group_succeeds(broker, version):
     asks = {"Members": ({"MemberId": "m"}, {"MemberId": "n"})} if version >= 3 else {"MemberId": "m"}
     value = asked(broker, "LeaveGroup", version, {"GroupId": "g", **asks})
     assert value["ErrorCode"] == 0
@@ -104,7 +104,7 @@ def test_whoever_leaves_is_let_go(broker, version):
 
 
 def committed(broker, version, *topics):
-    """The committed offset of partition 0 of each topic."""
+    """Return the committed offset of partition 0 of each topic."""
     rows = tuple({**topic, "PartitionIndexes": (0,)} for topic in topics)
     asks = {"Groups": ({"GroupId": "g", "Topics": rows},)} if version >= 8 else {"GroupId": "g", "Topics": rows}
     value = asked(broker, "OffsetFetch", version, asks)
@@ -116,14 +116,14 @@ def committed(broker, version, *topics):
 
 
 @versions("OffsetFetch")
-def test_a_group_begins_where_the_client_is_told_to_begin(broker, version):
+def test_a_group_starts_at_the_configured_offset(broker, version):
     gone = {"TopicId": b"?" * 16} if version >= 10 else {"Name": "gone"}
     asks = (named(broker, "t", version), named(broker, "s", version), gone)
     assert committed(broker, version, *asks) == [5, 9, -1]
 
 
 @versions("OffsetCommit")
-def test_a_group_goes_on_where_it_has_committed(broker, version):
+def test_a_group_continues_at_its_committed_offset(broker, version):
     row = {"PartitionIndex": 0, "CommittedOffset": 6}
     gone = {"TopicId": b"?" * 16} if version >= 10 else {"Name": "gone"}
     topics = tuple({**topic, "Partitions": (row,)} for topic in (named(broker, "t", version), gone))
@@ -132,6 +132,6 @@ def test_a_group_goes_on_where_it_has_committed(broker, version):
     assert committed(broker, 1, {"Name": "t"}, {"Name": "s"}) == [6, 9]
 
 
-def test_the_offsets_of_every_topic_of_a_group_have_no_answer(broker):
+def test_offset_fetch_for_all_topics_has_no_response(broker):
     with pytest.raises(UnhandledRequest):
         asked(broker, "OffsetFetch", 2, {"GroupId": "g", "Topics": None})

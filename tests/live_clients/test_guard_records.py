@@ -1,4 +1,4 @@
-"""What stands beside a case in one response, and what is told of a client that does not leave it as it is."""
+"""Guard records before and after a case in one response, and verdicts on clients that lose or change them."""
 
 import pytest
 from log_bytes import ABORT, batch, marker, message, part, record, wrapper
@@ -20,13 +20,13 @@ TOO_MANY = with_checksums(BATCH_LAYOUT.with_field("recordCount", THREE, 4))
 
 
 def asked(data, **options):
-    """A parsed `read` request, and what is due."""
+    """Return a parsed `read` request and its expectation."""
     parts = OPERATIONS["read"].parse(read_expectation(data, **options).parts, LOG)
     return parts, fetch_expectation(parts).expect
 
 
-def beside(data, **options):
-    """The offsets and magics of the entries that stand before and behind the bytes, which are as they were."""
+def guard_entries(data, **options):
+    """Return the offsets and magics of the entries before and after the bytes; check that the bytes are unchanged."""
     sides = with_guard_records(*asked(data, **options))
     if sides is None:
         return None
@@ -55,8 +55,8 @@ def beside(data, **options):
     ids=["room", "no-room", "gap-below", "begin-inside", "gap-above", "transaction", "magic-0", "mixed", "damage",
          "damage-second", "count", "damage-below"],
 )  # fmt: skip
-def test_a_case_stands_between_two_records_of_its_magic(data, options, entries):
-    assert beside(data, **options) == entries
+def test_a_case_is_between_two_guard_records_of_its_magic(data, options, entries):
+    assert guard_entries(data, **options) == entries
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_a_case_stands_between_two_records_of_its_magic(data, options, entries):
     ],
     ids=["cut", "cut-second", "longer", "shorter", "negative", "header-cut", "magic", "no-room", "open", "nothing"],
 )
-def test_where_the_next_record_begins_is_not_known_a_case_stands_alone(data):
-    assert beside(data) is None
+def test_a_case_with_an_unknown_end_is_served_alone(data):
+    assert guard_entries(data) is None
 
 
-def test_the_reference_sees_the_case_as_before_and_the_two_records():
+def test_the_reference_reads_the_case_and_both_guard_records():
     sides = with_guard_records(*asked(THREE))
     seen = fetch_expectation(sides.parts).expect.view.records
     assert [row["key"] for row in seen] == [BEFORE_KEY, b"k", b"k", b"k", END_KEY]
@@ -87,7 +87,7 @@ def test_the_reference_sees_the_case_as_before_and_the_two_records():
 
 
 @pytest.mark.parametrize("log", [THREE, message(5)], ids=["batch", "message"])
-def test_a_client_that_takes_the_timestamp_0_for_none_leaves_the_records_beside_as_they_are(log):
+def test_guard_records_survive_a_client_without_timestamp_0(log):
     sides = with_guard_records(*asked(log))
     rows = [{**row, "timestamp": row["timestamp"] or -1} for row in (sides.before, sides.after)]
     assert sides.guard_violation([RECORD_NOTATION.render(row) for row in rows]) == ""
@@ -97,7 +97,7 @@ def given(sides, **changed):
     return [RECORD_NOTATION.render({**row, **changed}) for row in (sides.before, sides.after)]
 
 
-def test_what_becomes_of_the_records_beside_is_told():
+def test_missing_or_changed_guard_records_are_reported():
     sides = with_guard_records(*asked(THREE))
     before, after = given(sides)
     assert sides.guard_violation([before, after]) == ""
@@ -116,7 +116,7 @@ def test_what_becomes_of_the_records_beside_is_told():
     [(THREE, False), (GONE, True), (part(0) + marker(2, ABORT), True), (marker(0, ABORT), True), (BROKEN, False)],
     ids=["without-gap", "gap", "several", "hidden", "damage"],
 )
-def test_one_entry_is_served_alone_too_where_its_records_do_not_tell_where_it_ends(data, by_entry):
+def test_an_entry_with_an_unknown_end_is_also_served_alone(data, by_entry):
     assert can_serve_one_entry_per_fetch(*asked(data), stood_between=True) == by_entry
     several = data.startswith(part(0))
     assert can_serve_one_entry_per_fetch(*asked(data), stood_between=False) == several

@@ -1,4 +1,4 @@
-"""Unmodified clients behind the scripted broker: judged by what they hand out, whatever they do."""
+"""Unmodified clients with the mock broker: verdicts on their records, for any behaviour."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ HONEST = "for line in told(): consume(line)\n"
 THREE = "batch/three-records:read"
 GZIP = "gzip/text-flag:read"
 SHORT = {"_IDLE_TIMEOUT_S": 2.5}
-"""The limit of a bridge for tests in which a client falls silent: they only wait for the end of it."""
+"""A short timeout for tests of clients that do not answer."""
 
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a driver of the test's own; the rows of its report by case."""
+    """Return a function that runs a driver of the test and returns the rows of its report by case."""
 
     def start(body, *select, concurrency=1, offers="bare", op="read", **how):
         folder = tmp_path / "tiny"
@@ -52,14 +52,14 @@ def run(tmp_path, traces):
     assert traces.left() == []
 
 
-def test_an_honest_client_conforms(run):
+def test_a_correct_client_conforms(run):
     found = run(HONEST, "read/*", "attributes/*:read", "message-set/v1-*:read", concurrency=1, status=0)
     assert len(found) > 250
     assert {row["verdict"] for row in found.values()} <= {"pass", "either", "skip"}
     assert sum(row["verdict"] == "pass" for row in found.values()) > 150
 
 
-def test_a_record_that_is_not_handed_out_is_a_failure(run):
+def test_a_missing_record_is_a_failure(run):
     body = "def lossy(**said):\n    if said.get('record', {}).get('offset') != '1': say(**said)\n"
     body += "import tiny_client\nsay, tiny_client.say = tiny_client.say, lossy\n" + HONEST
     found = run(body, THREE, status=1)
@@ -85,7 +85,7 @@ for line in told():
     [("'6b3'", "bare", "fail"), ("'6b3'", "full", "fail"), ("''", "bare", "pass"), ("'6b9'", "bare", "pass")],
     ids=["keys in a new fetch", "keys in a new fetch, which is all it knows", "all keys in a new fetch", "nothing"],
 )
-def test_messages_of_magic_1_are_read_from_new_fetches_too_where_a_client_speaks_them(run, loses, offers, verdict):
+def test_messages_of_magic_1_are_also_read_with_new_fetch_versions(run, loses, offers, verdict):
     old = "message-set/v1-three-messages:read"
     found = run(NEWER.format(loses=loses), old, THREE, offers=offers)
     assert (found[old]["verdict"], found[THREE]["verdict"]) == (verdict, "pass")
@@ -93,7 +93,7 @@ def test_messages_of_magic_1_are_read_from_new_fetches_too_where_a_client_speaks
     assert is_told == (verdict == "fail" and offers == "bare")
 
 
-def test_only_a_client_that_is_offered_less_is_asked_again_where_everything_is_offered(run, tmp_path):
+def test_only_a_client_with_a_reduced_offer_is_also_tested_with_the_full_offer(run, tmp_path):
     old, topics = "message-set/v1-one-message:read", {}
     needs_all = "    Connection(line['bootstrap']).ask('Metadata', 9, {'Topics': ()})\n"
     for offers, needs in (("full", ""), ("bare", ""), ("bare", needs_all)):
@@ -102,11 +102,11 @@ def test_only_a_client_that_is_offered_less_is_asked_again_where_everything_is_o
         body = f"say(version='1')\nfor line in map(json.loads, sys.stdin):\n{notes}{needs}    consume(line)\n"
         assert run(body, old, offers=offers)[old]["verdict"] == "pass"
         topics[offers, needs] = len(asked.read_text().split())
-    assert topics["bare", ""] == topics["full", ""] + 2, "whether the client comes through there, and once more"
-    assert topics["bare", needs_all] == topics["full", ""], "it is judged where everything is offered as it is"
+    assert topics["bare", ""] == topics["full", ""] + 2, "the check with the full offer, and the case there"
+    assert topics["bare", needs_all] == topics["full", ""], "the client is only judged with the full offer"
 
 
-def test_aborted_transactions_are_read_from_new_fetches_too(run):
+def test_aborted_transactions_are_also_read_with_new_fetch_versions(run):
     case = "read/aborted-is-hidden"
     body = NEWER.format(loses="'6b9'").replace("consume(line)", "consume({**line, **(BLIND if newest >= 12 else {})})")
     found = run("BLIND = {'isolation': 'read_uncommitted'}\n" + body, case, THREE)
@@ -114,7 +114,7 @@ def test_aborted_transactions_are_read_from_new_fetches_too(run):
     assert "where everything is offered" in json.dumps(found[case])
 
 
-def test_the_names_of_all_topics_are_equally_long_so_that_a_case_lies_at_the_same_place_of_a_response(run, tmp_path):
+def test_all_topic_names_have_the_same_length(run, tmp_path):
     names = tmp_path / "names"
     note = f"open({str(names)!r}, 'a').write(line['topic'] + ' ')"
     run(f"for line in told():\n    {note}\n    consume(line)\n", "batch/t*:read", "message-set/v1-*:read", status=0)
@@ -123,7 +123,7 @@ def test_the_names_of_all_topics_are_equally_long_so_that_a_case_lies_at_the_sam
     assert {len(name) for name in names} == {24}
 
 
-def test_what_a_client_says_before_it_dies_is_told_and_its_log_is_not(run):
+def test_the_last_error_of_a_crashed_client_is_shown_without_its_log(run):
     says = "sys.stderr.write('%7|LOG|a.c:9: Assertion failed\\n%7|LOG|1732600000.5 fetch\\n'); sys.stderr.flush()"
     row = run(f"for line in told():\n    if 'case' in line['topic']: {says}; os.abort()\n    consume(line)\n", THREE)[
         THREE
@@ -131,7 +131,7 @@ def test_what_a_client_says_before_it_dies_is_told_and_its_log_is_not(run):
     assert row["cause"] == "crash: was killed by SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
 
 
-def test_a_client_that_dies_where_everything_is_offered_is_told_to_die_there(run):
+def test_a_crash_with_the_full_offer_is_marked_as_such(run):
     old = "message-set/v1-three-messages:read"
     body = NEWER.format(loses="'6b3'").replace('record = {**record, "key": None}', "os._exit(5)")
     row = run(body, old)[old]
@@ -139,7 +139,7 @@ def test_a_client_that_dies_where_everything_is_offered_is_told_to_die_there(run
     assert row["cause"] == "crash: died of exit status # (where everything is offered)"
 
 
-def test_a_client_that_asks_for_valid_bytes_again_and_again_has_refused_them(run):
+def test_a_client_that_refetches_valid_bytes_has_rejected_them(run):
     body = """
 for line in told():
     connection = Connection(line["bootstrap"])
@@ -160,19 +160,19 @@ for line in told():
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_client_that_dies_of_a_case_is_charged_with_that_case_alone(run, concurrency):
+def test_a_crash_is_attributed_only_to_its_case(run, concurrency):
     found = run(DIES, THREE, GZIP, "batch/single-record:read", "offset/*:read", concurrency=concurrency)
     assert {name for name, row in found.items() if row["verdict"] == "crash"} == {GZIP}
     assert "SIGABRT" in found[GZIP]["detail"]
 
 
-def test_a_client_that_dies_while_many_cases_wait_is_not_started_for_each_of_them(run, tmp_path):
+def test_a_crash_with_many_waiting_cases_causes_few_restarts(run, tmp_path):
     body = f"open({str(tmp_path / 'starts')!r}, 'a').write('started ')\ntime.sleep(0.3)\n" + DIES
     found = run(body, GZIP, "offset/*:read", "lz4/*:read", concurrency=32)
     assert {name for name, row in found.items() if row["verdict"] == "crash"} == {GZIP}
     assert len(found) > 40
     starts = (tmp_path / "starts").read_text().split()
-    # Two for the crowd, six beside it, and up to three around the death: without a past, after it, at the run's end.
+    # Two shared processes, six separate ones, and up to three around the crash: fresh, after it, at the end.
     assert len(starts) < 32 / 2
 
 
@@ -187,13 +187,13 @@ started.touch()
 )
 
 
-def test_a_driver_that_does_not_start_again_answers_for_each_case_that_is_left(run):
+def test_a_driver_that_does_not_restart_fails_each_remaining_case(run):
     found = run(DIES_FOR_GOOD, GZIP, THREE, concurrency=2)
     assert found[GZIP]["verdict"] == "crash"
     assert "the driver did not start again" in json.dumps(found)
 
 
-def test_a_client_that_never_comes_to_the_end_is_told_with_what_it_asked_for(run):
+def test_a_timeout_of_a_client_shows_its_fetches(run):
     body = """
 for line in told():
     connection = Connection(line["bootstrap"])
@@ -205,7 +205,7 @@ for line in told():
     assert re.search(r"it fetched offset 0 2 times in [\d.]+ s, [\d.]+ a second", found[THREE]["detail"])
 
 
-def test_an_error_that_a_driver_dies_of_is_told_without_the_log_around_it(run):
+def test_the_fatal_error_of_a_driver_is_shown_without_its_log(run):
     body = """
 for line in told():
     if line["topic"].startswith("base"): consume(line)
@@ -230,16 +230,16 @@ for line in told():
         ("Errors: 3", False),
     ],
 )
-def test_a_line_tells_what_a_client_died_of_where_it_names_what_nobody_caught(line, is_told):
+def test_an_uncaught_exception_is_the_shown_error_line(line, is_told):
     assert bool(driver_process._CRASH_LINE.search(line)) is is_told
 
 
-def test_an_exception_that_nobody_is_to_catch_is_a_crash(run):
+def test_an_uncaught_exception_is_a_crash(run):
     found = run("for line in told(): say(topic=line['topic'], crash='TypeError: no')\n", THREE)
     assert (found[THREE]["verdict"], found[THREE]["detail"]) == ("crash", "TypeError: no")
 
 
-def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody(run):
+def test_an_unhandled_request_is_no_failure(run):
     body = """
 for line in told():
     connection = Connection(line["bootstrap"])
@@ -261,7 +261,7 @@ for line in told():
         ),
     ],
 )
-def test_a_client_that_no_plain_batch_comes_through_to_is_not_judged(sends, told, tmp_path, traces):
+def test_a_client_that_cannot_read_a_plain_batch_is_not_judged(sends, told, tmp_path, traces):
     body = f"""
 say(version="1")
 open("starts", "a").write("start ")
@@ -275,14 +275,14 @@ for line in map(json.loads, sys.stdin):
     done = conformance("run", "live:./driver.yaml", "--select", THREE, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     assert (tmp_path / "starts").read_text().split() == ["start"] * len(VERSION_PROFILES), (
-        "one for each, and no second attempt"
+        "one start for each offer, without a retry"
     )
     assert "no plain batch came through to it" in done.stdout + done.stderr
     assert "no such setting" in done.stdout + done.stderr
     assert told in " ".join((done.stdout + done.stderr).split())
 
 
-def test_a_client_that_fails_when_entries_come_one_by_one_is_caught(run):
+def test_a_client_that_fails_with_single_entries_is_found(run):
     body = """
 import tiny_client
 class Hasty(Connection):
@@ -350,8 +350,8 @@ TOO_MANY = "batch/record-count-one-too-many:read"
     [("stop", "stop", set()), ("len(data)", "stop", {TOO_MANY}), ("stop", "stop + 1", {THREE})],
     ids=["honest", "by a record", "by a byte"],
 )
-def test_a_client_that_reads_on_behind_a_batch_is_caught(run, end, following, failed):
-    """With the batch alone in its response the bytes would end there, and nobody would see that it reads on."""
+def test_a_client_that_reads_beyond_a_batch_is_found(run, end, following, failed):
+    """With only the batch in its response, the bytes would end there and hide the fault."""
     body = OWN_READER.replace("@END@", end).replace("@NEXT@", following)
     found = run(body, THREE, TOO_MANY)
     assert {name for name, row in found.items() if row["verdict"] != "pass"} == failed
@@ -388,7 +388,7 @@ AT_ONE = "message-set/v1-null-key-with-value:read"
     ],
     ids=["behind", "before"],
 )  # fmt: skip
-def test_a_client_that_loses_what_stands_beside_a_case_is_told_so(run, deed, lost):
+def test_a_lost_guard_record_is_reported(run, deed, lost):
     found = run(LOSES.format(deed=deed) + HONEST, THREE, AT_ONE, status=1)
     assert {name: row["detail"] for name, row in found.items() if row["verdict"] == "fail"} == lost
     assert {row["cause"] for name, row in found.items() if name in lost} == {
@@ -396,7 +396,7 @@ def test_a_client_that_loses_what_stands_beside_a_case_is_told_so(run, deed, los
     }
 
 
-def test_a_client_that_hands_out_records_for_ever_is_ended(run):
+def test_a_client_with_endless_records_is_ended(run):
     body = """
 for line in told():
     fetched = Connection(line["bootstrap"]).fetch(line, 0)
@@ -410,12 +410,12 @@ for line in told():
 
 OWN = "os.getpid()"
 CHILD = "subprocess.Popen([sys.executable, '-c', 'while True: pass']).pid"
-"""kcat is such a child of its driver, and spins when it is given up."""
+"""kcat is a child process of its driver, and uses a full CPU after a timeout."""
 
 
 @pytest.mark.parametrize(("pid", "gone"), [(OWN, ""), (CHILD, "Z")], ids=["itself", "its child"])
-def test_a_client_whose_case_was_given_up_is_gone_before_the_next_one(run, tmp_path, pid, gone):
-    """A child that is dead may wait to be collected. One is asked again beside the next: the first try counts."""
+def test_a_client_with_a_timeout_is_gone_before_the_next_case(run, tmp_path, pid, gone):
+    """A dead child may be a zombie. The retry runs in parallel to the next case, so only the first try counts."""
     pids = tmp_path / "pids"
     body = f"""
 import subprocess
@@ -434,11 +434,11 @@ for line in told():
     assert len(pids.read_text().split()) > 1
 
 
-def test_children_of_a_client_do_not_outlive_it(run):
+def test_child_processes_do_not_outlive_a_client(run):
     body = """
 if os.fork() == 0: time.sleep(100)
 """
-    assert run(body + HONEST, THREE, status=0)  # `run` looks for what is left
+    assert run(body + HONEST, THREE, status=0)  # `run` checks that no process is left
 
 
 HOSTILE = {
@@ -451,7 +451,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("deed", HOSTILE.values(), ids=HOSTILE)
-def test_what_a_client_sends_besides_costs_no_other_case_its_verdict(run, deed):
+def test_hostile_bytes_of_a_client_change_no_verdict(run, deed):
     body = f"""
 kept = []
 def disturb(line):
@@ -468,8 +468,8 @@ for line in told():
     assert {row["verdict"] for row in found.values()} <= {"pass", "either", "skip"}
 
 
-def test_nearly_a_thousand_connections_are_not_too_many(run):
-    """The broker takes a thousand; those that close are not gone at once."""
+def test_nearly_a_thousand_connections_are_accepted(run):
+    """The broker accepts a thousand; closed ones still count for a moment."""
     body = """
 kept = []
 for line in told():
@@ -496,13 +496,13 @@ def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, told):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_driver_of_ones_own_that_needs_building_is_built_in_a_folder_of_its_own(tmp_path, traces):
+def test_a_user_driver_is_built_in_a_separate_folder(tmp_path, traces):
     build = [sys.executable, "-c", "import shutil; shutil.copy('driver.py', 'built.py')"]
     env = {**traces.env, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     own = tmp_path / "cache" / "kafka-conformance" / __version__
     own.mkdir(parents=True)
     for kept in filter(Path.is_file, user_cache_path("kafka-conformance", version=__version__).glob("*")):
-        (own / kept.name).symlink_to(kept)  # the cases need not be made anew
+        (own / kept.name).symlink_to(kept)  # avoids another build of the cases
 
     def command(folder, *words):
         return conformance(*words, cwd=tmp_path / folder, env=env)
@@ -518,7 +518,9 @@ def test_a_driver_of_ones_own_that_needs_building_is_built_in_a_folder_of_its_ow
     assert told.stderr.endswith(f"{advice}\n")
     assert command("one/tiny", "targets", "--setup", "live:./driver.yaml").returncode == 0
     assert command("one/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 0
-    assert command("two/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 2, "not that of the other"
+    assert command("two/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 2, (
+        "not the one of the other"
+    )
     missing = command("one", "targets", "--setup", "live:./driver.yaml")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert traces.left() == []
@@ -531,7 +533,7 @@ def test_a_driver_of_ones_own_that_needs_building_is_built_in_a_folder_of_its_ow
         ("live:./driver.yaml", "there is no file"),
     ],
 )
-def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
+def test_an_unknown_live_client_is_one_line(tmp_path, given, said):
     done = conformance("run", given, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
@@ -546,7 +548,7 @@ def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
         ("concurrency: 1\nversions: all", "versions is one of bare, low, full, old, not 'all'"),
     ],
 )
-def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, said):
+def test_an_invalid_driver_file_is_one_line_with_its_place(tmp_path, line, said):
     text = DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1).replace("concurrency: 1", line)
     (tmp_path / "driver.yaml").write_text(text)
     done = conformance("run", "live:./driver.yaml", cwd=tmp_path)
@@ -554,14 +556,14 @@ def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, 
     assert said in done.stderr
 
 
-# --- wherever a target goes ---------------------------------------------------------------------------
+# --- other commands with a live client ----------------------------------------------------------------
 
 SLOW = "for number, line in enumerate(told()):\n    if 0 < number < 6: time.sleep(1.2)\n    consume(line)\n"
 
 
 @pytest.fixture
 def driver(tmp_path):
-    """Writes a driver of the test's own: its target."""
+    """Return a function that writes a driver of the test and returns its target."""
 
     def write(body):
         (tmp_path / "driver.py").write_text(START + body)
@@ -571,7 +573,7 @@ def driver(tmp_path):
     return write
 
 
-def test_where_an_application_has_no_choice_of_isolation_nobody_is_charged_with_it(driver, tmp_path, traces):
+def test_a_driver_without_an_isolation_setting_fails_no_isolation_case(driver, tmp_path, traces):
     target = driver(HONEST)
     file = tmp_path / "driver.yaml"
     file.write_text(file.read_text().replace("[read_uncommitted, read_committed]", "[read_uncommitted]"))
@@ -584,7 +586,7 @@ def test_where_an_application_has_no_choice_of_isolation_nobody_is_charged_with_
     assert "no choice" in found["request/isolation-read-uncommitted"]["detail"]
 
 
-def test_doctor_examines_a_live_client_by_its_own_deadlines(driver, tmp_path, traces):
+def test_doctor_uses_the_timeouts_of_a_live_client(driver, tmp_path, traces):
     done = conformance("doctor", driver(SLOW), cwd=tmp_path, env=traces.env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAIL" not in done.stdout
@@ -602,7 +604,7 @@ def test_pytest_judges_a_live_client(driver, tmp_path, traces):
     assert "passed" in done.stdout
 
 
-def test_generated_cases_of_a_live_client_are_judged_and_its_failures_are_known_and_saved(driver, tmp_path, traces):
+def test_generated_cases_of_a_live_client_are_judged_and_saved(driver, tmp_path, traces):
     body = "import tiny_client\nsay, tiny_client.say = tiny_client.say, lambda **said: say(**keyless(said))\n"
     body += "def keyless(said):\n    record = said.get('record')\n"
     body += "    return {**said, 'record': {**record, 'headers': []}} if record else said\n"
@@ -622,12 +624,12 @@ def test_generated_cases_of_a_live_client_are_judged_and_its_failures_are_known_
     assert run("--known-failures", "known.yaml") == 0
 
 
-# --- what they send -----------------------------------------------------------------------------------
+# --- requests of clients ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def sent(run):
-    """Runs a client that sends a request of its own before it consumes; the rows of its report by case."""
+    """Return a function that runs a client with an extra request before it consumes; it returns rows by case."""
 
     def start(deed, *, status=1):
         body = f"""
@@ -641,7 +643,7 @@ for line in told():
     return start
 
 
-def test_an_honest_client_sends_what_it_should(sent):
+def test_a_correct_client_sends_valid_requests(sent):
     found = sent("pass", status=0)
     passed = {name for name, row in found.items() if row["verdict"] == "pass"}
     assert {"request/size", "request/fetch", "request/version-offered", "request/correlation-ids"} <= passed
@@ -668,7 +670,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("case", "deed", "detail"), [(name, *rest) for name, rest in WRONG.items()], ids=WRONG)
-def test_what_a_client_should_not_send_is_found(sent, case, deed, detail):
+def test_invalid_requests_of_a_client_are_found(sent, case, deed, detail):
     found = sent(deed, status=0 if case == "request/correlation-ids" else 1)
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == {case}
     assert detail in found[case]["detail"]
@@ -684,13 +686,13 @@ for line in told():
 """
 
 
-def test_a_version_below_the_only_one_that_is_offered_is_found_whatever_the_driver_names(run):
+def test_a_version_below_the_only_offered_one_is_always_found(run):
     found = run(LOOKS_AT_THE_HIGHEST, "request/*", status=1, op="send", offers="low")
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == {"request/only-version-offered"}
     assert found["request/only-version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
 
 
-def test_a_client_that_does_not_fetch_from_a_broker_that_offers_the_least_is_not_charged(run):
+def test_a_client_that_needs_more_than_the_smallest_offer_fails_no_case(run):
     body = LOOKS_AT_THE_HIGHEST.replace(
         'connection.socket.sendall(frame("Fetch", 2, {}))',
         'say(topic=line["topic"], error="other", message="too old"); continue',
@@ -714,7 +716,7 @@ ANOTHER = "Connection(line['bootstrap'])"
 FETCH_12 = "('Fetch', 12, {})"
 
 
-def test_a_client_that_gets_nothing_as_it_sends_what_is_not_offered_fails_by_that_alone(run):
+def test_a_client_that_sends_versions_not_offered_fails_only_for_that(run):
     body = STRANGE.format(first=TOLD, strange=FETCH_12, then="")
     found = run(body, "request/*", "compression/*:encode", THREE, status=1, op="", offers="low")
     judged = {name: row["verdict"] for name, row in found.items() if row["verdict"] != "skip"}
@@ -736,12 +738,12 @@ def test_a_client_that_gets_nothing_as_it_sends_what_is_not_offered_fails_by_tha
     ],
     ids=["knows no offer", "is told error 35 alone", "ApiVersions", "offered in no version", "offered"],
 )
-def test_a_client_that_gets_nothing_is_not_charged_with_a_version_that_it_may_send(run, first, strange):
+def test_a_client_without_records_does_not_fail_for_an_allowed_version(run, first, strange):
     assert run(STRANGE.format(first=first, strange=strange, then=""), "request/*", status=3, op="", offers="low") == {}
 
 
-def test_a_client_that_is_told_what_is_offered_by_a_later_consumer_alone_is_not_charged(run):
-    """What one consumer was told, another may not know."""
+def test_an_offer_known_only_to_a_later_consumer_fails_no_case(run):
+    """The offer to one consumer may be unknown to another."""
     body = STRANGE.format(first="pass", strange=FETCH_12, then=f"{TOLD.replace('connection', ANOTHER)}; ")
     assert run(body, "request/*", status=3, op="", offers="low") == {}
 
@@ -782,9 +784,7 @@ TOLD_THAT_IT_IS_NEWER = (
     ],
     ids=["low", "full", "a request", "gives up", "is told what is offered", "asks again, told that it is newer"],
 )
-def test_a_client_that_needs_more_than_its_driver_names_is_judged_where_it_is_offered(
-    tmp_path, run, asks, offers, charged
-):
+def test_a_client_that_needs_a_larger_offer_is_judged_with_it(tmp_path, run, asks, offers, charged):
     found = run(NEEDS.format(asks=asks), THREE, "batch/single-record:read", "request/version-offered", op="")
     verdicts = {name: row["verdict"] for name, row in found.items()}
     assert verdicts[THREE] == verdicts["batch/single-record:read"] == "pass"
@@ -793,7 +793,7 @@ def test_a_client_that_needs_more_than_its_driver_names_is_judged_where_it_is_of
     assert target["describe"]["versions"] == offers
 
 
-def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it_sends(driver, tmp_path, traces):
+def test_doctor_reports_that_only_the_request_versions_are_judged(driver, tmp_path, traces):
     target = driver(STRANGE.format(first=TOLD, strange="('Fetch', 2, {})", then=""))
     done = conformance("doctor", target, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
@@ -835,7 +835,7 @@ for line in told():
     ],
     ids=["stumbles", "stumbles over the header", "stumbles once", "skips them", "stumbles anyway", "is sent none"],
 )
-def test_a_client_that_does_not_skip_tags_which_it_does_not_know_is_found(run, version, gives_up, verdict, detail):
+def test_a_client_that_does_not_skip_unknown_tags_is_found(run, version, gives_up, verdict, detail):
     body = TAGS.format(version=version, gives_up=gives_up)
     case = "request/unknown-tags-skipped"
     found = run(body, case, op="send", offers="full")
@@ -844,7 +844,7 @@ def test_a_client_that_does_not_skip_tags_which_it_does_not_know_is_found(run, v
     assert found[case]["level"] == "must"
 
 
-def test_a_request_that_breaks_is_shown_byte_by_byte(tmp_path, run):
+def test_an_invalid_request_is_shown_byte_by_byte(tmp_path, run):
     deed = WRONG["request/metadata"][0].removeprefix("s.")
     body = f"for line in told():\n    Connection(line['bootstrap']).socket.{deed}\n"
     run(body + "    consume(line)\n", "request/metadata", status=1, op="send", options=("--html", "r.html"))

@@ -1,4 +1,4 @@
-"""What clients make of a consumer group: as its coordinator leads it, and as other members do."""
+"""Clients in a consumer group: requests to its coordinator, and other members."""
 
 import pytest
 from live_runs import BRIEF, judged, tiny
@@ -143,7 +143,7 @@ def synced(connection, topic, me, answer):
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a client with a change; the rows of its report by case."""
+    """Return a function that runs a changed client and returns the rows of its report by case."""
 
     def start(change="", *cases, groups=True):
         target = tiny(tmp_path, BODY.replace("CHANGE", change), groups=groups)
@@ -153,11 +153,11 @@ def run(tmp_path, traces):
     assert traces.left() == []
 
 
-def test_a_member_that_reads_on_wherever_its_group_goes_passes(run):
+def test_a_member_that_follows_its_group_passes(run):
     assert {case: row["verdict"] for case, row in run().items()} == dict.fromkeys(CASES, "pass")
 
 
-def test_a_client_that_claims_no_groups_is_not_told_to_join_one(run):
+def test_a_client_without_group_support_joins_no_group(run):
     found = run(groups=False)
     assert {row["verdict"] for row in found.values()} == {"skip"}
     assert found["request/committed"]["detail"] == "unsupported: groups is not claimed"
@@ -189,7 +189,7 @@ def test_a_client_that_claims_no_groups_is_not_told_to_join_one(run):
         "one too many",
     ],
 )
-def test_a_member_that_goes_astray_is_found(run, change, requirement, cases, detail):
+def test_a_member_with_wrong_group_behaviour_is_found(run, change, requirement, cases, detail):
     found = run(change)
     failed = {case.removeprefix("request/"): row for case, row in found.items() if row["verdict"] != "pass"}
     assert list(failed) == cases
@@ -198,13 +198,13 @@ def test_a_member_that_goes_astray_is_found(run, change, requirement, cases, det
         assert detail in row["detail"]
 
 
-def test_a_member_that_takes_no_offset_for_one_is_found(run):
+def test_a_member_that_uses_a_missing_offset_is_found(run):
     found = run(AT_ITS_WORD, "request/group-without-offset")
     assert found["request/group-without-offset"]["requirement"] == "group.offset-none"
     assert found["request/group-without-offset"]["verdict"] == "fail"
 
 
-def test_a_member_that_has_nothing_to_read_and_never_joins_again_is_found(run):
+def test_a_member_without_partitions_that_never_rejoins_is_found(run):
     found = run(GIVES_UP)
     failed = [case for case, row in found.items() if row["verdict"] == "fail"]
     assert failed == ["request/assignment-none", "request/group-of-two"]
@@ -239,7 +239,7 @@ Plain, Connection = Connection, Coordinated
     ],
     ids=["elsewhere", "gone", "asks nobody again"],
 )
-def test_a_member_that_does_not_look_again_who_coordinates_its_group_is_found(run, change, case, verdict):
+def test_a_member_that_does_not_find_its_new_coordinator_is_found(run, change, case, verdict):
     (row,) = run(change, f"request/{case}").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "response.coordinator-elsewhere"), row
 
@@ -256,7 +256,7 @@ def synced(connection, topic, me, answer):
 
 
 @pytest.mark.parametrize(("change", "verdict"), [(TO_EACH, "pass"), ("", "fail")], ids=["to each", "to the first"])
-def test_a_leader_that_does_not_look_at_what_each_member_wants_is_found(run, change, verdict):
+def test_a_leader_that_ignores_subscriptions_is_found(run, change, verdict):
     (row,) = run(change, "request/topics-of-others").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "group.leader-by-subscription"), row
 
@@ -272,7 +272,7 @@ def synced(connection, topic, me, answer):
 
 
 @pytest.mark.parametrize(("change", "verdict"), [("", "pass"), (DIES, "crash")], ids=["goes on", "dies"])
-def test_a_leader_that_dies_of_what_another_member_had_is_found(run, change, verdict):
+def test_a_leader_that_crashes_on_owned_partitions_is_found(run, change, verdict):
     (row,) = run(change, "request/claims-of-others").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "group.leader-by-subscription"), row
 
@@ -300,13 +300,13 @@ def in_group(told):
     ],
     ids=["again", "given up", "told"],
 )
-def test_a_member_that_gives_up_a_commit_and_says_nothing_is_found(run, change, verdict):
+def test_a_member_that_drops_a_commit_without_an_error_is_found(run, change, verdict):
     (row,) = run(change, "request/commit-loading").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "response.error-for-the-moment"), row
 
 
 @pytest.mark.parametrize(("epoch", "verdict"), [(-1, "pass"), (5, "fail")], ids=["none", "that of its first place"])
-def test_a_member_that_commits_the_epoch_of_its_first_place_is_found(run, epoch, verdict):
+def test_a_member_that_commits_an_old_leader_epoch_is_found(run, epoch, verdict):
     (row,) = run(f"EPOCH = {epoch}", "request/committed-before").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "group.commits-next-offset")
     assert verdict == "pass" or "the epoch 5 is committed" in row["detail"]

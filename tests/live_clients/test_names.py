@@ -1,4 +1,4 @@
-"""Topics with names that are long, or that mean something to JavaScript: what clients make of them."""
+"""Clients and topics with long names or names of JavaScript object properties."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ CALLED = {name: kind.topic_name for name, kind in SCENARIOS.items() if kind.topi
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a client with a change on a case; its row of the report."""
+    """Return a function that runs a changed client on a case and returns its row of the report."""
 
     def start(change, case):
         program = f"{change}\nfor line in told(): consume(line)\n"
@@ -52,7 +52,7 @@ def consume(told):
         ("told['topic'] == '__proto__'", "topic-name-proto", "fail"),
     ],
 )
-def test_a_client_that_does_not_know_a_topic_by_its_name_is_found(run, lost, case, verdict):
+def test_a_client_that_loses_a_topic_with_a_special_name_is_found(run, lost, case, verdict):
     row = run(LOSES.replace("LOST", lost), case)
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "request.any-name"), row
 
@@ -65,8 +65,8 @@ for line in sys.stdin: print(json.dumps({"topic": json.loads(line)["topic"], "en
 
 
 @pytest.mark.parametrize(("scenario", "processes"), [("topic-name-proto", 2), ("consume", 1)])
-def test_a_process_ends_with_the_conversation_about_such_a_topic(scenario, processes):
-    """A client that keeps it in what all objects share would be spoilt for what comes behind."""
+def test_a_process_ends_with_the_scenario_of_such_a_topic(scenario, processes):
+    """A client that stores the topic in the shared object prototype would fail in later cases."""
     seats = ClientPool(DriverManifest("ends", "python", (sys.executable, "-c", ENDS), "none", (), (2,), ()))
     met = []
 
@@ -87,7 +87,7 @@ def test_a_process_ends_with_the_conversation_about_such_a_topic(scenario, proce
 
 
 @pytest.mark.parametrize(("scenario", "called"), [*CALLED.items(), ("group", "")])
-def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(scenario, called):
+def test_only_with_such_a_topic_a_leader_may_omit_its_own_assignment(scenario, called):
     topic = MockTopic(batch(0), 0, 1).with_faults(SCENARIOS[scenario])
     broker = MockBroker("127.0.0.1", 9092, with_producer_apis(ALL), {"g": topic})
     assert topic.name == called
@@ -99,5 +99,5 @@ def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(
         asked(broker, "SyncGroup", 3, body)
 
 
-def test_the_longest_name_is_one_that_a_broker_takes():
+def test_the_longest_topic_name_is_valid():
     assert {len(called) for called in CALLED.values()} == {127, 249, len("shift"), len("constructor"), len("__proto__")}

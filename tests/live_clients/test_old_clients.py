@@ -1,4 +1,4 @@
-"""Clients from before record batches, judged on the messages that versions 0 to 3 of Fetch carry."""
+"""Clients older than record batches, judged on the messages in Fetch 0 to 3."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ CUT = "message-set/v0-size-0:read"
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a client that fetches in one version; the rows of its report by case, and what it was taken for."""
+    """Return a function that runs a client with one Fetch version; it returns the rows by case and its profile."""
 
     def start(version, body, *select, offers="bare", status=None):
         refused = tmp_path / "refused"
@@ -54,7 +54,7 @@ def run(tmp_path, traces):
         target = f"live:{tmp_path / 'driver.yaml'}"
         found = judged(target, tmp_path, traces.env, *select, status=status, op="")
         (about,) = json.loads((tmp_path / "r.json").read_text())["targets"]
-        assert not refused.exists(), "it was told that its version cannot bring what a topic holds"
+        assert not refused.exists(), "its Fetch version cannot return the records of a topic"
         return found, about.get("describe") or {}
 
     yield start
@@ -64,7 +64,7 @@ def run(tmp_path, traces):
 @pytest.mark.parametrize(
     ("version", "offers", "magics"), [(0, "bare", [0]), (1, "old", [0]), (2, "old", [0, 1]), (3, "bare", [0, 1])]
 )
-def test_a_client_that_reads_no_batches_is_judged_on_the_messages_that_its_fetches_carry(run, version, offers, magics):
+def test_a_client_without_batches_is_judged_on_the_magics_of_its_fetch_versions(run, version, offers, magics):
     written = "batch/single-record:encode"
     sent = ("request/fetch", "request/size", "request/isolation-read-uncommitted", "request/produce")
     elsewhere = ("request/only-version-offered", "request/unknown-tags-skipped")
@@ -89,7 +89,7 @@ def test_a_client_that_reads_no_batches_is_judged_on_the_messages_that_its_fetch
     assert {found[case]["verdict"] for case in skipped} == {"skip"}
 
 
-def test_a_magic_that_its_fetches_do_not_carry_is_not_served_to_a_client(run):
+def test_a_magic_unknown_to_its_fetch_version_is_not_served(run):
     strange, short = "message-set/magic-3-after-a-message:read", "message-set/v0-then-1-bytes:read"
     found, _ = run(1, HONEST, short, strange, "batch/magic-one:read", offers="old")
     assert found[short]["verdict"] != "skip"
@@ -105,12 +105,12 @@ tiny_client.say = lossy
 """
 
 
-def test_a_failure_of_a_client_that_reads_no_batches_is_found(run):
+def test_a_failure_of_a_client_without_batches_is_found(run):
     found, _ = run(2, LOSES + HONEST, OLDEST, OLD, BATCH, status=1)
     assert {name: row["verdict"] for name, row in found.items()} == {OLDEST: "fail", OLD: "fail", BATCH: "skip"}
 
 
-def test_a_client_that_has_fetched_batches_is_not_offered_versions_without_them(run, tmp_path):
+def test_a_client_that_fetched_batches_gets_no_offer_without_them(run, tmp_path):
     topics = tmp_path / "topics"
     body = f"""
 say(version="1")
@@ -124,7 +124,7 @@ for line in map(json.loads, sys.stdin):
     assert len(topics.read_text().split()) == plain * len(("bare", "low", "full"))
 
 
-def test_a_version_beside_those_that_an_old_client_was_told_of_is_its_fault(run):
+def test_a_version_outside_the_offer_is_a_fault_of_an_old_client(run):
     body = HONEST.replace("consume(line)", "Old(line['bootstrap']).ask('ApiVersions', 0, {}); consume(line)")
     body = body.replace("told()", "map(json.loads, sys.stdin)")
     found, about = run(2, f"say(version='1')\n{body}", OLDEST, "request/version-offered", status=1)
@@ -132,7 +132,7 @@ def test_a_version_beside_those_that_an_old_client_was_told_of_is_its_fault(run)
     assert found["request/version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
 
 
-def test_what_came_of_plain_messages_is_told_of_a_client_that_fetches_these_alone(run, tmp_path):
+def test_a_failure_with_messages_is_reported_for_a_client_of_only_messages(run, tmp_path):
     body = "for line in map(json.loads, sys.stdin): say(topic=line['topic'], error='other', message='a setting')\n"
     fetches = "Old(line['bootstrap']).fetch(line, int(line['offset'])); say("
     run(2, "say(version='1')\n" + body.replace("say(", fetches), OLDEST, status=3)
@@ -140,7 +140,7 @@ def test_what_came_of_plain_messages_is_told_of_a_client_that_fetches_these_alon
     assert "a setting" in about["problem"]
 
 
-def test_a_client_that_fetches_messages_alone_is_not_tried_where_everything_is_offered(run, tmp_path):
+def test_a_client_of_only_messages_is_not_tested_with_the_full_offer(run, tmp_path):
     topics = tmp_path / "topics"
     body = f"for line in told():\n    open({str(topics)!r}, 'a').write('topic ')\n    consume(line)\n"
     found, _ = run(2, body, OLD, offers="old", status=0)
@@ -162,9 +162,7 @@ def test_a_bundled_client_of_old_messages_is_judged_live(live_client, tmp_path, 
 @pytest.mark.parametrize(
     ("offers", "status", "charged"), [("bare", 3, ""), ("old", 1, "Fetch 4, where 0 to 3 is offered")]
 )
-def test_what_a_client_sends_that_was_offered_old_versions_in_vain_is_its_fault_only_if_its_driver_names_them(
-    run, offers, status, charged
-):
+def test_old_versions_count_as_a_fault_only_if_the_driver_offers_them(run, offers, status, charged):
     body = """
 say(version="1")
 for line in map(json.loads, sys.stdin):

@@ -1,4 +1,4 @@
-"""Producers against a broker that knows no batches: what it takes, and how what they write is judged."""
+"""Producers with a mock broker without record batches: accepted requests, and verdicts on the messages."""
 
 import gzip
 import zlib
@@ -33,7 +33,7 @@ def verdict(*sets):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_messages_are_taken_where_nothing_else_is_offered(version):
+def test_messages_are_accepted_if_only_they_are_offered(version):
     broker = MockBroker("127.0.0.1", 9092, with_producer_apis(KAFKA_0_10_2), {"t": MockTopic(b"", 0, 0)})
     for base in (0, 1):
         sent = broker.respond(request(encode_set(RECORDS, 1, 0), version)[4:])
@@ -45,12 +45,12 @@ def test_messages_are_taken_where_nothing_else_is_offered(version):
 
 
 @pytest.mark.parametrize("codec", MESSAGES_IN)
-def test_what_is_to_be_written_is_the_same_in_each_codec_and_worth_to_be_compressed(codec):
-    (told,) = batches_for(f"messages-{codec}")
-    assert {**told, "compression": 0} == GIVEN
-    assert told["compression"] == MESSAGES_IN[codec]
-    assert sum(len(record["value"]) for record in told["records"]) > 1024
-    assert verdict(encode_set(told["records"], 1, told["compression"])).kind is VerdictKind.PASS
+def test_the_records_to_write_are_equal_for_each_codec_and_compressible(codec):
+    (written,) = batches_for(f"messages-{codec}")
+    assert {**written, "compression": 0} == GIVEN
+    assert written["compression"] == MESSAGES_IN[codec]
+    assert sum(len(record["value"]) for record in written["records"]) > 1024
+    assert verdict(encode_set(written["records"], 1, written["compression"])).kind is VerdictKind.PASS
 
 
 ZIPPED = encode_set(RECORDS, 1, 1)
@@ -58,7 +58,7 @@ APPENDED = encode_set([{**record, "timestampType": 1} for record in RECORDS], 1,
 
 
 @pytest.mark.parametrize(
-    ("sets", "told", "requirement", "level"),
+    ("sets", "problem", "requirement", "level"),
     [
         ([encode_set(RECORDS, 0, 0)], "", "", ""),
         ([encode_set(RECORDS[:1], 1, 0), encode_set(RECORDS[1:], 1, 0)], "", "", ""),
@@ -80,10 +80,10 @@ APPENDED = encode_set([{**record, "timestampType": 1} for record in RECORDS], 1,
         ([APPENDED], "a producer says that the broker gave the time", "legacy.producer-timestamp-type-zero", ""),
     ],
 )
-def test_sound_messages_are_due_with_all_that_was_given(sets, told, requirement, level):
+def test_correct_messages_contain_all_given_fields(sets, problem, requirement, level):
     found = verdict(*sets)
-    assert found.kind is (VerdictKind.FAIL if told else VerdictKind.PASS), found
-    assert found.detail.startswith(told)
+    assert found.kind is (VerdictKind.FAIL if problem else VerdictKind.PASS), found
+    assert found.detail.startswith(problem)
     assert (found.requirement, found.level) == (requirement, level)
 
 
@@ -97,7 +97,7 @@ def test_offsets_in_a_wrapper_count_from_0():
 
 
 def rewrapped(inner):
-    """A wrapper around these messages, by hand."""
+    """Return a wrapper around these messages, written without the codec."""
     (outer,) = [{"offset": 2, "timestamp": RECORDS[-1]["timestamp"], "key": None, "value": gzip.compress(inner)}]
     data = bytearray(encode_set([outer], 1, 0))
     data[17] = 1
@@ -105,7 +105,7 @@ def rewrapped(inner):
     return bytes(data)
 
 
-def test_who_writes_nothing_is_not_judged():
+def test_a_producer_without_a_write_is_not_judged():
     assert verdict().kind is VerdictKind.SKIP
 
 
@@ -135,7 +135,7 @@ for line in told(): write(line) if "produce" in line else consume(line)
         ("encode_set(rows, 1, codec)", "none gzip", ["skip", "skip"]),
     ],
 )
-def test_a_producer_is_judged_on_messages_that_says_it_writes_them(tmp_path, traces, changed, claims, verdicts):
+def test_a_producer_that_claims_messages_is_judged_on_them(tmp_path, traces, changed, claims, verdicts):
     target = tiny(tmp_path, WRITES.replace("CHANGED", changed), producer_features=[*claims.split(), "timestamps"])
     cases = [f"request/produce-messages-{codec}" for codec in ("none", "gzip")]
     found = judged(target, tmp_path, traces.env, *cases, op="send")

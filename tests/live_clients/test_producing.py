@@ -1,4 +1,4 @@
-"""Producers: what the scripted broker tells them, what a driver is told to write, and what comes of it."""
+"""Producers: the responses of the mock broker, the requests to a driver, and the verdicts."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def produced(broker, version, data, acks=-1):
 
 
 @pytest.mark.parametrize("offer", [MINIMAL, NON_FLEXIBLE, ALL], ids=["bare", "low", "full"])
-def test_producers_are_offered_what_every_codec_and_a_transaction_need(offer):
+def test_producers_get_an_offer_for_every_codec_and_transactions(offer):
     offered = with_producer_apis(offer)
     assert set(ANSWERS) | {"FindCoordinator", "Metadata", "ApiVersions"} <= set(offered)
     assert offered["Produce"][1] >= 7
@@ -52,7 +52,7 @@ def test_producers_are_offered_what_every_codec_and_a_transaction_need(offer):
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, OFFER["Produce"][1]])
-def test_what_is_written_is_kept_unless_it_is_refused(broker, version):
+def test_a_written_batch_is_kept_unless_it_is_rejected(broker, version):
     topic = broker.topics["tiny"]
     refused = produced(broker, version, TWO)
     assert (refused["ErrorCode"], topic.produced) == (6, [])
@@ -62,7 +62,7 @@ def test_what_is_written_is_kept_unless_it_is_refused(broker, version):
 
 
 @pytest.mark.parametrize(("version", "error"), [(3, 76), (6, 76), (7, 0)])
-def test_zstd_is_refused_before_produce_7_as_apache_kafka_refuses_it(broker, version, error):
+def test_zstd_is_rejected_before_produce_7_as_in_apache_kafka(broker, version, error):
     topic = broker.topics["tiny"]
     topic.refusals.clear()
     zstd = bytes.fromhex(read_catalog().cases["compression/zstd-same-records"].request["hex"])
@@ -72,8 +72,8 @@ def test_zstd_is_refused_before_produce_7_as_apache_kafka_refuses_it(broker, ver
 
 
 @pytest.mark.parametrize("offer", [MINIMAL, NON_FLEXIBLE, ALL], ids=["bare", "low", "full"])
-def test_produce_is_offered_from_0_on_and_taken_from_3_on_as_apache_kafka_4_does(offer):
-    """librdkafka before 2.14 compresses nothing for a broker that offers it from 3 on (KAFKA-18659)."""
+def test_produce_is_offered_from_0_and_accepted_from_3_as_in_apache_kafka_4(offer):
+    """librdkafka before 2.14 does not compress if the broker offers Produce only from 3 (KAFKA-18659)."""
     assert (offer["Produce"][0], with_producer_apis(offer)["Produce"][0]) == (0, 0)
     broker = MockBroker("127.0.0.1", 9392, offer)
     for version in range(3):
@@ -81,13 +81,13 @@ def test_produce_is_offered_from_0_on_and_taken_from_3_on_as_apache_kafka_4_does
             broker.respond(frame("Produce", 3, {"Acks": 1, "TopicData": ()})[4:6] + bytes([0, version]) + bytes(4))
 
 
-def test_who_wants_no_answer_is_not_served(broker):
+def test_acks_0_is_not_handled(broker):
     with pytest.raises(UnhandledRequest, match="acks 0"):
         produced(broker, 3, TWO, acks=0)
 
 
 @pytest.mark.parametrize("version", range(OFFER["InitProducerId"][1] + 1))
-def test_a_producer_is_given_the_id_and_epoch_of_the_topic_that_it_is_named_after(broker, version):
+def test_a_producer_gets_the_id_and_epoch_of_its_topic(broker, version):
     value = asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
     assert (value["ErrorCode"], value["ProducerId"], value["ProducerEpoch"]) == (0, 4711, 3)
     broker.topics.clear()
@@ -96,7 +96,7 @@ def test_a_producer_is_given_the_id_and_epoch_of_the_topic_that_it_is_named_afte
 
 
 @pytest.mark.parametrize("version", range(OFFER["AddPartitionsToTxn"][1] + 1))
-def test_a_transaction_takes_partitions_and_ends(broker, version):
+def test_a_transaction_adds_partitions_and_ends(broker, version):
     rows = ({"Name": "tiny", "Partitions": (0, 1)},)
     ids = {"V3AndBelowTransactionalId": "tiny", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     value = asked(broker, "AddPartitionsToTxn", version, {**ids, "V3AndBelowTopics": rows})
@@ -111,7 +111,7 @@ def test_a_transaction_takes_partitions_and_ends(broker, version):
 ENDED = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
 
 
-def test_a_transaction_that_has_not_begun_cannot_be_ended_and_another_epoch_follows_where_it_is_told(broker):
+def test_an_empty_transaction_cannot_be_ended_and_version_2_raises_the_epoch(broker):
     assert asked(broker, "EndTxn", 3, ENDED)["ErrorCode"] == 48
     broker.offered = {**OFFER, **SCENARIOS["transactions-v2"].version_overrides}
     broker.topics["tiny"].refusals.clear()
@@ -123,7 +123,7 @@ def test_a_transaction_that_has_not_begun_cannot_be_ended_and_another_epoch_foll
 
 
 @pytest.mark.parametrize(("forgets", "error"), [(False, 0), (True, 46)])
-def test_what_is_written_once_more_is_taken_or_refused_as_a_repetition(broker, forgets, error):
+def test_a_repeated_batch_is_accepted_or_rejected_as_a_duplicate(broker, forgets, error):
     topic = broker.topics["tiny"] = MockTopic(b"", 0, 0, accepted_sequences={}, forgets_offset_of_duplicate=forgets)
     sent = batch(0, producer=7)
     assert [produced(broker, 8, sent)["ErrorCode"] for _ in range(2)] == [0, error]
@@ -131,7 +131,7 @@ def test_what_is_written_once_more_is_taken_or_refused_as_a_repetition(broker, f
 
 
 @pytest.mark.parametrize("features", [{}, {"transaction.version": 2}])
-def test_a_broker_tells_of_its_features(broker, features):
+def test_api_versions_returns_the_features(broker, features):
     broker.finalized_features = features
     value = asked(broker, "ApiVersions", 4, {})
     assert {row["Name"]: row["MaxVersionLevel"] for row in value["FinalizedFeatures"]} == features
@@ -140,7 +140,7 @@ def test_a_broker_tells_of_its_features(broker, features):
     assert asked(broker, "ApiVersions", 0, {})["ErrorCode"] == 0
 
 
-def test_versions_of_brokers_are_answered_as_apache_kafka_does_without_rights():
+def test_broker_only_versions_are_answered_as_without_authorization():
     kind = SCENARIOS["transaction-all-versions"]
     broker = MockBroker(
         "127.0.0.1", 9392, {**OFFER, **kind.version_overrides}, {"tiny": MockTopic(b"", 0, 0).with_faults(kind)}
@@ -154,14 +154,14 @@ def test_versions_of_brokers_are_answered_as_apache_kafka_does_without_rights():
     assert (ended["ErrorCode"], ended["ProducerId"], ended["ProducerEpoch"]) == (0, 1, 1)
 
 
-def test_what_is_written_to_an_id_that_no_topic_has_is_refused_as_such(broker):
+def test_a_write_to_an_unknown_topic_id_is_rejected(broker):
     broker.topics["tiny"].refusals.clear()
     rows = ({"TopicId": bytes(16), "PartitionData": ({"Index": 0, "Records": TWO},)},)
     value = asked(broker, "Produce", 13, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
     assert value["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 100
 
 
-# --- what a driver is told ----------------------------------------------------------------------------
+# --- requests to a driver -----------------------------------------------------------------------------
 
 
 def value(data):
@@ -182,19 +182,19 @@ def value(data):
         (batch(0, [record(0, timestamp=-1)]), "a timestamp below 0"),
     ],
 )
-def test_a_client_is_only_asked_for_what_an_application_can_tell_it(data, reason):
+def test_a_driver_is_only_asked_for_settings_of_applications(data, reason):
     found = unsupported_batch(value(data), CLAIMS)
     assert reason in found
     assert bool(reason) == bool(found)
 
 
-def test_a_claim_that_is_missing_is_named():
+def test_a_missing_claim_is_named():
     assert unsupported_batch(value(batch(0, producer=7, transactional=True)), ("none",)) == (
         "timestamps, idempotence, transactions: not claimed"
     )
 
 
-def test_a_driver_is_told_records_codec_and_kind_of_producer():
+def test_a_driver_gets_records_codec_and_producer_kind():
     row = record(0, timestamp=5, key=None, headers=({"key": "h", "value": None},))
     told = producer_command([value(batch(0, [row], compression=1)), value(TWO)])
     assert [len(rows) for rows in told["batches"]] == [1, 2]
@@ -205,7 +205,7 @@ def test_a_driver_is_told_records_codec_and_kind_of_producer():
     assert producer_command([value(batch(0, producer=7, transactional=True))])["transactional"]
 
 
-def test_a_driver_is_told_how_each_transaction_ends_and_what_is_given_up():
+def test_a_driver_gets_the_end_of_each_transaction_and_allowed_errors():
     plain, transactional = [value(TWO)] * 3, [value(batch(0, producer=7, transactional=True))] * 3
     assert [producer_command(batches)["ends"] for batches in (plain, transactional)] == [
         ["", "", ""],
@@ -216,7 +216,7 @@ def test_a_driver_is_told_how_each_transaction_ends_and_what_is_given_up():
     assert producer_command(plain, given_up={1})["givenUp"] == [False, True, False]
 
 
-def test_records_that_a_client_spreads_over_batches_are_not_judged():
+def test_records_spread_over_several_batches_are_not_judged():
     topic = MockTopic(b"", 0, 0)
     topic.produced = [TWO, batch(0)]
     assert produced_batch_answer(topic, ClientOutput(ended=True)) == {
@@ -226,7 +226,7 @@ def test_records_that_a_client_spreads_over_batches_are_not_judged():
     assert produced_batch_answer(topic, ClientOutput(ended=True)) == {"ok": True, "hex": TWO.hex()}
 
 
-# --- a producer from end to end -----------------------------------------------------------------------
+# --- whole producers ----------------------------------------------------------------------------------
 
 PRODUCER = (
     f"""
@@ -288,7 +288,7 @@ SERVE = "for line in told():\n    write(line, {change}) if 'produce' in line els
 
 @pytest.fixture
 def wrote(tmp_path, traces):
-    """Runs a producer that changes the batches that it writes; the results by case."""
+    """Return a function that runs a producer with changed batches and returns the results by case."""
 
     def start(change, *select, status, produces="none, gzip, timestamps, idempotence", serve=""):
         (tmp_path / "driver.py").write_text(PRODUCER + (serve or SERVE.format(change=change)))
@@ -326,12 +326,12 @@ for line in map(json.loads, sys.stdin):
 """
 
 
-def test_a_client_that_needs_more_than_its_driver_names_is_offered_more_to_write_with(wrote):
+def test_a_producer_that_needs_a_larger_offer_gets_it(wrote):
     found = wrote(HONEST, "batch/three-records:encode", status=0, serve=NEEDS_MORE)
     assert found["batch/three-records:encode"]["verdict"] == "pass"
 
 
-def test_an_honest_producer_conforms(wrote):
+def test_a_correct_producer_conforms(wrote):
     found = wrote(HONEST, *CASES, "producer/*:encode", "lz4/*:encode", "request/produce*", "request/init*", status=0)
     assert {found[name]["verdict"] for name in CASES} == {"pass"}
     for name in ("produce", "produce-retried", "produce-sequences", "init-producer-id"):
@@ -361,7 +361,7 @@ IN_TRANSACTIONS = "none, gzip, timestamps, idempotence, transactions, aborts"
     ],
     ids=["honest", "as another producer", "leaves a gap", "adds its partition once", "commits all, and nothing"],
 )
-def test_what_a_producer_makes_of_several_transactions_is_judged(wrote, lie, failed):
+def test_several_transactions_of_a_producer_are_judged(wrote, lie, failed):
     cases = ("transactions-*", "transaction-given-up", "transaction-without-records", "produce-given-up")
     serve = f"for line in told():\n    write(line, {lie}) if 'produce' in line else consume(line)\n"
     select = [f"request/{name}" for name in cases]
@@ -371,13 +371,13 @@ def test_what_a_producer_makes_of_several_transactions_is_judged(wrote, lie, fai
 
 
 @pytest.mark.parametrize("version", [3, 9, 12])
-def test_a_producer_is_offered_everything_where_the_conversation_says_so(wrote, version):
+def test_a_producer_gets_the_full_offer_if_the_scenario_requires_it(wrote, version):
     serve = f"for line in told():\n    write(line, version={version}) if 'produce' in line else consume(line)\n"
     found = wrote(None, "request/produce-newest*", status=0, serve=serve)
     assert {row["verdict"] for row in found.values()} == {"pass"}, found
 
 
-def test_one_batch_of_several_is_refused_for_good(broker):
+def test_one_of_several_batches_has_a_fatal_error(broker):
     broker.topics["tiny"] = MockTopic(b"", 0, 0, accepted_sequences={}).with_faults(
         SCENARIOS["transaction-fatal-error"]
     )
@@ -386,7 +386,7 @@ def test_one_batch_of_several_is_refused_for_good(broker):
     assert SCENARIOS["produce-fatal-error"].partition_errors == SCENARIOS["transaction-fatal-error"].partition_errors
 
 
-def test_a_driver_that_knows_no_aborts_is_not_asked_for_any(wrote):
+def test_a_driver_without_aborts_gets_no_abort_case(wrote):
     asked = ("request/transactions-*", "request/produce-given-up", "request/transaction-without-records")
     found = wrote(HONEST, *asked, status=3)
     assert {row["detail"] for row in found.values()} == {"unsupported: aborts is not claimed"}
@@ -396,13 +396,13 @@ STAYS = "leading = lambda line, connection: connection\n"
 
 
 @pytest.mark.parametrize(("change", "verdict"), [("", "pass"), (STAYS, "fail")], ids=["follows", "stays"])
-def test_a_producer_that_stays_with_the_node_that_led_is_found(wrote, change, verdict):
+def test_a_producer_that_keeps_writing_to_the_old_leader_is_found(wrote, change, verdict):
     serve = change + SERVE.format(change=HONEST)
     (row,) = wrote(None, "request/produce-leader-moved", status=0, serve=serve).values()
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "response.leader-elsewhere")
 
 
-def test_what_a_producer_without_idempotence_sends_is_judged_too(wrote):
+def test_a_producer_without_idempotence_is_judged_too(wrote):
     found = wrote(HONEST, "request/produce*", "request/init*", status=0, produces="none, timestamps")
     assert found["request/produce"]["verdict"] == "pass", found["request/produce"]
     skipped = {name: row["detail"] for name, row in found.items() if row["verdict"] == "skip"}
@@ -420,7 +420,7 @@ OF_PRODUCE = ("produce", "produce-retried", "produce-sequences", "init-producer-
 @pytest.mark.parametrize(
     ("deed", "crashed"), [(ASKS, {*OF_PRODUCE}), (WRITES, {"produce-retried"})], ids=["at once", "after a batch"]
 )
-def test_who_dies_before_it_sent_what_is_judged_has_crashed(wrote, deed, crashed):
+def test_a_crash_before_the_judged_request_is_a_crash(wrote, deed, crashed):
     found = wrote(None, "request/produce*", "request/init-producer-id", status=1, serve=DIES.format(deed=deed))
     assert {name for name in OF_PRODUCE if found[f"request/{name}"]["verdict"] == "crash"} == crashed
     assert {found[f"request/{name}"]["verdict"] for name in {*OF_PRODUCE} - crashed} <= {"pass"}
@@ -431,7 +431,7 @@ NO_SUCH = "raise TypeError('this release has no such argument')"
 
 
 @pytest.mark.parametrize(("where", "verdict"), [("True", "skip"), ("'gzip' in str(line)", "crash")])
-def test_what_a_driver_cannot_let_its_client_write_at_all_is_no_fault_of_the_client(wrote, where, verdict):
+def test_a_limitation_of_a_driver_is_no_failure_of_the_client(wrote, where, verdict):
     serve = f"""
 for line in told():
     try:
@@ -457,7 +457,7 @@ for line in told():
 """
 
 
-def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote):
+def test_a_crash_in_a_used_process_is_not_attributed(wrote):
     found = wrote(None, "request/produce*", "request/init-producer-id", status=0, serve=DIES_OF_THE_PAST)
     assert {found[f"request/{name}"]["verdict"] for name in OF_PRODUCE} == {"pass"}
 
@@ -473,7 +473,7 @@ def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote)
     ],
     ids=["records", "second-time"],
 )
-def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
+def test_a_wrong_field_of_a_written_batch_is_found(wrote, change, failed):
     found = wrote(change, *CASES, "request/produce-*", status=1)
     others = {name for name in read_catalog().cases if name.startswith("request/produce-")}
     assert found.keys() == {*CASES} | others
@@ -486,7 +486,7 @@ def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     [("tells=True", "pass", 0), ("tells=False", "fail", 0), ("again=range(99)", "skip", 3)],
     ids=["tells the application", "says that it is written", "goes on trying"],
 )
-def test_a_producer_that_says_nothing_of_a_refusal_is_found(wrote, then, verdict, status):
+def test_a_producer_that_hides_a_fatal_error_is_found(wrote, then, verdict, status):
     serve = f"for line in told():\n    write(line, {then}) if 'produce' in line else consume(line)\n"
     (row,) = wrote(None, "request/produce-refused", status=status, serve=serve).values()
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "producer.refusal-told")
@@ -495,7 +495,7 @@ def test_a_producer_that_says_nothing_of_a_refusal_is_found(wrote, then, verdict
 MOVED = "__import__('conformance.codec.record_batch', fromlist=['x'])"
 CHANGED = f"{MOVED}.with_checksums({MOVED}.BATCH_LAYOUT.with_field('baseSequence', data, @))"
 PUT = f"lambda data, number: {CHANGED} if number @@ else data"
-"""Batches 0, 1 and 2 are sent with 0 (which is refused) and 1, with 2, and with 3; their sequences are 0, 2 and 3."""
+"""Requests: batch 0 (rejected) and 1, then 2, then 3; their base sequences are 0, 2 and 3."""
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ PUT = f"lambda data, number: {CHANGED} if number @@ else data"
     ],
     ids=["repeats", "skips", "counts batches", "moves on after a refusal"],
 )
-def test_sequences_that_do_not_follow_one_another_are_found(wrote, change, told):
+def test_non_consecutive_sequences_are_found(wrote, change, told):
     found = wrote(change, "request/produce-sequences", "request/produce-retried", status=1)
     assert found["request/produce-sequences"]["verdict"] == "fail"
     assert told in found["request/produce-sequences"]["detail"]
@@ -524,7 +524,7 @@ def sequenced(data, base, producer=4711, epoch=3):
     return with_checksums(data)
 
 
-def test_batches_written_together_are_taken_in_order_and_once(broker):
+def test_pipelined_batches_are_accepted_once_and_in_order(broker):
     topic = broker.topics["tiny"]
     topic.accepted_sequences = {}
     first, second, third = (sequenced(data, base) for data, base in ((TWO, 0), (batch(0), 2), (batch(0), 3)))
@@ -535,7 +535,7 @@ def test_batches_written_together_are_taken_in_order_and_once(broker):
     assert topic.produced == [first, second, third]
 
 
-def test_who_asks_for_an_id_again_while_it_writes_together_is_another_producer(broker):
+def test_a_producer_id_requested_during_pipelining_starts_another_producer(broker):
     broker.topics["tiny"].accepted_sequences, broker.topics["tiny"].refusals = {}, []
     ids = [asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1})["ProducerId"] for _ in range(2)]
     assert ids == [4711, 4712]
@@ -543,13 +543,13 @@ def test_who_asks_for_an_id_again_while_it_writes_together_is_another_producer(b
     assert [(row["ErrorCode"], row["BaseOffset"]) for row in codes] == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
-def test_a_driver_is_told_how_large_a_batch_may_be_and_whether_to_wait():
+def test_a_driver_gets_the_batch_size_and_the_waiting_mode():
     apart, together = (producer_command([value(batch(0))], together=way) for way in (False, True))
     assert (apart["together"], apart["batchBytes"]) == (False, 4 << 20)
     assert (together["together"], together["batchBytes"]) == (True, 1024)
 
 
-def test_a_sequence_that_is_given_to_two_batches_is_found_at_the_second(wrote):
+def test_a_sequence_used_for_two_batches_is_found_at_the_second(wrote):
     counts_from_the_second = PUT.replace("@@", ">= 2").replace("@", "number - 2")
     found = wrote(counts_from_the_second, "request/produce-together", status=1)
     row = found["request/produce-together"]

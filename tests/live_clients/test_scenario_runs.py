@@ -1,4 +1,4 @@
-"""From what a `send` request is answered: its scenario, and all that was asked for before it."""
+"""The sources of an answer to `send`: its scenario, and all earlier ones."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ from conformance.live_clients.scenario_runs import ClientScenarioRuns
 from conformance.mock_broker.request_recorder import RequestRecorder
 
 HEARTBEAT = bytes.fromhex("0000000e 000c 0000 00000001 0000 00000000 00".replace(" ", ""))
-"""Nothing of it stands but the header: the body is cut."""
+"""An invalid request: only its header is complete."""
 VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff".replace(" ", ""))
-"""A sound request for the versions."""
-SAID = {"ok": True, "value": {}}
+"""A valid ApiVersions request."""
+ANSWER = {"ok": True, "value": {}}
 
 
-class Seats:
-    """Holds what it is told to, as if there were a process for each; keeps whether the client was at work."""
+class Slots:
+    """Runs each scenario at once, and records if the client was active."""
 
     def __init__(self):
         self.was_at_work = []
@@ -29,154 +29,161 @@ class Seats:
 
 
 class Lead:
-    """Sends a request that does not stand in some scenarios, each of which may wait for an event."""
+    """Sends an invalid request in some scenarios; each may wait for an event."""
 
     def __init__(self, wrong=(), waits=None, fails=()):
-        self.wrong, self.waits, self.fails, self.held = wrong, waits or {}, fails, []
+        self.wrong, self.waits, self.fails, self.run = wrong, waits or {}, fails, []
 
     async def unsupported_reason(self, _):
         return ""
 
-    async def consume(self, scenario, _seat, _batches, witness):
-        self.held.append(scenario)
+    async def consume(self, scenario, _slot, _batches, recorder):
+        self.run.append(scenario)
         if scenario in self.waits:
             await self.waits[scenario].wait()
         if scenario in self.fails:
             raise OSError("the driver cannot be run")
-        witness.record(VERSIONS, (), {"ApiVersions": (0, 3)})
+        recorder.record(VERSIONS, (), {"ApiVersions": (0, 3)})
         if scenario in self.wrong:
-            witness.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
-        return SAID
+            recorder.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+        return ANSWER
 
     write = consume
 
 
-def asked(scenario, check="well-formed", of=""):
+def send_request(scenario, check="well-formed", of=""):
     request = {"scenario": scenario, "check": check, "isolation": "read_committed"}
     return OPERATIONS["send"].parse({**request, **({"request": of} if of else {})}, LOG)
 
 
-def answers(lead, *requests, main=None, seats=None):
-    """The answers to requests that come at once."""
+def answers(lead, *requests, main=None, slots=None):
+    """Return the answers to concurrent requests."""
 
     async def all_of_them():
-        scenarios = ClientScenarioRuns(seats or Seats(), main or RequestRecorder(), lead, idempotent=False)
-        answered = [scenarios.answer(asked(*request)) for request in requests]
+        scenarios = ClientScenarioRuns(slots or Slots(), main or RequestRecorder(), lead, idempotent=False)
+        answered = [scenarios.answer(send_request(*request)) for request in requests]
         return await asyncio.gather(*answered, return_exceptions=True)
 
     return asyncio.run(all_of_them())
 
 
-def told(answer):
+def sent_requests(answer):
     return [row["hex"] for row in answer["value"]]
 
 
-def test_a_conversation_is_held_once_whatever_is_asked_of_it():
+def test_a_scenario_runs_once_for_all_its_cases():
     lead = Lead()
     answers(lead, ("group",), ("group", "offered"), ("group",))
-    assert lead.held == ["group"]
+    assert lead.run == ["group"]
 
 
-def test_conversations_do_not_wait_for_one_another():
+def test_scenarios_do_not_wait_for_each_other():
     async def both():
         ended = asyncio.Event()
 
         class Waits(Lead):
             async def consume(self, scenario, *rest):
-                said = await super().consume(scenario, *rest)
+                answer_of_client = await super().consume(scenario, *rest)
                 if scenario == "unknown-member-id":
                     ended.set()
-                return said
+                return answer_of_client
 
-        scenarios = ClientScenarioRuns(Seats(), RequestRecorder(), Waits(waits={"group": ended}), idempotent=False)
+        scenarios = ClientScenarioRuns(Slots(), RequestRecorder(), Waits(waits={"group": ended}), idempotent=False)
         return await asyncio.wait_for(
-            asyncio.gather(scenarios.answer(asked("group")), scenarios.answer(asked("unknown-member-id"))), 60
+            asyncio.gather(
+                scenarios.answer(send_request("group")), scenarios.answer(send_request("unknown-member-id"))
+            ),
+            60,
         )
 
     assert len(asyncio.run(both())) == 2
 
 
 @pytest.mark.parametrize(
-    ("order", "due"),
+    ("order", "expected"),
     [
         (("rebalance", "group", "unknown-member-id"), [True, True, True]),
         (("group", "rebalance", "unknown-member-id"), [False, True, True]),
         (("group", "unknown-member-id", "rebalance"), [False, False, True]),
     ],
 )
-def test_what_did_not_stand_is_charged_where_it_was_sent_and_to_what_was_asked_for_behind_that(order, due):
-    answered = answers(Lead({"rebalance"}), *((one,) for one in order))
-    assert [HEARTBEAT.hex() in told(answer) for answer in answered] == due
+def test_an_invalid_request_fails_its_scenario_and_later_ones(order, expected):
+    answered = answers(Lead({"rebalance"}), *((scenario,) for scenario in order))
+    assert [HEARTBEAT.hex() in sent_requests(answer) for answer in answered] == expected
 
 
-def test_what_was_sent_without_a_conversation_is_charged():
+def test_an_invalid_request_outside_scenarios_fails_the_scenarios():
     main = RequestRecorder()
     main.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
     first, tagged = answers(Lead({"rebalance", "unknown-tags"}), ("rebalance",), ("unknown-tags",), main=main)
-    assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the scenario, and again as one of its requests"
-    assert told(tagged).count(HEARTBEAT.hex()) == 2, "its broker is another than the client's own"
+    assert sent_requests(first).count(HEARTBEAT.hex()) == 3, (
+        "from the run, from the scenario, and as one of its requests"
+    )
+    assert sent_requests(tagged).count(HEARTBEAT.hex()) == 2, "the scenario has a separate broker"
 
 
-def test_of_what_is_refused_the_requests_of_that_name_alone_are_told_where_the_client_says_nothing_of_an_error():
+def test_an_unreported_error_returns_only_the_requests_of_the_selected_name():
     (answer,) = answers(Lead({"producer-fenced"}), ("producer-fenced", "error-reported", "Heartbeat"))
-    assert told(answer) == [HEARTBEAT.hex()]
+    assert sent_requests(answer) == [HEARTBEAT.hex()]
 
 
-def test_a_conversation_that_cannot_be_held_costs_no_other_one_its_answer():
+def test_a_scenario_that_cannot_run_does_not_stop_others():
     first, second = answers(Lead({"rebalance"}, fails={"group"}), ("group",), ("rebalance",))
     assert isinstance(first, OSError)
-    assert HEARTBEAT.hex() in told(second)
+    assert HEARTBEAT.hex() in sent_requests(second)
 
 
 class Waits(Lead):
-    """Falls silent, or tells of an error, once so many heartbeats came."""
+    """Stops or reports an error after a number of heartbeats."""
 
-    def __init__(self, count, said):
+    def __init__(self, count, answer_of_client):
         super().__init__()
-        self.count, self.said = count, said
+        self.count, self.answer_of_client = count, answer_of_client
 
-    async def consume(self, _conversation, _seat, _batches, witness):
+    async def consume(self, _scenario, _slot, _batches, recorder):
         for _ in range(self.count):
-            witness.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
-        return self.said
+            recorder.record(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+        return self.answer_of_client
 
     write = consume
 
 
-SILENT, TELLS = {"timeout": "silent"}, {"ok": False, "error": "other", "message": "no"}
+SILENT, REPORTS = {"timeout": "silent"}, {"ok": False, "error": "other", "message": "no"}
 
 
 @pytest.mark.parametrize(
-    ("count", "said", "scenario", "check", "reason"),
+    ("count", "answer_of_client", "scenario", "check", "reason"),
     [
         (3, SILENT, "topic-unknown", "progress", "it waits"),
         (2, SILENT, "topic-unknown", "progress", ""),
         (3, SILENT, "replica-unlisted", "follows", ""),
         (3, SILENT, "connection-closed", "progress", ""),
-        (3, TELLS, "coordinator-gone", "progress", "it tells the application"),
-        (3, TELLS, "transaction-coordinator-gone", "ended", "it tells the application"),
-        (3, TELLS, "produce-leader-moved", "writes-on", "it tells the application"),
-        (3, TELLS, "one-address", "progress", ""),
-        (3, TELLS, "concurrent-transactions", "ended", ""),
+        (3, REPORTS, "coordinator-gone", "progress", "it tells the application"),
+        (3, REPORTS, "transaction-coordinator-gone", "ended", "it tells the application"),
+        (3, REPORTS, "produce-leader-moved", "writes-on", "it tells the application"),
+        (3, REPORTS, "one-address", "progress", ""),
+        (3, REPORTS, "concurrent-transactions", "ended", ""),
     ],
 )
-def test_who_waits_or_tells_is_excused_where_the_conversation_says_so(count, said, scenario, check, reason):
-    (answer,) = answers(Waits(count, said), (scenario, check))
+def test_waiting_or_reporting_an_error_is_accepted_if_the_scenario_allows_it(
+    count, answer_of_client, scenario, check, reason
+):
+    (answer,) = answers(Waits(count, answer_of_client), (scenario, check))
     assert ("unsupported" in answer) is bool(reason)
     assert reason in answer.get("unsupported", "")
 
 
 @pytest.mark.parametrize(
-    ("count", "said", "scenario", "at_work"),
+    ("count", "answer_of_client", "scenario", "at_work"),
     [
         (20, SILENT, "topic-unknown", True),
         (19, SILENT, "topic-unknown", False),
-        (20, TELLS, "topic-unknown", False),
+        (20, REPORTS, "topic-unknown", False),
         (20, SILENT, "replica-unlisted", False),
         (20, SILENT, "connection-closed", False),
     ],
 )
-def test_who_sends_what_it_may_wait_with_again_and_again_is_at_work(count, said, scenario, at_work):
-    seats = Seats()
-    answers(Waits(count, said), (scenario, "progress"), seats=seats)
-    assert seats.was_at_work == [at_work]
+def test_a_client_that_repeats_allowed_requests_is_active(count, answer_of_client, scenario, at_work):
+    slots = Slots()
+    answers(Waits(count, answer_of_client), (scenario, "progress"), slots=slots)
+    assert slots.was_at_work == [at_work]

@@ -1,4 +1,4 @@
-"""`conformance serve-broker`: the scripted broker by hand."""
+"""`conformance serve-broker`: the mock broker as a command."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ LOG = batch(0) + batch(1)
 
 @pytest.fixture
 def serve(tmp_path, traces):
-    """Starts the command on a file with two batches; a connection to it."""
+    """Return a function that starts the command on a file with two batches and returns a connection to it."""
     (tmp_path / "some log").write_bytes(LOG)
     running, connections = [], []
 
@@ -38,14 +38,14 @@ def serve(tmp_path, traces):
 
 
 @pytest.mark.parametrize("offer", [None, *VERSION_PROFILES])
-def test_a_file_is_served_with_what_is_to_be_offered(serve, offer):
+def test_a_file_is_served_with_the_chosen_offer(serve, offer):
     connection = serve(*(() if offer is None else ("--offer", offer)))
     offered = connection.ask("ApiVersions", 0, {})["ApiKeys"]
     assert len(offered) == len(VERSION_PROFILES[offer or "bare"])
     told = {"topic": "some.log", "isolation": "read_uncommitted"}
     if offer == "old":
         connection.version = 3
-        assert connection.fetch(told, 0)["ErrorCode"] == 35, "it holds batches, which this version cannot bring"
+        assert connection.fetch(told, 0)["ErrorCode"] == 35, "this version cannot return the batches of the file"
         return
     assert connection.fetch(told, 0)["Records"] == LOG
     assert b"conformance.end" in connection.fetch(told, 2)["Records"]

@@ -1,4 +1,4 @@
-"""Fetch sessions of the scripted broker, and what it tells of leaders: as Apache Kafka answers."""
+"""Fetch sessions and leader changes of the mock broker, with the responses of Apache Kafka."""
 
 import pytest
 from log_bytes import batch
@@ -20,7 +20,7 @@ def broker():
 
 
 def fetched(broker, session, epoch, offsets, version=12, forgotten=()):
-    """The answer to a fetch of these topics, and what stands in it of each."""
+    """Return the response to a fetch of these topics, and its part of each topic."""
     rows = tuple({"Topic": name, "Partitions": (asked(offset),)} for name, offset in offsets.items())
     gone = tuple({"Topic": name, "Partitions": (0,)} for name in forgotten)
     body = {"MaxWaitMs": 100, "MinBytes": 1, "SessionId": session, "SessionEpoch": epoch}
@@ -33,7 +33,7 @@ def asked(offset):
     return {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
 
 
-def test_an_answer_in_a_session_holds_what_is_new_for_what_was_named_before(broker):
+def test_a_session_response_contains_only_news_of_its_topics(broker):
     for topic in broker.topics.values():
         topic.empty_fetches = ["session"]
     opened, rows = fetched(broker, 0, 0, {"a": 0, "b": 0})
@@ -45,12 +45,12 @@ def test_an_answer_in_a_session_holds_what_is_new_for_what_was_named_before(brok
     assert {name: row["Records"] for name, row in rows.items()} == {"a": batch(0), "b": batch(0)}
     _, rows = fetched(broker, number, 2, {"a": 1}, forgotten=("b",))
     assert list(rows) == ["a"]
-    assert rows["a"]["HighWatermark"] == 2  # the record that ends it
+    assert rows["a"]["HighWatermark"] == 2  # the end record
     _, rows = fetched(broker, number, 3, {"a": 2})
     assert rows == {}
 
 
-def test_a_high_watermark_that_moved_is_news_though_no_record_is(broker):
+def test_a_new_high_watermark_is_returned_without_records(broker):
     broker.topics["a"].empty_fetches = ["session"] * 3
     number = fetched(broker, 0, 0, {"a": 0})[0]["SessionId"]
     assert fetched(broker, number, 1, {})[1] == {}
@@ -58,31 +58,31 @@ def test_a_high_watermark_that_moved_is_news_though_no_record_is(broker):
     assert fetched(broker, number, 2, {})[1]["a"]["HighWatermark"] == 5
 
 
-def test_a_fetch_with_another_number_or_of_no_session_is_refused(broker):
+def test_a_fetch_with_a_wrong_epoch_or_unknown_session_is_rejected(broker):
     number = fetched(broker, 0, 0, {"a": 0})[0]["SessionId"]
     assert fetched(broker, number, 2, {})[0]["ErrorCode"] == INVALID_EPOCH
     assert fetched(broker, number + 1, 1, {})[0]["ErrorCode"] == NOT_FOUND
     assert fetched(broker, number, 1, {})[0]["ErrorCode"] == 0
 
 
-def test_a_session_that_is_closed_is_gone(broker):
+def test_a_closed_session_is_not_found(broker):
     number = fetched(broker, 0, 0, {"a": 0})[0]["SessionId"]
     closed, rows = fetched(broker, number, -1, {"a": 1})
     assert (closed["SessionId"], list(rows)) == (0, ["a"])
     assert fetched(broker, number, 1, {})[0]["ErrorCode"] == NOT_FOUND
 
 
-def test_who_wants_no_session_gets_none(broker):
+def test_a_fetch_without_a_session_gets_none(broker):
     answer, rows = fetched(broker, 0, -1, {"a": 0})
     assert (answer["SessionId"], rows["a"]["Records"]) == (0, batch(0))
 
 
-def test_the_numbers_begin_again_at_1():
+def test_session_epochs_restart_at_1():
     assert [epoch_after(epoch) for epoch in (0, 1, LAST - 1, LAST)] == [1, 2, LAST, 1]
 
 
 @pytest.mark.parametrize("version", [11, 12, 16])
-def test_who_asks_the_wrong_broker_is_told_the_leader_where_the_version_has_room(broker, version):
+def test_a_fetch_from_a_follower_returns_the_leader_if_the_version_allows_it(broker, version):
     broker.topics["a"].refusals = [NOT_LEADER]
     fetch = {"MaxWaitMs": 1, "MinBytes": 1, "SessionId": 0, "SessionEpoch": -1, "ForgottenTopicsData": ()}
     named = {"TopicId": broker.topics["a"].id} if version >= 13 else {"Topic": "a"}
@@ -95,7 +95,7 @@ def test_who_asks_the_wrong_broker_is_told_the_leader_where_the_version_has_room
 
 
 @pytest.mark.parametrize("version", [9, 10])
-def test_who_writes_to_the_wrong_broker_is_told_the_leader_where_the_version_has_room(broker, version):
+def test_a_produce_to_a_follower_returns_the_leader_if_the_version_allows_it(broker, version):
     broker.topics["a"].refusals = [NOT_LEADER]
     part = {"Index": 0, "Records": batch(0)}
     body = {"Acks": -1, "TimeoutMs": 1, "TopicData": ({"Name": "a", "PartitionData": (part,)},)}

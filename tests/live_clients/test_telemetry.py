@@ -1,4 +1,4 @@
-"""Clients that tell a broker of their metrics (KIP-714): what it says that it wants, and what they make of that."""
+"""Client telemetry (KIP-714): the subscriptions of the mock broker, and the pushes of clients."""
 
 import pytest
 from asking import asked
@@ -21,7 +21,7 @@ PUSH = {
 
 @pytest.fixture
 def run(tmp_path, traces):
-    """Runs a client with a change on a case; its row of the report."""
+    """Return a function that runs a changed client on a case and returns its row of the report."""
 
     def start(change, case):
         program = f"import time\n{change}\nfor line in told(): consume(line)\n"
@@ -50,9 +50,9 @@ def led(scenario):
         ("telemetry-unwanted", (), (0,)),
     ],
 )
-def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(scenario, wanted, accepted):
+def test_a_subscription_contains_the_metrics_and_the_client_instance_id(scenario, wanted, accepted):
     broker = led(scenario)
-    for known in (bytes(16), CLIENT_INSTANCE_ID):  # Apache Kafka's consumer refuses an id of zeros, though it has one
+    for known in (bytes(16), CLIENT_INSTANCE_ID):  # Apache Kafka's consumer rejects a zero id
         told = asked(broker, "GetTelemetrySubscriptions", 0, {"ClientInstanceId": known})
         assert (told["RequestedMetrics"], told["AcceptedCompressionTypes"]) == (wanted, accepted)
         assert (told["ClientInstanceId"], told["SubscriptionId"], told["ErrorCode"]) == (
@@ -76,12 +76,12 @@ def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(scenario, wante
         ),
     ],
 )
-def test_what_is_told_of_metrics_may_be_refused_for_the_moment(scenario, name, body, errors):
+def test_a_push_may_get_a_retriable_error(scenario, name, body, errors):
     broker = led(scenario)
     assert [asked(broker, name, 0, body)["ErrorCode"] for _ in errors] == errors
 
 
-def test_metrics_are_wanted_where_that_is_the_question_and_nowhere_else():
+def test_only_telemetry_scenarios_request_metrics():
     assert {name for name, kind in SCENARIOS.items() if kind.requested_metrics} == {*MEASURED} - {"telemetry-unwanted"}
     assert not {"PushTelemetry", "GetTelemetrySubscriptions"} & {*with_producer_apis(ALL)}
 
@@ -130,10 +130,10 @@ DIES = "if told['ErrorCode'] or not told['RequestedMetrics']: raise SystemExit(2
         ("pass", "b''", "metrics-refused", "pass"),
     ],
 )
-def test_a_client_that_does_not_tell_what_is_wanted_or_dies_of_it_is_found(run, where, metrics, case, verdict):
+def test_a_client_with_wrong_telemetry_is_found(run, where, metrics, case, verdict):
     row = run(PUSHES.replace("WHERE", where).replace("METRICS", metrics), case)
     assert row["verdict"] == verdict, row
 
 
-def test_who_tells_nothing_of_its_metrics_is_not_judged_on_them(run):
+def test_a_client_without_telemetry_is_not_judged_on_it(run):
     assert run("", "metrics-all")["verdict"] == "skip"

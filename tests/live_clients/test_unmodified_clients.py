@@ -1,4 +1,4 @@
-"""Unmodified clients of which nothing is built, and Apache Kafka's own, each run once for all the tests here."""
+"""Unmodified clients without a build, and Apache Kafka's own; each runs once for all tests here."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ABORTS = {
     "gzip/empty-member-first:read": "rd_slice_init_full",
     "read/second-message-size-0": "rd_slice_narrow_copy",
 }
-"""What ends librdkafka 2.0.2, by the function whose assertion fails."""
+"""Cases that abort librdkafka 2.0.2, by the function with the failed assertion."""
 BESIDE_ABORTS = ("batch/*-records:read", "compression/*:read")
 UNSHOWN = ("mixed-log/v0-only:read", "read/only-a-cut-batch", "read/base-offset-negative")
-"""What the output of kcat does not show: it prints 0 for a timestamp that is not there, and has an end of its own."""
+"""Fields missing in the output of kcat: it prints 0 for a missing timestamp, and has its own end."""
 ASKED = {
     "kafka-clients": ("*:read", "read/*", "request/*", "*:encode"),
     "kafka-python": (*SAMPLE, "read/abort*", "read/v1-*", "request/*"),
@@ -37,12 +37,12 @@ ASKED = {
 
 
 def asked(name):
-    """The cases that a client is run on."""
+    """Return the cases for a client."""
     return (*ASKED[name], *verdicts(name))
 
 
 def matching(found, *patterns):
-    """The rows of cases whose ids have one of these patterns."""
+    """Return the rows of cases with ids that match one of these patterns."""
     return {case: row for case, row in found.items() if any(fnmatch(case, pattern) for pattern in patterns)}
 
 
@@ -52,7 +52,7 @@ def test_each_finding_on_a_live_client_has_cases_and_a_verdict():
 
 
 @pytest.mark.parametrize("name", WITH_THE_SUITE)
-def test_a_client_that_comes_with_the_suite_is_judged_live(name, run):
+def test_a_bundled_client_is_judged_live(name, run):
     _, found = run(name)
     sent = ("fetch", "size", "version-offered", "produce-retried", "produce-sequences", "end-txn")
     assert {found[f"request/{name}"]["verdict"] for name in sent} == {"pass"}
@@ -62,13 +62,13 @@ def test_a_client_that_comes_with_the_suite_is_judged_live(name, run):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if not drivers()[name].setup])
-def test_a_live_client_does_what_the_page_says_of_it(name, run):
+def test_a_live_client_behaves_as_documented(name, run):
     assert shown(name, run) == verdicts(name)
 
 
 @pytest.fixture
 def offered(tmp_path):
-    """A driver like that of a bundled client, with another offer of the broker: its name as a target."""
+    """Return a function that writes a bundled client's driver with another offer and returns its target."""
 
     def write(name, offer):
         adapter = drivers()[name]
@@ -84,13 +84,13 @@ def offered(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kcat", "aiokafka", "kafka-python", "kafka-clients"])
-def test_what_the_broker_offers_changes_no_verdict(name, request, offered, tmp_path, traces):
+def test_the_offer_of_the_broker_changes_no_verdict(name, request, offered, tmp_path, traces):
     if name == "kafka-clients":
         request.getfixturevalue("kafka_clients")
     if missing := lacking(name):
         pytest.skip(f"live:{name} lacks {', '.join(missing)}")
     verdicts = {}
-    for offer in profiles_from("bare")[:-1]:  # the last one holds no batches
+    for offer in profiles_from("bare")[:-1]:  # the last offer has no batches
         target = offered(name, offer)
         found = judged(target, tmp_path / offer, traces.env, "batch/*-records:read", "read/aborted-*")
         verdicts[offer] = {case: row["verdict"] for case, row in found.items()}
@@ -100,12 +100,12 @@ def test_what_the_broker_offers_changes_no_verdict(name, request, offered, tmp_p
     assert verdicts["full"] == verdicts["bare"]
 
 
-def test_kcat_is_not_charged_with_what_its_output_does_not_show(run):
+def test_kcat_fails_no_case_for_fields_missing_in_its_output(run):
     _, found = run("kcat")
     assert [found[case]["verdict"] for case in UNSHOWN] == ["pass", "either", "either"]
 
 
-def test_the_aborts_of_librdkafka_are_found_and_charged_to_their_cases_alone(run):
+def test_the_aborts_of_librdkafka_are_attributed_only_to_their_cases(run):
     version, found = run("kcat")
     if "librdkafka 2.0.2" not in version:
         pytest.skip("this kcat has another librdkafka, which may have mended them")
@@ -119,14 +119,14 @@ def test_the_aborts_of_librdkafka_are_found_and_charged_to_their_cases_alone(run
 UNLIKE = {
     "offset/overflow-by-max-delta:read": "kafka-python cannot write its next fetch, which only a live client has to"
 }
-"""Cases that show more live than through an adapter, with the reason."""
+"""Cases that show more live than through an adapter, and why."""
 SHAKY = {"message-set/v1-inner-size-13:read", "message-set/v1-inner-tail-of-one-byte:read"}
-"""aiokafka reads behind its buffer here, and what comes of it is chance."""
+"""aiokafka reads beyond its buffer in these cases, with random results."""
 
 
 @pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "kafka-clients"])
 def test_adapter_and_live_client_agree(name, request, run, tmp_path, traces):
-    """A client is judged alike through its adapter and live; what the live one is not asked is left out."""
+    """A client has equal verdicts through its adapter and live, in the cases of both."""
     if name == "kafka-clients":
         request.getfixturevalue("kafka_clients")
     live = matching(run(name)[1], *SAMPLE)
@@ -142,7 +142,7 @@ def test_adapter_and_live_client_agree(name, request, run, tmp_path, traces):
 
 
 def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, run):
-    """Its run has to end with status 0, which the fixture looks at."""
+    """The fixture checks that the run ends with status 0."""
     _, found = run(kafka_clients)
     assert len(found) > 1200
     sent = ("fetch", "isolation-read-committed", "produce-retried", "transaction-sequences", "end-txn")

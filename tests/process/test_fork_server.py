@@ -1,4 +1,4 @@
-"""A module target that dies often is loaded once more and then forked; nobody can tell that from a program."""
+"""A module target that crashes often is loaded a second time and then forked; it behaves like a program."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def decode(type, data, **parameters):
 
 @pytest.fixture
 def launch(tmp_path, traces):
-    """How a module is started that does a deed at every odd byte, and more when it is loaded."""
+    """Return a function from a fault to the launch of a module with that fault at each odd byte."""
 
-    def write(deed, more=""):
-        (tmp_path / "target.py").write_text(MODULE.replace("DEED", deed) + more)
+    def write(fault, more=""):
+        (tmp_path / "target.py").write_text(MODULE.replace("DEED", fault) + more)
         spec = resolve(f"module:{tmp_path / 'target.py'}")
         return type(spec)(spec.name, spec.command, traces.env, forks=spec.forks)
 
@@ -55,27 +55,27 @@ def launch(tmp_path, traces):
 
 
 def loaded(tmp_path):
-    """How often the module was loaded."""
+    """Return how many times the module was loaded."""
     return len((tmp_path / "loaded").read_text())
 
 
-def questions(*numbers):
+def requests(*numbers):
     return [protocol.body({"op": "decode", "type": "INT8", "hex": f"{number:02x}"}) for number in numbers]
 
 
 def outcomes(launch, *numbers, warm=True, **allowed):
-    """What comes of the questions, asked one after the other."""
+    """Return the outcomes of requests, sent one after the other."""
     allowance = ResourceLimits(**{"timeout": 20, **allowed})
     start = ForkServer(launch, 20) if warm else None
     try:
         with TargetSession(launch, allowance, start) as session:
-            return [outcome for each in questions(*numbers) for outcome in session.ask([each])]
+            return [outcome for each in requests(*numbers) for outcome in session.ask([each])]
     finally:
         if start is not None:
             start.close()
 
 
-def test_however_often_it_dies_it_is_loaded_twice_and_each_process_begins_anew(launch, tmp_path):
+def test_a_crashing_module_is_loaded_twice_and_each_process_starts_fresh(launch, tmp_path):
     found = outcomes(launch("os._exit(5)"), 0, 1, 2, 3, 4, 5, 6)
     assert found[1::2] == [NoAnswer("crash", "exited with status 5")] * 3
     assert found[::2] == [Accepted({"value": [number], "consumed": 1}) for number in (0, 2, 4, 6)]
@@ -88,9 +88,9 @@ def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
         target.describe()
         sessions = [target._first, *(TargetSession(target._launch, ResourceLimits(), target._warm) for _ in range(2))]
         for session in sessions:
-            for each in questions(1, 3):
+            for each in requests(1, 3):
                 assert list(session.ask([each])) == [NoAnswer("crash", "exited with status 5")]
-            assert list(session.ask(questions(2))) == [Accepted({"value": [2], "consumed": 1})]
+            assert list(session.ask(requests(2))) == [Accepted({"value": [2], "consumed": 1})]
         for session in sessions[1:]:
             session.finish()
     finally:
@@ -98,7 +98,7 @@ def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
     assert loaded(tmp_path) == 2
 
 
-def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
+def test_a_target_opened_again_is_not_loaded_again(launch, tmp_path):
     way = launch("os._exit(5)")
     with loaded_once(TargetSpec("m", way, ResourceLimits(timeout=20), 2)) as spec:
         for _ in range(3):
@@ -112,7 +112,7 @@ def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
     assert loaded(tmp_path) == 3
 
 
-def test_a_module_begins_to_load_before_anyone_asks_it_and_whoever_asks_first_has_that_process(launch, tmp_path):
+def test_a_module_is_loaded_before_the_first_request_and_the_first_session_uses_that_process(launch, tmp_path):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
         begun = spec.warm._begun[0].result()
         while begun.alive and not (tmp_path / "loaded").exists():
@@ -124,29 +124,29 @@ def test_a_module_begins_to_load_before_anyone_asks_it_and_whoever_asks_first_ha
     assert loaded(tmp_path) == 1
 
 
-def test_a_process_that_nobody_asks_is_ended_with_those_who_might_have(launch):
+def test_an_unused_process_is_ended_with_its_fork_server(launch):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
         begun = spec.warm._begun[0].result()
         assert begun.alive
     assert not begun.alive
 
 
-def test_a_program_that_is_no_module_is_started_when_it_is_asked(launch):
+def test_a_program_target_is_started_at_its_first_request(launch):
     program = replace(launch("os._exit(5)"), forks=False)
     with loaded_once(TargetSpec("m", program, ResourceLimits(timeout=20))) as spec:
         assert spec.warm._begun == []
 
 
-def test_what_cannot_be_begun_is_told_to_whoever_asks(launch):
+def test_a_failed_early_start_is_raised_at_the_first_request(launch):
     nothing = replace(launch("os._exit(5)"), command=("/no/such/program",))
     spec = TargetSpec("m", nothing, ResourceLimits(timeout=20))
     with loaded_once(spec) as spec, closing(spec.open()) as target, pytest.raises(CannotStart, match="No such file"):
         target.describe()
     with loaded_once(spec):
-        pass  # nobody asks
+        pass  # no request
 
 
-DEEDS = {
+FAULTS = {
     "it exits": "os._exit(5)",
     "it exits and says why": "sys.stderr.write('no table\\n'); sys.stderr.flush(); os._exit(5)",
     "it dies of a signal": "os.kill(os.getpid(), signal.SIGSEGV)",
@@ -159,14 +159,14 @@ DEEDS = {
     "it leaves a child": "os.fork() or time.sleep(3600); os._exit(4)",
     "it leaves a child in a session of its own": "os.fork() or (os.setsid(), time.sleep(3600)); os._exit(4)",
     "it interrupts itself": "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
-    "it kills its keeper": "os.kill(os.getppid(), signal.SIGKILL); time.sleep(3600)",
+    "it kills its supervisor": "os.kill(os.getppid(), signal.SIGKILL); time.sleep(3600)",
 }
 
 
-@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
-def test_what_becomes_of_a_forked_process_is_what_becomes_of_a_program(deed, launch, tmp_path):
-    way = launch(deed)
-    with ThreadPoolExecutor() as pool:  # both wait at the same time
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_forked_process_has_the_same_outcomes_as_a_program(fault, launch, tmp_path):
+    way = launch(fault)
+    with ThreadPoolExecutor() as pool:  # both wait in parallel
         program, forked = pool.map(lambda warm: outcomes(way, 0, 1, 2, 3, 4, warm=warm, timeout=1), (False, True))
     assert forked == program
     assert loaded(tmp_path) >= 2
@@ -181,19 +181,19 @@ def test_the_shim_imports_nothing_from_the_folder_of_a_module_that_it_forks(laun
     assert traps.imported == []
 
 
-def test_a_forked_process_is_held_to_its_memory(launch):
-    deed = "os.environ.get('X'); hoard = [b'x' * (8 << 20) for _ in range(60) if not time.sleep(0.02)]"
-    found = outcomes(launch(deed), 1, 3, 2, memory=200 << 20)
+def test_a_forked_process_has_its_memory_limit(launch):
+    fault = "os.environ.get('X'); hoard = [b'x' * (8 << 20) for _ in range(60) if not time.sleep(0.02)]"
+    found = outcomes(launch(fault), 1, 3, 2, memory=200 << 20)
     assert [outcome.how for outcome in found[:2]] == ["memory", "memory"]
     assert found[2] == Accepted({"value": [2], "consumed": 1})
 
 
-def test_the_parent_of_forked_processes_is_not_watched_as_each_of_them_is(launch, monkeypatch):
+def test_the_memory_of_the_parent_of_forked_processes_is_not_watched(launch, monkeypatch):
     watched = []
     monkeypatch.setattr(ChildProcess, "_watch", lambda process, limit: watched.append((process, limit)))
     start = ForkServer(launch("os._exit(5)"), 20)
     with closing(start), TargetSession(start._launch, ResourceLimits(timeout=20, memory=200 << 20), start) as session:
-        for each in questions(1, 3, 5):
+        for each in requests(1, 3, 5):
             list(session.ask([each]))
         assert session.starts == len(watched) >= 3
         assert start._parent not in [process for process, _ in watched]
@@ -209,17 +209,17 @@ STATE = {
 
 
 @pytest.mark.parametrize("more", STATE.values(), ids=STATE)
-def test_a_module_that_holds_what_processes_would_share_is_not_forked(more, launch, tmp_path):
+def test_a_module_with_shared_resources_is_not_forked(more, launch, tmp_path):
     found = outcomes(launch("os._exit(5)", more), 1, 3, 5)
     assert found == [NoAnswer("crash", "exited with status 5")] * 3
-    # As a program twice for each question, and once to find out that it cannot be forked.
+    # As a program twice for each request, and once to find that it cannot be forked.
     assert loaded(tmp_path) == 2 * 3 + 1
 
 
-def test_a_parent_that_is_killed_costs_no_answer(launch, tmp_path):
-    keepers_parent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
-    deed = f"loads = len(open(HERE + '/loaded').read()); loads == 2 and os.kill({keepers_parent}, 9); os._exit(5)"
-    found = outcomes(launch(deed), 0, 1, 2, 3, 4)
+def test_a_killed_parent_loses_no_answer(launch, tmp_path):
+    parent_pid = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
+    fault = f"loads = len(open(HERE + '/loaded').read()); loads == 2 and os.kill({parent_pid}, 9); os._exit(5)"
+    found = outcomes(launch(fault), 0, 1, 2, 3, 4)
     assert [type(outcome) for outcome in found] == [Accepted, NoAnswer, Accepted, NoAnswer, Accepted]
-    # As a program, as the parent, and from then on as a program.
+    # As a program, then as the parent, and after its end as a program.
     assert loaded(tmp_path) == 2 + 3

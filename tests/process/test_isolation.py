@@ -1,4 +1,4 @@
-"""Whatever a target does, the command line judges the rest, ends, says so, and leaves no process behind."""
+"""With any faulty target the command line judges the other cases, reports the fault, ends, and leaves no process."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from conformance.selftest.bad_targets import BAD_TARGETS
 
 SUITE = (sys.executable, "-m", "conformance")
 SELECT = "requirement:varint.[ces]*"
-ONCE = [liar.name for liar in BAD_TARGETS.values() if liar.once]
+ONCE = [target.name for target in BAD_TARGETS.values() if target.once]
 ON_EVERY_PYTHON = ("hangs", "exits", "segfaults", "leaves-a-session", "long-line", "wrong-id")
-"""Of those that are wrong once, one of each kind: they are judged by a process of its own, too, which has to end."""
+"""One bad target of each kind with a single fault; it is also run by a separate process, which must end."""
 STATUS = {"pass": 0, "fail": 1, "crash": 1, "timeout": 1, "protocol": 3}
-"""Exit status by the one bad verdict."""
+"""Exit status for the single bad verdict."""
 
 
 class Suite:
-    """Runs the command line on targets, in this process or in one of its own, and reads its JSON report."""
+    """Runs the command line on targets, in this process or a separate one, and reads its JSON report."""
 
     def __init__(self, folder, env):
         self.folder, self.env = folder, env
@@ -67,17 +67,17 @@ def suite(tmp_path, traces):
 
 
 @pytest.fixture
-def said(python_target):
-    """A target of the test's own, as the command line names it."""
+def command_target(python_target):
+    """Return a function from the code of a target to its name on the command line."""
     return lambda body: "command:" + shlex.join(python_target(body))
 
 
-def liar(name):
+def bad_target(name):
     return f"command:{shlex.quote(sys.executable)} -m conformance.selftest.bad_targets {name}"
 
 
-def awaited(path):
-    """Waits for a file that a target writes."""
+def wait_for(path):
+    """Wait for a file that a target writes."""
     until = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < until
@@ -96,9 +96,9 @@ for request in requests():
 @pytest.mark.parametrize(
     "name", [name if name in ON_EVERY_PYTHON else pytest.param(name, marks=pytest.mark.once) for name in ONCE]
 )
-def test_one_bad_answer_is_one_bad_verdict_and_the_rest_is_judged(name, suite, catalog):
+def test_one_bad_answer_is_one_bad_verdict_and_the_other_cases_are_judged(name, suite, catalog):
     run = suite.run_apart if name in ON_EVERY_PYTHON else suite.run
-    ended = run(liar(name), "--select", SELECT, "--timeout", "1", "--memory", "200", "--jobs", "1")
+    ended = run(bad_target(name), "--select", SELECT, "--timeout", "1", "--memory", "200", "--jobs", "1")
     bad = next((str(catch.kind) for catch in BAD_TARGETS[name].caught), "pass")
     cases = select(catalog.cases.values(), [SELECT])
     assert [row["id"] for row in suite.report["results"]] == [case.id for case in cases]
@@ -108,9 +108,9 @@ def test_one_bad_answer_is_one_bad_verdict_and_the_rest_is_judged(name, suite, c
     assert "Traceback" not in ended.stderr
 
 
-def test_several_processes_at_once_are_as_isolated_as_one(suite, catalog):
+def test_several_parallel_processes_are_isolated_like_one(suite, catalog):
     patterns = [pattern for kind in ("VARINT", "VARLONG", "INT16") for pattern in ("--select", f"type:{kind}")]
-    ended = suite.run(liar("segfaults"), *patterns, "--jobs", "4")
+    ended = suite.run(bad_target("segfaults"), *patterns, "--jobs", "4")
     assert ended.returncode == 1
     cases = select(catalog.cases.values(), patterns[1::2])
     assert [row["id"] for row in suite.report["results"]] == [case.id for case in cases]
@@ -119,9 +119,9 @@ def test_several_processes_at_once_are_as_isolated_as_one(suite, catalog):
     assert "SIGSEGV" in next(row["detail"] for row in suite.report["results"] if row["id"] == "varint/63")
 
 
-def test_what_a_dying_target_said_last_is_shown(suite, said):
+def test_the_last_error_line_of_a_crashed_target_is_shown(suite, command_target):
     body = "for request in requests():\n    sys.stderr.write('the table is empty\\n'); sys.exit(4)\n"
-    assert suite.run(said(body), "--select", "varint/63").returncode == 1
+    assert suite.run(command_target(body), "--select", "varint/63").returncode == 1
     detail = suite.report["results"][0]["detail"]
     assert "exited with status 4" in detail
     assert "the table is empty" in detail
@@ -172,13 +172,13 @@ Node.js v20.20.2
     ],
     ids=["an error of Node", "a panic of Rust", "a fatal error of Go", "an exception of Java", "indented lines alone"],
 )
-def test_the_line_shown_says_what_went_wrong_and_is_no_frame_and_no_advice(suite, said, printed, shown):
+def test_the_shown_error_line_is_the_message_and_no_stack_frame(suite, command_target, printed, shown):
     body = f"for request in requests():\n    sys.stderr.write({printed!r}); sys.exit(4)\n"
-    assert suite.run(said(body), "--select", "varint/63").returncode == 1
+    assert suite.run(command_target(body), "--select", "varint/63").returncode == 1
     assert suite.report["results"][0]["detail"].endswith(f"standard error ends: {shown}")
 
 
-def test_memory_of_children_counts(suite, said):
+def test_memory_of_child_processes_counts(suite, command_target):
     body = """
 for request in requests():
     if os.fork() == 0:
@@ -187,7 +187,7 @@ for request in requests():
             hoard.append(b"x" * (32 << 20)); time.sleep(0.02)
     os.wait()
 """
-    assert suite.run(said(body), "--select", "varint/63", "--memory", "200").returncode == 1
+    assert suite.run(command_target(body), "--select", "varint/63", "--memory", "200").returncode == 1
     result = suite.report["results"][0]
     assert (result["verdict"], result["level"], result["requirement"]) == ("fail", "must", "robustness.answers")
     assert "200 MiB are allowed" in result["detail"]
@@ -201,27 +201,27 @@ for request in requests():
 """
 
 
-def test_a_target_that_uses_up_its_memory_at_every_case_does_not_conform(suite, said):
-    ended = suite.run(said(HOARDS), "--select", SELECT, "--memory", "200", "--jobs", "1", "--timeout", "60")
+def test_a_target_that_exceeds_its_memory_in_every_case_does_not_conform(suite, command_target):
+    ended = suite.run(command_target(HOARDS), "--select", SELECT, "--memory", "200", "--jobs", "1", "--timeout", "60")
     assert ended.returncode == 1
     assert set(suite.verdicts.values()) == {"fail", "skip"}
-    assert suite.report["summary"][said(HOARDS)]["disputed"] == 0
+    assert suite.report["summary"][command_target(HOARDS)]["disputed"] == 0
     assert suite.report["targets"][0]["status"] == "answered nothing"
     assert "It does not conform: it answered no request." in ended.stdout
 
 
-def test_a_target_that_answers_nothing_does_not_conform_whatever_is_known(suite, said, tmp_path):
+def test_a_target_without_answers_does_not_conform_even_with_known_failures(suite, command_target, tmp_path):
     (tmp_path / "known.yaml").write_text("- {id: '*', reason: all of them}\n")
     known = ("--known-failures", str(tmp_path / "known.yaml"), "--junit", str(tmp_path / "junit.xml"))
-    ended = suite.run(said("for request in requests(): os._exit(1)\n"), "--select", "varint/63", *known)
+    ended = suite.run(command_target("for request in requests(): os._exit(1)\n"), "--select", "varint/63", *known)
     assert ended.returncode == 1
     assert "\ndoes not conform" in ended.stdout
     assert [row["known"] for row in suite.report["results"]] == [True]
     assert "answered no request" in (tmp_path / "junit.xml").read_text()
 
 
-def test_a_plain_target_beside_a_hostile_one_gets_the_results_of_a_run_alone(suite, said):
-    plain = liar("varint-off-by-one")
+def test_a_target_next_to_a_hostile_one_gets_the_results_of_a_separate_run(suite, command_target):
+    plain = bad_target("varint-off-by-one")
     options = ("--select", "type:*VAR*", "--jobs", "2")
     suite.run(plain, *options)
     alone = [row for row in suite.report["results"] if row["target"] == plain]
@@ -237,29 +237,29 @@ for request in requests():
             os._exit(0)
     os.close(1); time.sleep(3600)
 """
-    suite.run(said(hostile), plain, *options)
+    suite.run(command_target(hostile), plain, *options)
     assert [row for row in suite.report["results"] if row["target"] == plain] == alone
 
 
 # --- pipes --------------------------------------------------------------------------------------------
 
 
-def test_errors_written_without_end_disturb_no_answer(suite, said):
+def test_endless_output_on_standard_error_disturbs_no_answer(suite, command_target):
     body = """
 for request in requests():
     sys.stderr.write("debug " * 200_000); sys.stderr.flush()
     say(request, ok=True, value=63, consumed=1)
 """
-    assert suite.run(said(body), "--select", "varint/63").returncode == 0
+    assert suite.run(command_target(body), "--select", "varint/63").returncode == 0
 
 
 @pytest.mark.parametrize(("megabytes", "verdict", "status"), [(30, "pass", 0), (33, "protocol", 3)])
-def test_an_answer_may_take_32_megabytes(megabytes, verdict, status, suite, said):
+def test_an_answer_may_have_32_megabytes(megabytes, verdict, status, suite, command_target):
     body = f"""
 for request in requests():
     say(request, ok=True, value=63, consumed=1, more="x" * ({megabytes} << 20 if request["hex"] == "7e" else 0))
 """
-    assert suite.run(said(body), "--select", "varint/63", "--timeout", "20").returncode == status
+    assert suite.run(command_target(body), "--select", "varint/63", "--timeout", "20").returncode == status
     assert list(suite.verdicts.values()) == [verdict]
 
 
@@ -273,13 +273,13 @@ def test_a_request_of_four_megabytes_is_answered(op, suite, tmp_path):
     assert (ended.returncode, list(suite.verdicts.values())) == (0, ["pass"]), ended.stdout
 
 
-def test_a_target_that_writes_and_never_reads_is_a_protocol_fault(suite, said):
+def test_a_target_that_writes_and_never_reads_is_a_protocol_fault(suite, command_target):
     body = """
 for request in requests():
     while True:
         sys.stdout.write('{"id": 0, "ok": true}\\n' * 1000)
 """
-    ended = suite.run(said(body), "--select", "varint/*", "--jobs", "1")
+    ended = suite.run(command_target(body), "--select", "varint/*", "--jobs", "1")
     assert ended.returncode == 3
     assert {"protocol", "skip"} >= set(suite.verdicts.values()) > {"skip"}
 
@@ -293,24 +293,24 @@ LARGE = """
 """
 
 
-def test_a_target_that_neither_reads_nor_writes_times_out_on_a_large_request(suite, said, tmp_path):
+def test_a_target_that_neither_reads_nor_writes_times_out_on_a_large_request(suite, command_target, tmp_path):
     (tmp_path / "large.yaml").write_text(LARGE)
     body = "say(json.loads(sys.stdin.readline()), **DESCRIBED)\ntime.sleep(3600)\n"
     options = ("--vectors", str(tmp_path / "large.yaml"), "--select", "large/zeros", "--timeout", "0.5")
-    assert suite.run(said(body), *options).returncode == 1
+    assert suite.run(command_target(body), *options).returncode == 1
     assert suite.verdicts["large/zeros"] == "timeout"
 
 
-def test_a_target_that_goes_on_after_the_end_of_its_input_is_ended(suite, said):
-    assert suite.run(said(ANSWER + "time.sleep(3600)\n"), "--select", "varint/63").returncode == 0
+def test_a_target_that_continues_after_the_end_of_its_input_is_ended(suite, command_target):
+    assert suite.run(command_target(ANSWER + "time.sleep(3600)\n"), "--select", "varint/63").returncode == 0
 
 
 # --- starting -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["dies-at-start", "describes-nonsense"])
-def test_a_target_that_does_not_start_is_exit_status_3_and_says_why(name, suite):
-    ended = suite.run(liar(name), "--select", SELECT)
+def test_a_target_that_does_not_start_is_exit_status_3_with_a_reason(name, suite):
+    ended = suite.run(bad_target(name), "--select", SELECT)
     assert ended.returncode == 3
     (target,) = suite.report["targets"]
     assert (target["status"], suite.report["results"]) == ("not started", [])
@@ -318,26 +318,26 @@ def test_a_target_that_does_not_start_is_exit_status_3_and_says_why(name, suite)
     assert BAD_TARGETS[name].problem in " ".join(ended.stdout.split())
 
 
-def test_a_start_that_fails_is_tried_three_times(suite, said, tmp_path):
-    assert suite.run(said('log("started")\nsys.exit("no luck")\n'), "--select", SELECT).returncode == 3
+def test_a_failed_start_is_tried_three_times(suite, command_target, tmp_path):
+    assert suite.run(command_target('log("started")\nsys.exit("no luck")\n'), "--select", SELECT).returncode == 3
     assert (tmp_path / "log").read_text().split() == ["started"] * 3
     assert "no luck" in suite.report["targets"][0]["problem"]
 
 
-def test_a_target_that_starts_at_the_third_attempt_is_judged(suite, said):
+def test_a_target_that_starts_at_the_third_attempt_is_judged(suite, command_target):
     body = 'log("started")\nif open(os.path.join(HERE, "log")).read().count("started") < 3: sys.exit(1)\n'
-    assert suite.run(said(body + ANSWER), "--select", "varint/63").returncode == 0
+    assert suite.run(command_target(body + ANSWER), "--select", "varint/63").returncode == 0
 
 
-def test_a_target_that_cannot_be_judged_does_not_keep_others_from_it(suite):
+def test_a_target_that_cannot_be_judged_does_not_stop_the_others(suite):
     ended = subprocess.run(
-        [*suite.command(liar("dies-at-start"), "--select", SELECT), "reference", liar("exits")],
+        [*suite.command(bad_target("dies-at-start"), "--select", SELECT), "reference", bad_target("exits")],
         env=suite.env, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert ended.returncode == 3
     assert [target["status"] for target in suite.report["targets"]] == ["not started", "judged", "judged"]
     assert suite.report["summary"]["reference"]["pass"] > 0
-    assert suite.report["summary"][liar("exits")]["crash"] == 1
+    assert suite.report["summary"][bad_target("exits")]["crash"] == 1
 
 
 # --- ending early -------------------------------------------------------------------------------------
@@ -352,12 +352,12 @@ for number, request in enumerate(requests()):
 """
 
 
-@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_reports_what_was_gathered(told, suite, said, tmp_path):
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_reports_its_results_so_far(signal_number, suite, command_target, tmp_path):
     options = ("--select", "varint/*", "--timeout", "600", "--jobs", "1")
-    running = suite.start(said(HANGS_AT_TEN), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    awaited(tmp_path / "log")
-    running.send_signal(told)
+    running = suite.start(command_target(HANGS_AT_TEN), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(tmp_path / "log")
+    running.send_signal(signal_number)
     shown, errors = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "Traceback" not in errors
@@ -365,12 +365,12 @@ def test_an_interrupt_reports_what_was_gathered(told, suite, said, tmp_path):
     assert 1 <= len([kind for kind in suite.verdicts.values() if kind != "skip"]) <= 10
 
 
-def test_a_terminal_that_hangs_up_keeps_no_file_from_being_written(suite, said, tmp_path):
+def test_after_a_terminal_hangup_the_report_is_written(suite, command_target, tmp_path):
     terminal, seen = os.openpty()
     options = ("--select", "varint/*", "--timeout", "600", "--jobs", "1")
-    running = suite.start(said(HANGS_AT_TEN), *options, stdout=seen, stderr=seen)
+    running = suite.start(command_target(HANGS_AT_TEN), *options, stdout=seen, stderr=seen)
     os.close(seen)
-    awaited(tmp_path / "log")
+    wait_for(tmp_path / "log")
     os.close(terminal)
     running.send_signal(signal.SIGHUP)
     assert running.wait(60) == 130
@@ -378,35 +378,35 @@ def test_a_terminal_that_hangs_up_keeps_no_file_from_being_written(suite, said, 
 
 
 @pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGQUIT, signal.SIGABRT])
-def test_a_suite_that_is_killed_leaves_no_process_of_several(ended, suite, said, tmp_path):
+def test_a_killed_run_with_several_processes_leaves_no_process(ended, suite, command_target, tmp_path):
     options = ("--select", "type:*VAR*", "--timeout", "600", "--jobs", "3")
-    running = suite.start(said(HANGS_AT_TEN), *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    awaited(tmp_path / "log")
+    running = suite.start(command_target(HANGS_AT_TEN), *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "log")
     running.send_signal(ended)
     assert running.wait(60) == -ended
-    # The fixture `traces` sees that nothing is left.
+    # The fixture `traces` checks that no process is left.
 
 
-@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_being_told_to_stop_leaves_no_process_of_several(told, suite, said, tmp_path):
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stopped_run_with_several_processes_leaves_no_process(signal_number, suite, command_target, tmp_path):
     options = ("--select", "type:*VAR*", "--timeout", "600", "--jobs", "3")
-    running = suite.start(said(HANGS_AT_TEN), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    awaited(tmp_path / "log")
-    running.send_signal(told)
+    running = suite.start(command_target(HANGS_AT_TEN), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(tmp_path / "log")
+    running.send_signal(signal_number)
     running.communicate(timeout=60)
     assert running.returncode == 130
 
 
-def test_an_interrupt_reports_what_several_gathered(suite, said, tmp_path):
+def test_an_interrupted_run_reports_the_results_of_several_processes(suite, command_target, tmp_path):
     options = ("--select", "type:*VAR*", "--timeout", "600", "--jobs", "3")
-    running = suite.start(said(HANGS_AT_TEN), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    awaited(tmp_path / "log")
+    running = suite.start(command_target(HANGS_AT_TEN), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(tmp_path / "log")
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert set(suite.verdicts.values()) > {"skip"}
 
 
-def test_an_output_that_nobody_reads_changes_neither_report_nor_status(suite):
+def test_a_closed_output_changes_neither_report_nor_status(suite):
     running = suite.start("reference", "--select", SELECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     running.stdout.close()
     errors = running.stderr.read()
@@ -415,7 +415,7 @@ def test_an_output_that_nobody_reads_changes_neither_report_nor_status(suite):
     assert suite.report["summary"]["reference"]["pass"] > 50
 
 
-def test_a_wrong_answer_is_told_at_must_also_where_it_took_too_much_memory(suite, tmp_path):
+def test_a_wrong_answer_fails_at_must_even_with_excessive_memory(suite, tmp_path):
     body = """
 def describe():
     return {"name": "greedy", "version": "1", "language": "python", "supports": {"decode": ["BYTES"]}}

@@ -1,4 +1,4 @@
-"""What a thread has freed serves the others."""
+"""Memory that one thread frees is available to other threads."""
 
 import platform
 import subprocess
@@ -25,11 +25,11 @@ print(int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) 
 done.set()
 """
 HEAP = 64
-"""MiB that glibc reserves for a further heap."""
+"""MiB that glibc reserves for one more heap."""
 
 
 def reserved(*, shared):
-    """MiB that a process with some threads reserves."""
+    """Return the MiB that a process with several threads reserves."""
     done = subprocess.run(
         [sys.executable, "-c", SIZE.format(shared=shared)], capture_output=True, text=True, check=True
     )
@@ -37,5 +37,5 @@ def reserved(*, shared):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc")
-def test_threads_have_no_heaps_of_their_own():
+def test_threads_share_one_heap():
     assert reserved(shared=True) + HEAP <= reserved(shared=False)

@@ -1,4 +1,4 @@
-"""Whatever a target does, and whatever becomes of the suite, no process of it is left; nobody else's is ended."""
+"""No process of a target survives its session or the suite, and no other process is ended."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ import fcntl
 shared = os.open(os.path.join(HERE, "lock"), os.O_CREAT | os.O_RDWR)
 os.set_inheritable(shared, True)
 fcntl.flock(shared, fcntl.LOCK_SH)
-def orphan(deed):
-    # Runs `deed` in a process that has lost its parents, its session and its environment.
+def orphan(work):
+    # Runs `work` in a process without its parents, its session and its environment.
     begun, begins = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             log(str(os.getpid()))
             os.write(begins, b"%8d" % os.getpid()); os.close(begins); os.close(begun)
-            deed()
+            work()
         os._exit(0)
     os.wait()
     os.close(begins)
@@ -63,10 +63,10 @@ if sys.argv[1:]:
 ESCAPES = {
     "double fork, no environment": "orphan(sleeper)",
     "several generations": "orphan(lambda: orphan(lambda: orphan(sleeper)))",
-    "its keeper is stopped": "orphan(sleeper); os.kill(os.getppid(), signal.SIGSTOP)",
-    "its keeper is told to stop": "orphan(sleeper); os.kill(os.getppid(), signal.SIGHUP)",
-    # It starts nothing more: what is born between the watcher's last look and the keeper's death, nobody has seen.
-    "its keeper is killed": "orphan(sleeper); time.sleep(1.5); os.kill(os.getppid(), signal.SIGKILL); time.sleep(100)",
+    "its supervisor is stopped": "orphan(sleeper); os.kill(os.getppid(), signal.SIGSTOP)",
+    "its supervisor gets SIGHUP": "orphan(sleeper); os.kill(os.getppid(), signal.SIGHUP)",
+    # It starts no more processes: one started after the watcher's last poll and before the kill would be unknown.
+    "its supervisor dies": "orphan(sleeper); time.sleep(1.5); os.kill(os.getppid(), signal.SIGKILL); time.sleep(100)",
     "it kills its group": "orphan(sleeper); os.kill(0, signal.SIGKILL)",
     "it dies": "orphan(sleeper); os._exit(3)",
     "each starts the other again": "orphan(lambda: twin(os.getpid())); time.sleep(0.5)",
@@ -83,23 +83,23 @@ orphan(hop)
 
 
 @pytest.fixture(params=["control group", "no control group"])
-def keepers(request, tmp_path, monkeypatch):
-    """With a control group where this system lets the suite make one, and without."""
+def supervisors(request, tmp_path, monkeypatch):
+    """Supervisors with a control group, if this system allows one, and without."""
     if request.param == "no control group":
         text = Path(supervisor.__file__).read_text()
-        (tmp_path / "keeper.py").write_text(text.replace("if __name__", "group_of = lambda _: None\nif __name__"))
-        monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "keeper.py"))
+        (tmp_path / "supervisor.py").write_text(text.replace("if __name__", "group_of = lambda _: None\nif __name__"))
+        monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "supervisor.py"))
         monkeypatch.setattr(supervisor, "group_of", lambda _: None)
 
 
 @pytest.fixture
 def launch(python_target, traces):
-    """A launch of a target of the test's own."""
+    """Return a function from the code of a target to its launch."""
     return lambda body: LaunchSpec("t", python_target(HELPERS + body), traces.env)
 
 
-def is_anything_left(tmp_path):
-    """Whether a process that came of the target runs; those that are about to go are given a moment."""
+def is_process_left(tmp_path):
+    """Return True if a process of the target still runs after at most 60 s."""
     until = time.monotonic() + 60
     with (tmp_path / "lock").open() as lock:
         while time.monotonic() < until:
@@ -110,31 +110,33 @@ def is_anything_left(tmp_path):
     return True
 
 
-@pytest.mark.usefixtures("keepers")
-@pytest.mark.parametrize("deed", ESCAPES.values(), ids=ESCAPES)
-def test_no_process_of_a_target_outlives_its_session(deed, launch, tmp_path):
-    body = "for request in requests():\n" + "".join(f"    {line}\n" for line in f"{deed}\nanswer(request)".splitlines())
+@pytest.mark.usefixtures("supervisors")
+@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
+def test_no_process_of_a_target_outlives_its_session(escape, launch, tmp_path):
+    body = "for request in requests():\n" + "".join(
+        f"    {line}\n" for line in f"{escape}\nanswer(request)".splitlines()
+    )
     with TargetSession(launch(body), ResourceLimits(timeout=2)) as session:
         assert len(list(session.ask([QUESTION]))) == 1
     assert (tmp_path / "log").exists()
-    assert not is_anything_left(tmp_path)
+    assert not is_process_left(tmp_path)
 
 
-@pytest.mark.usefixtures("keepers")
-def test_what_a_keeper_kept_is_ended_however_long_the_keeper_is_gone(launch, tmp_path):
+@pytest.mark.usefixtures("supervisors")
+def test_descendants_are_ended_after_their_supervisor_was_killed(launch, tmp_path):
     process = ChildProcess(launch("orphan(sleeper)\ntime.sleep(100)\n"), 1 << 30)
     until = time.monotonic() + 60
     while not (tmp_path / "log").exists() and time.monotonic() < until:
         time.sleep(0.05)
-    time.sleep(1.5)  # the watcher looks for children ten times a second, less often on a busy machine
+    time.sleep(1.5)  # the watcher polls for children ten times a second, less often on a busy machine
     os.kill(process._popen.pid, signal.SIGKILL)
     time.sleep(0.5)
     process.close()
-    assert not is_anything_left(tmp_path)
+    assert not is_process_left(tmp_path)
 
 
-def test_no_process_of_anybody_else_is_ended(launch, python_target):
-    """A child of the suite, a process that the suite's child left behind, and another target of the same suite."""
+def test_no_unrelated_process_is_ended(launch, python_target):
+    """The others are a child of the suite, an orphan of that child, and another target of the suite."""
     left = "left = os.fork()\nif left: print(left, flush=True)\ntime.sleep(100)"
     child = subprocess.Popen(python_target(left, "child.py"), stdout=subprocess.PIPE, text=True, start_new_session=True)
     others = [
@@ -156,9 +158,9 @@ def test_no_process_of_anybody_else_is_ended(launch, python_target):
         child.communicate()
 
 
-@pytest.mark.usefixtures("keepers")
-def test_a_fork_bomb_is_ended_whole(launch, tmp_path):
-    """Each process has a session of its own and starts others as fast as it can, a hundred and fifty in all."""
+@pytest.mark.usefixtures("supervisors")
+def test_every_process_of_a_fork_bomb_is_ended(launch, tmp_path):
+    """Each process has its own session and starts others as fast as possible, 150 in total."""
     body = """
 tokens, supply = os.pipe()
 os.write(supply, b"x" * 150)
@@ -175,14 +177,14 @@ for request in requests():
 """
     with TargetSession(launch(body), ResourceLimits(timeout=60, memory=64 << 30)) as session:
         assert len(list(session.ask([QUESTION]))) == 1
-    assert not is_anything_left(tmp_path)
+    assert not is_process_left(tmp_path)
 
 
 @pytest.mark.parametrize(("more_come", "looks_everywhere"), [(False, 0), (True, 1)])
-def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_make_more_are_stopped_first(
+def test_the_supervisor_waits_for_slow_exits_and_stops_forking_processes_first(
     more_come, looks_everywhere, monkeypatch
 ):
-    """Looking through all processes again and again takes the core that a large process needs to go."""
+    """Repeated scans of all processes would take the CPU time that a large process needs to exit."""
     pids = iter(range(10**6, 2 * 10**6))
     there = [next(pids)]
     left, everywhere, hurried = iter([True] * 25), [], []
@@ -201,9 +203,9 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
     assert len(everywhere) == len(hurried) == looks_everywhere
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="keepers come before others on Linux alone")
-def test_a_keeper_comes_before_nobody_while_its_target_runs(launch):
-    """Who does, and takes the status of a process that is looked at in /proc, can keep a core for a second."""
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux supervisors raise their priority")
+def test_a_supervisor_has_normal_priority_while_its_target_runs(launch):
+    """A high-priority process that reaps a process being read in /proc can block a core for a second."""
     process = ChildProcess(launch("time.sleep(100)\n"), 1 << 30)
     try:
         assert os.sched_getscheduler(process._popen.pid) == os.SCHED_OTHER
@@ -211,7 +213,7 @@ def test_a_keeper_comes_before_nobody_while_its_target_runs(launch):
         process.close()
 
 
-def test_the_memory_of_processes_that_left_the_target_counts(launch, tmp_path):
+def test_memory_of_orphaned_processes_counts(launch, tmp_path):
     body = """
 def hoard():
     kept = []
@@ -224,4 +226,4 @@ for request in requests():
         (outcome,) = session.ask([QUESTION])
     assert isinstance(outcome, NoAnswer)
     assert (outcome.how, outcome.unprovoked) == ("memory", True)
-    assert not is_anything_left(tmp_path)
+    assert not is_process_left(tmp_path)

@@ -1,4 +1,4 @@
-"""`pytest --kafka-target` in somebody else's project: same verdicts as `conformance run`, red when that is not 0."""
+"""`pytest --kafka-target` in a user's project: it has the verdicts of `conformance run` and fails when that does."""
 
 import importlib.metadata
 import json
@@ -70,61 +70,61 @@ def command(*arguments):
 
 @pytest.fixture
 def foreign(tmp_path, tmp_path_factory, traces):
-    """Somebody's project: a test of its own, and an adapter that is wrong in several ways."""
+    """Return a user's project with its own test and an adapter with several faults."""
     (tmp_path / "test_own.py").write_text(OWN)
     (tmp_path / "wrong.py").write_text(WRONG)
     return Foreign(tmp_path, tmp_path_factory.mktemp("said"), traces.env)
 
 
 class Foreign:
-    """A project in a folder; nothing that is started in it may be left running."""
+    """A project in a folder; no process started in it may stay alive."""
 
-    def __init__(self, folder, said, env):
-        self.folder, self._said = folder, said
-        # Under TOX_ENV_DIR, pytest would keep one cache for all these projects; under CI or BUILD_NUMBER, it says
-        # every failure a second time in its summary.
+    def __init__(self, folder, outputs, env):
+        self.folder, self._outputs = folder, outputs
+        # With TOX_ENV_DIR, pytest would use one cache for all these projects; with CI or BUILD_NUMBER, its summary
+        # would repeat each failure.
         others = ("PYTEST_", "COV_", "TOX_", "CI", "BUILD_NUMBER")
         self.env = {name: value for name, value in env.items() if not name.startswith(others)}
 
     def pytest(self, *arguments):
-        return forked(options(*arguments), self.folder, self.env, self._said)
+        return forked(options(*arguments), self.folder, self.env, self._outputs)
 
     def pytest_alone(self, *arguments):
-        """The same of an interpreter of its own."""
+        """Run pytest in a separate interpreter."""
         return subprocess.run(
             command(*arguments), cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
         )
 
     def run(self, *arguments):
-        """What `conformance run` makes of it: status, and the results of its JSON report."""
+        """Return the status of `conformance run` and the results of its JSON report."""
         done = conformance("run", *arguments, "--json", "run.json", cwd=self.folder, env=self.env)
         return done.returncode, json.loads((self.folder / "run.json").read_text())["results"]
 
     def judged(self, *arguments, run=None):
-        """What pytest makes of it: the finished process, and by test name its outcome and properties."""
+        """Return the finished pytest process and, by test name, each outcome with its properties."""
         done = (run or self.pytest)("--junitxml=j.xml", "-q", *arguments)
         return done, {case.get("name"): _outcome(case) for case in ET.parse(self.folder / "j.xml").iter("testcase")}
 
 
 def _outcome(case):
-    told = {entry.get("name"): entry.get("value") for entry in case.iter("property")}
+    properties = {entry.get("name"): entry.get("value") for entry in case.iter("property")}
     for tag in ("failure", "error", "skipped"):
         found = case.find(tag)
         if found is not None:
-            return ("xfailed" if found.get("type") == "pytest.xfail" else tag), told, found.get("message")
-    return "passed", told, ""
+            return ("xfailed" if found.get("type") == "pytest.xfail" else tag), properties, found.get("message")
+    return "passed", properties, ""
 
 
 def verdicts(outcomes):
     return {
-        told["kafka-case"]: (told["verdict"], told["requirement"], told["level"])
-        for _, told, _ in outcomes.values()
-        if "requirement" in told
+        properties["kafka-case"]: (properties["verdict"], properties["requirement"], properties["level"])
+        for _, properties, _ in outcomes.values()
+        if "requirement" in properties
     }
 
 
 def vectors(results):
-    """The verdicts on vectors, but for those that a target does not claim: pytest deselects them."""
+    """Return the verdicts on vectors without unclaimed ones, which pytest deselects."""
     return {
         result["id"]: (result["verdict"], result["requirement"], result["level"])
         for result in results
@@ -142,25 +142,25 @@ with open("starts", "a") as file:
 """
 
 
-def test_the_verdicts_are_those_of_run_and_each_process_of_pytest_starts_the_target_once(foreign):
+def test_the_verdicts_equal_those_of_run_and_each_pytest_process_starts_the_target_once(foreign):
     selection = [f"--select={pattern}" for pattern in SELECTED]
     ours = [f"--kafka-select={pattern}" for pattern in SELECTED]
     status, results = foreign.run("module:./wrong.py", "--generated=20", *selection)
     assert status == 3
     assert {kind for kind, _, _ in vectors(results).values()} == {"pass", "fail", "skip", "crash", "either"}
     (foreign.folder / "wrong.py").write_text(STARTS + WRONG)
-    # With workers, the main process tries the target out once.
+    # With workers, the main process also starts the target once.
     for workers, starts in ((0, "+"), (2, "+++")):
-        told = ("--kafka-target=module:./wrong.py", "--kafka-generated=20", *ours, f"-n{workers}")
-        done, outcomes = foreign.judged(*told, run=foreign.pytest_alone)
+        signal_number = ("--kafka-target=module:./wrong.py", "--kafka-generated=20", *ours, f"-n{workers}")
+        done, outcomes = foreign.judged(*signal_number, run=foreign.pytest_alone)
         assert done.returncode == 1
         assert verdicts(outcomes) == vectors(results)
         for name in ("VARINT", "INT8"):
             counts = Counter(r["verdict"] for r in results if r["kind"] == "generated" and r["type"] == name)
-            told = outcomes[f"property/{name}"][1]["counts"].split(", ")
-            # The JSON report lists no generated case that the target does not claim.
-            told = [part for part in told if not part.startswith("skip ")]
-            assert told == [f"{kind} {counts[kind]}" for kind in sorted(counts)]
+            shown = outcomes[f"property/{name}"][1]["counts"].split(", ")
+            # The JSON report contains no unclaimed generated cases.
+            shown = [part for part in shown if not part.startswith("skip ")]
+            assert shown == [f"{kind} {counts[kind]}" for kind in sorted(counts)]
         states = {name: outcomes[name][0] for name in ("property/VARINT", "property/INT8", "test_own", "probe/claims")}
         assert states == {
             "property/VARINT": "failure",
@@ -173,10 +173,10 @@ def test_the_verdicts_are_those_of_run_and_each_process_of_pytest_starts_the_tar
 
 
 @pytest.mark.once
-def test_the_whole_catalogue_is_judged_as_by_run_and_every_type_has_a_property(foreign):
+def test_the_whole_catalogue_has_the_verdicts_of_run_and_every_type_a_property(foreign):
     (foreign.folder / "test_own.py").unlink()
     status, results = foreign.run("reference", "--generated=0")
-    # Plugins that do something around each of 11,000 items cost a fifth of the session.
+    # Plugins with hooks around each of 11,000 items take a fifth of the session.
     without = ("logging", "skipping", "setuponly", "unraisableexception", "threadexception")
     plain = ("-s", *(f"-pno:{plugin}" for plugin in without))
     done, outcomes = foreign.judged("--kafka-target=reference", "--kafka-generated=2", *plain)
@@ -187,7 +187,7 @@ def test_the_whole_catalogue_is_judged_as_by_run_and_every_type_has_a_property(f
     assert {"VARINT", "ARRAY<INT32>", "TAGGED_FIELDS", "RECORD_BATCH", "LOG"} <= types
 
 
-def test_without_the_option_nothing_is_imported_and_nothing_collected(foreign):
+def test_without_the_option_the_plugin_imports_and_collects_nothing(foreign):
     (foreign.folder / "test_own.py").write_text(
         "import sys\n"
         "def test_own():\n"
@@ -200,7 +200,7 @@ def test_without_the_option_nothing_is_imported_and_nothing_collected(foreign):
     assert list(outcomes) == ["test_own"]
 
 
-def test_a_failure_says_everything_that_run_says(foreign, catalog):
+def test_a_failure_contains_all_parts_of_the_output_of_run(foreign, catalog):
     basis = catalog.requirements["varint.max-five-bytes"].basis
     done = foreign.pytest("--kafka-target=module:./wrong.py", "--kafka-select=varint/six-bytes")
     assert done.returncode == 1
@@ -221,7 +221,7 @@ ENCODES = "def encode(kind, value, **_):\n"
 OUT_OF_RANGE = "    if not -2**31 <= value < 2**31:\n        raise Reject('invalid-value', '')\n"
 
 
-def test_what_fails_a_property_is_shown_at_its_smallest_each_kind_once(foreign):
+def test_a_property_shows_the_smallest_failure_of_each_kind_once(foreign):
     dies = f"{ENCODES}{OUT_OF_RANGE}    assert value < 2**28\n"
     (foreign.folder / "wrong.py").write_text(WRONG.replace(ENCODES, dies))
     done = foreign.pytest(
@@ -261,10 +261,10 @@ def decode(kind, data, **parameters):
 """
 
 
-def test_a_failure_is_shown_though_the_target_is_lost_while_it_is_shrunk(foreign, catalog):
+def test_a_failure_is_shown_even_if_the_target_is_lost_during_shrinking(foreign, catalog):
     decodes = [case for case in generated_cases(["VARINT"], 60, 0, catalog) if case.op == "decode"]
     encodes = WRONG.replace(ENCODES, ENCODES + OUT_OF_RANGE)
-    # The one more is the claim's.
+    # One more for the test of the claim.
     lost = encodes.replace("def decode(", "def decoded(") + LOST.format(len(decodes) + 1)
     (foreign.folder / "wrong.py").write_text(lost)
     done, outcomes = foreign.judged(
@@ -281,7 +281,7 @@ def test_a_failure_is_shown_though_the_target_is_lost_while_it_is_shrunk(foreign
 # --- what counts --------------------------------------------------------------------------------------
 
 
-def test_failures_below_the_level_asked_for_are_skips(foreign):
+def test_failures_below_the_requested_level_are_skips(foreign):
     arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=requirement:crc.mismatch-corrupt")
     for level, state, status in (("must", "skipped", 0), ("should", "failure", 1)):
         done, outcomes = foreign.judged(*arguments, "--kafka-generated=0", f"--kafka-fail-on={level}")
@@ -353,12 +353,12 @@ def test_with_runxfail_known_failures_fail(foreign):
     assert outcomes["varint/six-bytes"][0] == "failure"
 
 
-def test_what_a_target_does_not_claim_is_deselected_and_one_line_says_how_many(foreign):
+def test_unclaimed_cases_are_deselected_and_counted_in_one_line(foreign):
     arguments = ("--kafka-target=module:./wrong.py", "--kafka-generated=2", "--kafka-select=type:INT8")
     done = foreign.pytest(*arguments, "--kafka-select=type:UUID", "-rA")
     _, results = foreign.run("module:./wrong.py", "--generated=2", "--select=type:INT8", "--select=type:UUID")
     unclaimed = [row for row in results if row["kind"] == "vector" and "not claimed" in row.get("detail", "")]
-    # The property of UUID, too; that of INT8 decodes.
+    # Including the property of UUID; the property of INT8 decodes.
     assert len(unclaimed) > 3
     (line,) = [line for line in done.stdout.splitlines() if "deselected, not claimed by the target" in line]
     assert line.endswith(f"module:./wrong.py 1 {len(unclaimed) + 1}")
@@ -367,16 +367,16 @@ def test_what_a_target_does_not_claim_is_deselected_and_one_line_says_how_many(f
     assert "PASSED kafka-conformance::property/INT8" in done.stdout
 
 
-def test_a_target_that_is_judged_on_nothing_fails_the_session(foreign):
+def test_a_target_without_a_judged_case_fails_the_session(foreign):
     done = foreign.pytest("--kafka-target=module:./wrong.py", "--kafka-select=type:UUID")
     assert done.returncode == 1
     assert "module:./wrong.py was judged on no case" in done.stdout
 
 
-# --- pytest's own ways --------------------------------------------------------------------------------
+# --- selection by pytest ------------------------------------------------------------------------------
 
 
-def test_node_ids_and_last_failed_select_ours_too(foreign):
+def test_node_ids_and_last_failed_select_the_cases_too(foreign):
     target = "--kafka-target=module:./wrong.py"
     wanted = ("kafka-conformance::varint/six-bytes", "kafka-conformance::varint/zero")
     _, outcomes = foreign.judged(target, *wanted)
@@ -422,7 +422,7 @@ def test_wrong_usage_is_one_error_and_nothing_runs(foreign, arguments, named):
 # --- processes ----------------------------------------------------------------------------------------
 
 
-def test_a_target_that_does_not_come_up_again_fails_once(foreign):
+def test_a_target_that_cannot_be_restarted_fails_once(foreign):
     dies = WRONG.replace("def decode(kind, data, **_):", "def decode(kind, data, **_):\n    import os; os._exit(7)")
     once = "import os, sys\nif os.path.exists('started'):\n    os._exit(9)\nopen('started', 'w').close()\n"
     (foreign.folder / "wrong.py").write_text(once + dies)
@@ -445,10 +445,10 @@ HANGS = WRONG.replace(
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
-    ("told", "status"),
+    ("signal_number", "status"),
     [(signal.SIGINT, 2), (signal.SIGTERM, 2), (signal.SIGHUP, 2), (signal.SIGKILL, -signal.SIGKILL)],
 )
-def test_a_session_that_is_ended_early_leaves_no_target_behind(foreign, workers, told, status, traces):
+def test_an_ended_session_leaves_no_target_running(foreign, workers, signal_number, status, traces):
     (foreign.folder / "wrong.py").write_text(HANGS)
     arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=varint/six-*", "--kafka-timeout=60")
     process = subprocess.Popen(
@@ -461,20 +461,20 @@ def test_a_session_that_is_ended_early_leaves_no_target_behind(foreign, workers,
     until = time.monotonic() + 120
     while not (foreign.folder / "hangs").exists() and time.monotonic() < until:
         time.sleep(0.05)
-    os.kill(process.pid, told)
+    os.kill(process.pid, signal_number)
     try:
-        # pytest-xdist gives its workers ten seconds, twice, before it goes without them.
+        # pytest-xdist waits twice ten seconds for its workers before it exits.
         assert process.wait(120) == status
     finally:
         process.kill()
         process.wait()
-    # The workers of a session that is killed take some seconds to see it; then their targets end.
-    until = time.monotonic() + 60 * (told == signal.SIGKILL)
+    # The workers of a killed session notice it after some seconds; then their targets end.
+    until = time.monotonic() + 60 * (signal_number == signal.SIGKILL)
     while traces.left() and time.monotonic() < until:
         time.sleep(0.1)
-    # The fixture `traces` sees that nothing is left.
+    # The fixture `traces` checks that no process is left.
 
 
-def test_stopping_at_the_first_failure_leaves_no_target_behind(foreign):
+def test_stopping_at_the_first_failure_leaves_no_target_running(foreign):
     arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=varint/*", "--kafka-generated=0", "-x", "-n2")
     assert foreign.pytest(*arguments).returncode != 0

@@ -81,7 +81,7 @@ def test_a_definition_of_the_users_is_not_answered_with_cases_of_the_shipped_one
     assert {case.wire for case in cases} == {known.types.wire("MESSAGE<MetadataRequest,9>")}
 
 
-def test_a_damaged_file_is_made_anew(catalog, cache):
+def test_a_damaged_cache_file_is_built_again(catalog, cache):
     first = unpacked(cached_cases(order("VARINT"), catalog))
     (path,) = cache.rglob("generated-*")
     path.write_bytes(path.read_bytes()[:-1])
@@ -101,7 +101,7 @@ def test_every_module_that_cases_are_generated_by_is_part_of_the_key(monkeypatch
     assert used <= sources
 
 
-def test_the_cases_of_the_wheel_are_those_that_this_python_makes(catalog, monkeypatch):
+def test_the_cases_of_the_wheel_equal_those_built_by_this_python(catalog, monkeypatch):
     monkeypatch.undo()
     if not list(kept.PACKAGE.glob("generated-*")):
         pytest.skip("a checkout comes without cases; a wheel is installed by tox")

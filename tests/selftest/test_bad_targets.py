@@ -1,6 +1,6 @@
-"""Every bad target is detected as its row says.
+"""Each bad target is detected as its row states.
 
-tests/commands/test_commands.py has the test that a correct target passes.
+tests/commands/test_commands.py tests that a correct target passes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,12 @@ BAD = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT, VerdictKind.PRO
 THE_ONE = "varint/63"
 
 
-def judged(liar, cases, catalog, env, jobs=1):
-    """The record of a run of a liar over cases."""
-    launch = LaunchSpec(
-        liar.name, (sys.executable, "-m", "conformance.selftest.bad_targets", liar.name), env, str(ROOT)
-    )
-    startup = liar.seconds if liar.problem else 30
-    allowance = ResourceLimits(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
-    return run_of(TargetSpec(liar.name, launch, allowance, jobs), cases, catalog)
+def judged(bad, cases, catalog, env, jobs=1):
+    """Return the record of a run of a bad target over cases."""
+    launch = LaunchSpec(bad.name, (sys.executable, "-m", "conformance.selftest.bad_targets", bad.name), env, str(ROOT))
+    startup = bad.seconds if bad.problem else 30
+    allowance = ResourceLimits(bad.seconds, startup, memory=(400 if bad.once else 1024) << 20)
+    return run_of(TargetSpec(bad.name, launch, allowance, jobs), cases, catalog)
 
 
 def run_of(spec, cases, catalog):
@@ -45,22 +43,23 @@ def run_of(spec, cases, catalog):
     return run
 
 
-def cases_for(liar, catalog):
-    """The cases of what its row names; some of the one question's type for those who are wrong at one or at none.
+def cases_for(bad, catalog):
+    """Return the cases of the requirements in its row; for one with a single fault, or none, cases of that type.
 
-    A liar that must not pass any case of some is asked all of those too; of whole logs only, where it lies about these.
+    They include all cases with an expectation in `never_passes`, for a fault in logs only those of whole logs.
     """
-    if liar.once or liar.problem or liar.name == "out-of-order":
+    if bad.once or bad.problem or bad.name == "out-of-order":
         return select(catalog.cases.values(), ["requirement:varint.[ces]*"])
     named = {
-        case.id for case in select(catalog.cases.values(), [f"requirement:{one.requirement}" for one in liar.caught])
+        case.id
+        for case in select(catalog.cases.values(), [f"requirement:{detection.requirement}" for detection in bad.caught])
     }
-    asked = [case for case in catalog.cases.values() if case.id in named or isinstance(case.expect, liar.never_passes)]
-    return [case for case in asked if case.op in WHOLE_LOG] if liar in LOGS else asked
+    cases = [case for case in catalog.cases.values() if case.id in named or isinstance(case.expect, bad.never_passes)]
+    return [case for case in cases if case.op in WHOLE_LOG] if bad in LOGS else cases
 
 
 def catches(results):
-    """All that could give a liar away."""
+    """Return all possible detections in results."""
     return {
         ExpectedDetection(result.verdict.kind, requirement, result.level)
         for result in results
@@ -68,39 +67,39 @@ def catches(results):
     }
 
 
-def escapes(liar, record):
-    """What the row of a liar says must come of it and did not."""
+def escapes(bad, record):
+    """Return the expected detections of a bad target that are missing, and the false ones."""
     passed = [
         result.case.id
         for result in record.results
-        if isinstance(result.case.expect, liar.never_passes) and result.verdict.kind is VerdictKind.PASS
+        if isinstance(result.case.expect, bad.never_passes) and result.verdict.kind is VerdictKind.PASS
     ]
-    unsaid = [] if liar.problem in record.problem and bool(liar.problem) == bool(record.problem) else [liar.problem]
-    return [*(set(liar.caught) - catches(record.results)), *passed, *unsaid, *beside(liar, record)]
+    unreported = [] if bad.problem in record.problem and bool(bad.problem) == bool(record.problem) else [bad.problem]
+    return [*(set(bad.caught) - catches(record.results)), *passed, *unreported, *elsewhere(bad, record)]
 
 
-def beside(liar, record):
-    """Where a liar that is wrong at one question only was found wrong at another, or not for certain."""
+def elsewhere(bad, record):
+    """Return the failures of a bad target with a single fault in other cases, and flaky ones."""
     wrong = [result for result in record.results if result.verdict.kind in BAD]
-    return [result.case.id for result in wrong if liar.once and (result.case.id != THE_ONE or result.verdict.flaky)]
+    return [result.case.id for result in wrong if bad.once and (result.case.id != THE_ONE or result.verdict.flaky)]
 
 
-@pytest.mark.parametrize("liar", BAD_TARGETS.values(), ids=lambda liar: liar.name)
-def test_a_liar_is_caught_by_what_its_row_names(liar, catalog, traces):
-    assert escapes(liar, judged(liar, cases_for(liar, catalog), catalog, traces.env)) == []
+@pytest.mark.parametrize("bad", BAD_TARGETS.values(), ids=lambda bad: bad.name)
+def test_a_bad_target_is_detected_as_its_row_states(bad, catalog, traces):
+    assert escapes(bad, judged(bad, cases_for(bad, catalog), catalog, traces.env)) == []
 
 
-def test_one_case_asks_the_one_question(catalog):
+def test_exactly_one_case_has_the_trigger_request(catalog):
     op, name, digits = mutators.TRIGGER_REQUEST
-    asked = [
+    triggers = [
         case.id
         for case in catalog.cases.values()
         if (case.op, case.type, case.request.get("hex")) == (op, name, digits)
     ]
-    assert asked == [THE_ONE]
+    assert triggers == [THE_ONE]
 
 
-def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
+def test_an_undetected_bad_target_is_found(catalog, traces):
     cases = select(catalog.cases.values(), ["type:VARINT"])
     wrong_size = judged(BAD_TARGETS["wrong-size"], cases, catalog, traces.env)
     for wanted in (
@@ -114,8 +113,8 @@ def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
     assert THE_ONE in escapes(replace(BAD_TARGETS["wrong-size"], caught=(), never_passes=(object,)), wrong_size)
 
 
-def test_liars_have_names_of_their_own_and_something_to_be_caught_by():
-    assert all(liar.caught or liar.problem or liar.name.startswith("leaves-a-") for liar in BAD_TARGETS.values())
+def test_bad_targets_are_listed_and_have_a_detection():
+    assert all(bad.caught or bad.problem or bad.name.startswith("leaves-a-") for bad in BAD_TARGETS.values())
     listed = subprocess.run(
         [sys.executable, "-m", "conformance.selftest.bad_targets"],
         cwd=ROOT,
@@ -137,6 +136,6 @@ def test_a_seeded_fault_is_served_as_a_target(catalog, traces):
     assert failed == {"boolean.read-nonzero-true"}
 
 
-def test_requirements_that_liars_are_caught_by_exist(catalog):
-    named = {catch.requirement for liar in BAD_TARGETS.values() for catch in liar.caught} - {""}
+def test_requirements_of_detections_exist(catalog):
+    named = {catch.requirement for bad in BAD_TARGETS.values() for catch in bad.caught} - {""}
     assert named <= set(catalog.requirements)

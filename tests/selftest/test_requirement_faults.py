@@ -1,4 +1,4 @@
-"""Every requirement proves itself: a lie that breaks its statement alone fails one of its own cases."""
+"""Each requirement has a fault that breaks only its statement, and one of its own cases detects it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.selftest.requirement_faults import UNTESTED_REQUIREMENTS, VIOLA
 
 @pytest.fixture(scope="module")
 def own_cases(catalog):
-    """The cases of each requirement."""
+    """Return the cases of each requirement."""
     cases = defaultdict(list)
     for case in catalog.cases.values():
         cases[case.requirement].append(case)
@@ -21,32 +21,32 @@ def own_cases(catalog):
 
 
 @pytest.mark.parametrize("requirement", VIOLATIONS)
-def test_a_violation_is_caught_by_a_case_of_its_requirement(requirement, catalog, own_cases):
+def test_a_fault_is_detected_by_a_case_of_its_requirement(requirement, catalog, own_cases):
     level = catalog.requirements[requirement].level
     caught = catching_cases(VIOLATIONS[requirement], requirement, level, own_cases[requirement])
     assert next(caught, None) is not None
 
 
-def test_every_requirement_with_cases_has_a_violation_or_a_reason(own_cases):
+def test_every_requirement_with_cases_has_a_fault_or_a_reason(own_cases):
     assert set(VIOLATIONS) | set(UNTESTED_REQUIREMENTS) == set(own_cases)
     assert set(VIOLATIONS).isdisjoint(UNTESTED_REQUIREMENTS)
 
 
-def test_an_honest_target_violates_nothing(catalog, own_cases):
+def test_the_reference_fails_no_case(catalog, own_cases):
     for requirement, cases in own_cases.items():
         level = catalog.requirements[requirement].level
         assert list(catching_cases(mutators.nothing, requirement, level, cases)) == []
 
 
-def test_a_fault_charged_to_another_requirement_proves_nothing(own_cases):
-    lie = VIOLATIONS["batch.base-offset"]
-    assert list(catching_cases(lie, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []
+def test_a_fault_attributed_to_another_requirement_does_not_count(own_cases):
+    fault = VIOLATIONS["batch.base-offset"]
+    assert list(catching_cases(fault, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []
 
 
-# --- seeded defects -----------------------------------------------------------------------------------
+# --- seeded faults ------------------------------------------------------------------------------------
 
 
-def test_every_defect_has_a_source_of_its_own_kind(catalog):
+def test_every_seeded_fault_has_a_requirement_or_link_as_source(catalog):
     for defect in DEFECTS.values():
         assert defect.source in catalog.requirements or defect.source.startswith("https://"), defect.id
         assert defect.description or defect.source in catalog.requirements, defect.id
@@ -54,13 +54,13 @@ def test_every_defect_has_a_source_of_its_own_kind(catalog):
 
 
 def shape(value, depth=24):
-    """What a function does, as far as its code and what it holds on to tell; equal for two that do the same."""
+    """Return the code and the closure of a function as a value, equal for two functions with the same behaviour."""
     inner = depth - 1
     if not depth:
         return None
     if isinstance(value, types.FunctionType):
-        held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return shape(value.__code__, inner), *(shape(part, inner) for part in (held, value.__defaults__))
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return shape(value.__code__, inner), *(shape(part, inner) for part in (cells, value.__defaults__))
     if isinstance(value, types.CodeType):
         return value.co_code, value.co_names, shape(value.co_consts, inner)
     if isinstance(value, tuple | list):
@@ -68,7 +68,7 @@ def shape(value, depth=24):
     return tuple((key, shape(part, inner)) for key, part in value.items()) if isinstance(value, dict) else repr(value)
 
 
-def test_no_two_defects_bend_the_same_way():
+def test_no_two_seeded_faults_are_equal():
     # SAME_FAULT (conformance/selftest) lists a fault that also breaks another requirement.
     alike = defaultdict(list)
     for defect in DEFECTS.values():
@@ -76,7 +76,7 @@ def test_no_two_defects_bend_the_same_way():
     assert [ids for ids in alike.values() if len(ids) > 1] == []
 
 
-def test_each_defect_that_is_left_out_is_the_same_as_one_that_is_there():
+def test_each_omitted_fault_equals_a_seeded_one():
     left_out = set(VIOLATIONS) - {defect.source for defect in DEFECTS.values() if defect.id.startswith("violates/")}
     there = {shape(defect.mutate) for defect in DEFECTS.values()}
     assert left_out

@@ -1,4 +1,4 @@
-"""`conformance selftest`: seeded defects, each switched on alone, and which of them a case catches."""
+"""`conformance selftest`: seeded faults, each enabled alone, and the cases that detect them."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def selftest(*arguments):
-    """The exit status and the output of the command."""
+    """Return the exit status and the output of the command."""
     done = CliRunner().invoke(cli.main, ["selftest", *arguments])
     return done.exit_code, done.output
 
 
 @pytest.fixture
 def harmless(monkeypatch):
-    """Adds a defect that does nothing, which no case can catch."""
+    """Return a function that adds a fault without effect, which no case can detect."""
 
     def add(area, why=""):
-        one = replace(
+        fault = replace(
             DEFECTS["requirement/sequence.record-formula"],
             id="harmless",
             area=area,
             mutate=mutators.nothing,
             survives_because=why,
         )
-        monkeypatch.setitem(DEFECTS, one.id, one)
+        monkeypatch.setitem(DEFECTS, fault.id, fault)
 
     return add
 
 
-def test_defects_of_an_area_are_caught_in_processes_and_each_is_named_with_its_case(tmp_path):
+def test_faults_of_an_area_are_detected_and_named_with_their_cases(tmp_path):
     path = tmp_path / "defects.json"
     status, output = selftest("--area", "sequences", "-v", "--jobs", "2", "--json", str(path))
     assert status == 0
     assert "requirement/producer-epoch.fences  caught by sequence/older-epoch" in output
     report = json.loads(path.read_text())
-    caught = [one for one in report["defects"] if one["caughtBy"]]
+    caught = [row for row in report["defects"] if row["caughtBy"]]
     assert report["summary"]["sequences"] == {"caught": len(caught), "defects": len(report["defects"])}
-    assert {one["id"] for one in report["defects"]} == {
+    assert {row["id"] for row in report["defects"]} == {
         name for name, defect in DEFECTS.items() if defect.area == "sequences"
     }
 
 
-@pytest.mark.parametrize(("charged_to", "is_caught"), [("", True), ("varint.non-minimal", False)])
-def test_a_failure_counts_at_the_level_of_the_requirement_that_a_run_charges_it_to(charged_to, is_caught, monkeypatch):
-    monkeypatch.setattr(running, "judge", lambda *_: Verdict(VerdictKind.FAIL, requirement=charged_to))
+@pytest.mark.parametrize(("attributed_to", "is_caught"), [("", True), ("varint.non-minimal", False)])
+def test_a_failure_counts_at_the_level_of_its_attributed_requirement(attributed_to, is_caught, monkeypatch):
+    monkeypatch.setattr(running, "judge", lambda *_: Verdict(VerdictKind.FAIL, requirement=attributed_to))
     assert read_catalog().requirements["varint.non-minimal"].level == "may"
-    asked = running._answered("sequence/older-epoch")
-    assert running._shows(DEFECTS["requirement/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught
+    answered = running._answered("sequence/older-epoch")
+    assert running._shows(DEFECTS["requirement/producer-epoch.fences"], *answered, {"must", "should"}) is is_caught
 
 
-def test_a_defect_that_no_case_catches_survives_and_fails_the_command(harmless):
+def test_a_fault_that_no_case_detects_survives_and_fails_the_command(harmless):
     harmless("sequences", "it does nothing")
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 1  # below 97 %
@@ -75,12 +75,12 @@ def test_a_defect_that_no_case_catches_survives_and_fails_the_command(harmless):
 
 
 @pytest.mark.parametrize(("why", "status"), [("it does nothing", 0), ("", 1)])
-def test_a_survivor_among_many_is_forgiven_when_it_is_explained(harmless, why, status):
+def test_an_explained_survivor_among_many_does_not_fail_the_command(harmless, why, status):
     harmless("primitives", why)
     assert selftest("--area", "primitives", "--jobs", "1")[0] == status
 
 
-def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch):
+def test_an_explanation_of_a_detected_fault_fails_the_command(monkeypatch):
     name = "requirement/producer-epoch.fences"
     monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], survives_because="nobody fences"))
     status, output = selftest("--area", "sequences", "--jobs", "1")
@@ -88,7 +88,7 @@ def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch
     assert f"explained although sequence/older-epoch catches it: {name}" in " ".join(output.split())
 
 
-def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
+def test_an_exception_in_a_mutator_is_a_defect_of_the_suite(monkeypatch):
     name = "requirement/producer-epoch.fences"
     monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], mutate=lambda *_: 1 / 0))
     status, output = selftest("--area", "sequences", "--jobs", "1")
@@ -97,7 +97,7 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "bend",
+    "mutator",
     [
         codec_mutators.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
         codec_mutators.stop_at_entry(lambda *_: False),
@@ -107,24 +107,26 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
         codec_mutators.encoding("VARINT", lambda _: None),
     ],
 )
-def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
-    one = replace(DEFECTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=bend)
-    monkeypatch.setitem(DEFECTS, one.id, one)
-    assert next(trials([one.id], 1)).caught_by == ""
+def test_a_mutator_that_changes_nothing_is_not_detected(mutator, monkeypatch):
+    fault = replace(DEFECTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=mutator)
+    monkeypatch.setitem(DEFECTS, fault.id, fault)
+    assert next(trials([fault.id], 1)).caught_by == ""
 
 
-def test_a_wrong_function_that_dies_is_a_crash_and_is_gone_afterwards(catalog):
-    bend = codec_mutators.wrong(
+def test_a_replaced_function_that_raises_is_a_crash_and_is_restored(catalog):
+    mutator = codec_mutators.wrong(
         "semantics.producer_state._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence"
     )
     request = catalog.cases["sequence/repeat-of-the-last"].request
     right = answer(request)
-    assert bend(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}
+    assert mutator(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}
     assert answer(request) == right
 
 
-def test_the_share_of_caught_faults_in_the_readme_holds():
-    told = re.search(r"more than (\d+) % of over (\d+) seeded faults", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert len(DEFECTS) > int(told[2])
+def test_the_figures_of_the_readme_on_seeded_faults_are_true():
+    stated = re.search(
+        r"more than (\d+) % of over (\d+) seeded faults", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    assert len(DEFECTS) > int(stated[2])
     survivors = sum(bool(defect.survives_because) for defect in DEFECTS.values())
-    assert 1 - survivors / len(DEFECTS) > int(told[1]) / 100
+    assert 1 - survivors / len(DEFECTS) > int(stated[1]) / 100

@@ -1,4 +1,4 @@
-"""Rules over whole logs: what is seen of a fetch, what conversion keeps, what becomes of sequences."""
+"""Rules over whole logs: the records that a fetch returns, format conversion, producer sequences."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def batches(data):
     return codec.decode("LOG", data).value["batches"]
 
 
-# --- what is seen -------------------------------------------------------------------------------------
+# --- fetches ------------------------------------------------------------------------------------------
 
 
-def test_records_from_the_fetch_offset_on_are_seen_and_the_next_offset_follows_the_last_entry():
+def test_records_from_the_fetch_offset_are_visible_and_the_next_offset_follows_the_last_entry():
     log = batch(0, [0, 2]) + batch(5, [5, 6, 7]) + message(9) + wrapper(11, 13)
     seen = consumer_view(log, 1)
     assert offsets(seen) == [2, 5, 6, 7, 9, 11, 13]
@@ -32,18 +32,18 @@ def test_records_from_the_fetch_offset_on_are_seen_and_the_next_offset_follows_t
     assert (seen.damage, seen.remarks, seen.partial) == (None, (), False)
 
 
-def test_a_magic_0_message_is_seen_without_a_time():
+def test_a_magic_0_message_has_no_timestamp():
     (seen,) = consumer_view(message(3, 0), 0).records
     assert (seen["timestamp"], seen["timestampType"], seen["headers"]) == (-1, "NoTimestampType", ())
 
 
-def test_of_nothing_whole_nothing_is_seen_and_the_next_fetch_is_the_same():
+def test_without_a_whole_entry_no_record_is_visible_and_the_next_offset_is_the_same():
     for log in (b"", batch(0)[:40]):
         seen = consumer_view(log, 5)
         assert (seen.records, seen.next_offset, seen.partial) == ((), 5, bool(log))
 
 
-def test_a_cut_entry_is_no_damage_and_moves_nothing():
+def test_a_cut_entry_is_no_damage_and_does_not_move_the_next_offset():
     log = batch(0) + batch(1)
     assert [consumer_view(log[:stop], 0).next_offset for stop in (len(log), len(log) - 1, len(batch(0)) + 1)] == [
         2,
@@ -53,7 +53,7 @@ def test_a_cut_entry_is_no_damage_and_moves_nothing():
     assert consumer_view(log[:-1], 0).damage is None
 
 
-def test_what_follows_damage_is_not_looked_at():
+def test_entries_after_damage_are_not_read():
     broken = bytearray(batch(1))
     broken[-2] ^= 1
     seen = consumer_view(batch(0) + broken + batch(2), 0)
@@ -63,7 +63,7 @@ def test_what_follows_damage_is_not_looked_at():
     assert consumer_view(batch(0) + worse, 0, check_crcs=False).damage.requirement == "batch.length-wrong-rejected"
 
 
-def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+def test_a_whole_entry_before_the_fetch_offset_followed_by_others_allows_any_outcome():
     log = batch(0, [0, 2]) + batch(5)
     assert [
         any(remark.openness is codec.Definedness.ANY_VALUE for remark in consumer_view(log, fetch).remarks)
@@ -72,22 +72,22 @@ def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome(
     assert consumer_view(batch(0), 50).remarks == consumer_view(batch(0) + batch(1)[:-1], 50).remarks == ()
 
 
-def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():
+def test_an_entry_that_overlaps_the_previous_one_allows_any_outcome():
     for log in (batch(5) + batch(0), batch(0) + batch(0), message(3) + message(2)):
         assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in consumer_view(log, 0).remarks)
 
 
 @pytest.mark.parametrize("log", [batch((1 << 63) - 1), message((1 << 63) - 1)])
-def test_there_is_no_offset_after_the_largest(log):
+def test_the_offset_after_the_largest_allows_any_outcome(log):
     assert any(
         remark.requirement == "offset.next-formula" and remark.openness is codec.Definedness.ANY_VALUE
         for remark in consumer_view(log, 0).remarks
     )
 
 
-def test_a_checksum_that_is_not_looked_at_does_not_lead_into_records_that_are_not_shown():
+def test_without_checksum_checks_hidden_records_are_not_decoded():
     cut = bytearray(part(0))
-    cut[-1] = 20  # more headers than there are bytes, behind a checksum that is wrong for it
+    cut[-1] = 20  # more headers than bytes, after a checksum that no longer matches
     for fetch, aborted in ((0, [AbortedTransaction(7, 0)]), (1, [])):
         open_ends = [
             any(remark.openness is codec.Definedness.ANY_VALUE for remark in seen.remarks)
@@ -118,7 +118,7 @@ def test_an_aborted_transaction_ends_at_its_marker():
     assert seen.hidden == {0: filtered, 1: filtered, 4: control, 7: control, 8: control}
 
 
-def test_markers_are_hidden_whatever_the_isolation_and_nothing_else_is_without_a_list():
+def test_markers_are_hidden_at_every_isolation_level_and_records_only_with_an_aborted_list():
     for seen in (consumer_view(MIXED, 0, aborted=[AbortedTransaction(7, 0)]), committed(MIXED)):
         assert offsets(seen) == [0, 1, 2, 3, 5, 6, 9]
         assert set(seen.hidden) == {4, 7, 8}
@@ -130,7 +130,7 @@ def test_the_order_of_the_list_does_not_matter():
     assert [offsets(committed(log, *order)) for order in (listed, listed[::-1])] == [[9, 10], [9, 10]]
 
 
-def test_a_batch_outside_transactions_is_seen():
+def test_a_batch_outside_transactions_is_visible():
     log = part(0) + batch(2, [2], producer=7) + batch(3) + marker(4, ABORT)
     assert offsets(committed(log, (7, 0))) == [2, 3]
 
@@ -147,12 +147,12 @@ def test_a_batch_outside_transactions_is_seen():
     ],
     ids=["begins inside a batch", "COMMIT", "unknown type", "version 1", "no marker's key", "not transactional"],
 )
-def test_where_a_listed_transaction_hangs_on_an_open_place_any_outcome_will_do(log, aborted):
+def test_an_aborted_transaction_that_depends_on_unspecified_bytes_allows_any_outcome(log, aborted):
     assert any(remark.openness is codec.Definedness.ANY_VALUE for remark in committed(log, aborted).remarks)
     assert not any(remark.openness is codec.Definedness.ANY_VALUE for remark in consumer_view(log, 0).remarks)
 
 
-def test_a_strange_marker_of_nobody_listed_may_be_refused_and_changes_nothing():
+def test_an_unknown_marker_of_an_unlisted_producer_may_be_rejected_and_changes_no_record():
     seen = committed(part(0) + marker(2, bytes((0, 0, 0, 9))) + part(3))
     assert offsets(seen) == [0, 1, 3, 4]
     assert {remark.openness is codec.Definedness.ANY_VALUE for remark in seen.remarks} == {False}
@@ -162,7 +162,7 @@ entries = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, 7, 8, -7,
 
 
 def drawn_log(rows):
-    """A log of gaps, plain batches, transactions of two producers (negative: a marker of one) and messages."""
+    """Return a log of gaps, batches, transactions of two producers (negative: a marker) and messages."""
     at, log = 0, b""
     for gap, producer, old in rows:
         at += gap
@@ -177,14 +177,14 @@ def drawn_log(rows):
 
 
 @given(entries)
-def test_without_markers_all_records_of_a_log_are_seen(rows):
+def test_without_markers_all_records_of_a_log_are_visible(rows):
     log = drawn_log([row for row in rows if (row[1] or 0) >= 0])
     every = [entry["offset"] for entry in records_of(batches(log))]
     assert offsets(consumer_view(log, 0)) == offsets(committed(log)) == every
 
 
 @given(entries, st.sets(st.sampled_from([7, 8])), st.integers(0, 40))
-def test_reading_in_two_fetches_is_reading_at_once(rows, aborted, cut):
+def test_two_fetches_return_the_same_records_as_one(rows, aborted, cut):
     log = drawn_log(rows)
     listed = [(producer, 0) for producer in sorted(aborted)]
     whole = committed(log, *listed)
@@ -195,7 +195,7 @@ def test_reading_in_two_fetches_is_reading_at_once(rows, aborted, cut):
 
 
 @given(entries)
-def test_the_next_offset_rises_with_the_entries_and_lies_above_all_records(rows):
+def test_the_next_offset_increases_with_the_entries_and_is_above_all_records(rows):
     seen = consumer_view(drawn_log(rows), 0)
     assert list(seen.ends) == sorted(set(seen.ends))
     assert all(offset < seen.next_offset for offset in (*offsets(seen), *seen.hidden))
@@ -220,30 +220,30 @@ def test_conversion_keeps_offsets_keys_and_values_and_drops_markers(magic):
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_a_converted_log_converted_again_is_the_same(magic):
+def test_converting_a_log_twice_changes_nothing(magic):
     once = convert(LOG, magic)
     assert convert(once, magic) == once
     assert {entry["magic"] for entry in batches(once)} <= set(range(magic + 1)) if magic < 2 else {2}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=8), st.sampled_from([0, 1, 2]))
-def test_what_is_written_is_what_conversion_is_judged_by(rows, magic):
+def test_a_converted_log_contains_the_expected_records(rows, magic):
     log = drawn_log([(gap, None, old) for gap, old in rows])
-    shown, due = records_of(batches(convert(log, magic))), converted_records(batches(log), magic)
-    assert [{**record, "entry": 0} for record in shown] == [{**record, "entry": 0} for record in due]
+    actual, expected = records_of(batches(convert(log, magic))), converted_records(batches(log), magic)
+    assert [{**record, "entry": 0} for record in actual] == [{**record, "entry": 0} for record in expected]
 
 
-def test_down_conversion_loses_what_messages_cannot_say():
+def test_down_conversion_drops_fields_that_old_messages_lack():
     rich = batch(5, [record(5, headers=({"key": "h", "value": None},))], producer=7, transactional=True)
-    (one,) = converted_records(batches(rich), 1)
-    assert one == {
+    (converted,) = converted_records(batches(rich), 1)
+    assert converted == {
         **{"magic": 1, "compression": 0, "offset": 5, "timestampType": 0, "timestamp": 1005, "key": b"k", "value": b"v"}
     }
-    (none,) = converted_records(batches(rich), 0)
-    assert none == {"magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
+    (converted,) = converted_records(batches(rich), 0)
+    assert converted == {"magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
 
 
-def test_appending_renumbers_into_one_batch_with_times_of_creation():
+def test_appending_renumbers_offsets_into_one_batch_with_create_time():
     appended = message(100, timestampType=1) + message(105)
     records = converted_records(batches(appended), 2, 7)
     assert [(entry["offset"], entry["timestampType"]) for entry in records] == [(7, 0), (8, 0)]
@@ -252,7 +252,7 @@ def test_appending_renumbers_into_one_batch_with_times_of_creation():
     assert convert(b"", 2, 7) == b""
 
 
-def test_there_is_no_conversion_of_zstandard_down_nor_renumbering_below_magic_2():
+def test_zstd_is_not_converted_down_and_offsets_are_not_renumbered_below_magic_2():
     packed = batch(0, compression=4)
     for magic in (0, 1):
         with pytest.raises(codec.Unencodable, match="codec zstd is not defined for magic"):
@@ -286,7 +286,7 @@ def test_sequences_wrap_to_zero():
 
 
 @given(st.integers(0, TOP), st.lists(st.integers(1, 1 << 20), min_size=1, max_size=8))
-def test_batches_that_follow_one_another_are_accepted_and_the_last_five_known_again(first, counts):
+def test_consecutive_batches_are_accepted_and_the_last_five_are_known_as_duplicates(first, counts):
     rows, at = [(7, 0, 0, first)] if first else [], first
     for count in counts:
         rows.append((7, 0, at, count))
@@ -297,14 +297,14 @@ def test_batches_that_follow_one_another_are_accepted_and_the_last_five_known_ag
     assert fates(*rows, (7, 0, next_sequence(at, 1), 1))[-1] == ("any" if is_stored else "out-of-order")
 
 
-def test_the_first_sequence_of_an_unknown_producer_is_open_unless_it_is_zero():
+def test_the_first_sequence_of_an_unknown_producer_is_unspecified_unless_zero():
     either = "accept or out-of-order"
     assert fates((7, 0, 5, 3), (7, 0, 8, 1)) == [either, either]
     assert fates((7, 0, 5, 3), (7, 0, 0, 1)) == [either, "any"]
     assert fates((7, 3, 5, 3), (7, 4, 0, 1), (7, 4, 1, 1), (7, 3, 8, 1)) == [either, "accept", "accept", "fenced"]
 
 
-def test_a_number_that_is_stored_from_before_the_wrap_is_no_gap():
+def test_a_sequence_stored_before_the_wrap_is_not_a_gap():
     assert fates((7, 0, 0, TOP), (7, 0, TOP, 1), (7, 0, 1, 1)) == ["accept", "accept", "any"]
 
 
@@ -329,5 +329,5 @@ def test_a_number_that_is_stored_from_before_the_wrap_is_no_gap():
         ([(7, 0, 0, 0), (7, 0, 0, 1)], ["any"] * 2),
     ],
 )
-def test_the_fate_of_batches(rows, expected):
+def test_each_batch_has_its_allowed_results(rows, expected):
     assert fates(*rows) == expected

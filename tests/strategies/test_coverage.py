@@ -1,4 +1,4 @@
-"""The order in which the generator damages values: everything once before anything again, and any case on its own."""
+"""The schedule of mutations: each one is used once before any repeats, and each case can be generated alone."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KINDS = ("VARINT", "TAGGED_FIELDS", "ARRAY<STRING>", "RECORD", "MESSAGE_SET", "R
 
 
 def made(kind, number, seed=0):
-    """What a value becomes with the damage of a number: the value, the damaged bytes, and the mutation."""
+    """Return the bytes of a value, the damaged bytes and the mutation of a number in the schedule."""
     choices = RandomChoices(f"{kind}/{seed}/{number}")
     data = generate(kind, choices).data
     return data, *damaged(codec.wire(kind), data, number, seed, choices)[:2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_mutation_comes_to_every_field_before_it_comes_to_one_again(kind):
+def test_each_mutation_damages_every_field_once_before_it_repeats_one(kind):
     wire = codec.wire(kind)
     for seed in (0, 1, 4711):
         times = Counter(in_order(wire, seed))
@@ -39,23 +39,23 @@ def test_each_mutation_comes_to_every_field_before_it_comes_to_one_again(kind):
     assert len({in_order(wire, seed) for seed in range(5)}) == 5
 
 
-def test_the_first_damage_of_a_few_types_is_not_the_same_everywhere():
-    """Of a message in a version there are a few cases only."""
+def test_the_first_mutation_differs_between_types():
+    """A message version has only few cases, so its first mutation matters."""
     assert len({in_order(codec.wire(kind), 0)[0][1] for kind in KINDS}) > 2
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_due_is_what_is_done_with_few_exceptions(kind):
+def test_the_applied_mutations_follow_the_schedule_with_few_exceptions(kind):
     order = in_order(codec.wire(kind), 0)
     done = [made(kind, number) for number in range(len(order))]
     assert all(data != before for before, data, _ in done if before)
-    as_due = sum(row == due for (_, _, row), (_, due) in zip(done, order, strict=True))
-    assert as_due >= 0.85 * len(order)
+    as_scheduled = sum(row == scheduled for (_, _, row), (_, scheduled) in zip(done, order, strict=True))
+    assert as_scheduled >= 0.85 * len(order)
     assert {row for _, _, row in done} == {row for _, row in order}
 
 
-def test_every_field_of_a_batch_and_of_its_records_is_damaged_compressed_or_not():
+def test_every_field_of_a_batch_and_of_its_records_is_damaged():
     fields = {(place.is_inside, place.path) for place, _ in places(codec.wire("RECORD_BATCH"))}
     assert {(False, field.name) for field in BATCH_LAYOUT.fields if field.name != "records"} <= fields
     for is_inside in (False, True):
@@ -64,32 +64,32 @@ def test_every_field_of_a_batch_and_of_its_records_is_damaged_compressed_or_not(
         } <= fields
 
 
-def test_two_thousand_cases_damage_every_field_of_a_batch_in_every_way():
-    """docs/concepts.md says so."""
+def test_two_thousand_cases_apply_every_mutation_to_every_field_of_a_batch():
+    """docs/concepts.md states this."""
     assert len(places(codec.wire("RECORD_BATCH"))) > 500
     assert len(in_order(codec.wire("RECORD_BATCH"), 0)) <= 1000
 
 
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "LOG", "MESSAGE_SET"])
-def test_what_few_fields_can_have_comes_in_the_first_cases(kind):
+def test_rare_mutations_are_in_the_first_cases(kind):
     first = {row for _, row in in_order(codec.wire(kind), 0)[: len(MUTATIONS)]}
     assert {"checksum-broken", "recoded", "hostile-length", "spliced"} <= first
 
 
-def test_after_every_field_two_come_together_and_each_time_others():
+def test_after_every_field_two_mutations_are_combined():
     order = in_order(codec.wire("RECORD"), 0)
     assert {made("RECORD", number)[2] for number in range(len(order), 2 * len(order))} == {STACKED}
     assert STACKED not in {made("RECORD", number)[2] for number in range(2 * len(order), 3 * len(order))}
 
 
-def test_no_two_come_together_again_before_each_came_with_every_other():
+def test_no_two_mutations_are_combined_again_before_all_other_pairs():
     wire = codec.wire("TAGGED_FIELDS")
     count = len(in_order(wire, 0))
     seconds = [due_at(wire, (2 * turn + 1) * count + 5, 0)[1] for turn in range(count)]
     assert Counter(seconds) == Counter(in_order(wire, 0))
 
 
-def test_a_case_made_alone_is_what_it_is_among_others():
+def test_a_case_generated_alone_equals_the_one_in_a_sequence():
     numbers = [3, 700, 41, 2, 1300]
     together = [made("RECORD_BATCH", number, seed=5) for number in range(1301)]
     mutation_schedule.places.cache_clear()
@@ -98,7 +98,7 @@ def test_a_case_made_alone_is_what_it_is_among_others():
     assert [made("RECORD_BATCH", number, seed=5) for number in numbers] == [together[number] for number in numbers]
 
 
-def test_a_splice_goes_on_with_the_bytes_of_another_value(monkeypatch):
+def test_a_splice_continues_with_the_bytes_of_another_value(monkeypatch):
     foreign = codec.encode("TAGGED_FIELDS", tuple({"tag": tag, "data": b"other" * 9} for tag in range(3)))
     order = in_order(codec.wire("TAGGED_FIELDS"), 0)
     monkeypatch.setattr(mutation_schedule, "_laid_out", lambda wire, _: lay_out(wire, foreign))
@@ -111,7 +111,7 @@ def test_a_splice_goes_on_with_the_bytes_of_another_value(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "often", "of"), [("READ", 3, "LOG"), ("READ_RAISED", 3, "LOG"), ("APPEND", 5, "RECORD_BATCH")]
 )
-def test_what_whole_logs_are_asked_about_is_damaged_in_the_same_order_a_share_of_each_ten(name, often, of):
+def test_a_fixed_share_of_log_requests_is_damaged_in_the_schedule_order(name, often, of):
     question = {**QUESTIONS, **OF_BROKERS}[name]
     drawn = [question.at(RandomChoices(f"{name}/{index}"), 0, index)[1] for index in range(400)]
     assert {sum(map(bool, drawn[at : at + 10])) for at in range(0, 400, 10)} == {often}
@@ -120,28 +120,30 @@ def test_what_whole_logs_are_asked_about_is_damaged_in_the_same_order_a_share_of
     assert sum(map(str.__eq__, done, order)) >= 0.85 * len(done)
 
 
-def test_two_questions_about_the_same_type_follow_two_orders():
+def test_two_operations_on_the_same_type_have_different_orders():
     orders = [
         (question.damages, question.order) for question in (*QUESTIONS.values(), *OF_BROKERS.values()) if question.often
     ]
     assert len(set(orders)) == len(orders)
 
 
-def test_a_log_that_lacks_the_field_gives_way_to_one_that_has_it_read_whole(monkeypatch):
-    """What the fetch asked for is of no use there: it would pass over most of the log."""
-    made = []
+def test_a_log_without_the_field_is_replaced_and_read_completely(monkeypatch):
+    """The fetch offset of the first log does not fit the second: it would skip most of it."""
+    damages = []
     monkeypatch.setattr(
-        log_requests, "damaged", lambda _, data, *due: made.append((data, damaged(_, data, *due))) or made[-1][1]
+        log_requests,
+        "damaged",
+        lambda _, data, *place: damages.append((data, damaged(_, data, *place))) or damages[-1][1],
     )
     gave_way = 0
     for number, index in enumerate(index for index in range(400) if index * 3 % 10 < 3):
         request, _ = QUESTIONS["READ"].at(RandomChoices(f"READ/{index}"), 0, index)
-        drawn, result = made[number]
+        drawn, result = damages[number]
         assert bytes.fromhex(request["hex"]) == result.data != result.base
         if result.base is not drawn:
             gave_way += 1
             end = codec.decode("LOG", result.base).value["batches"][-1]
-            asked = {name: value for name, value in request.items() if name not in ("hex", "checkCrcs")}
+            settings = {name: value for name, value in request.items() if name not in ("hex", "checkCrcs")}
             plain = {"isolation": "read_uncommitted", "fetchOffset": "0", "aborted": []}
-            assert asked == {**plain, "highWatermark": str(last_offset(end) + 1)}
-    assert 20 < gave_way < len(made)
+            assert settings == {**plain, "highWatermark": str(last_offset(end) + 1)}
+    assert 20 < gave_way < len(damages)

@@ -1,4 +1,4 @@
-"""The public strategies: what they give is valid, what they shrink to is stated, and nothing is left behind."""
+"""The public strategies: they draw valid values, shrink to stated minima, and leave no files."""
 
 import os
 import re
@@ -78,7 +78,7 @@ NUMBERS = [name for name, row in PRIMITIVES.items() if len(row.edges) > 3 and na
 
 @pytest.fixture(scope="module", autouse=True)
 def _elsewhere(tmp_path_factory):
-    """What Hypothesis keeps of the modules of a checkout (they count as the user's own) is kept away from it."""
+    """Keep Hypothesis's notes on local modules out of the checkout, whose modules look like the user's own."""
     configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
     yield
     configuration.set_hypothesis_home_dir(None)
@@ -89,7 +89,7 @@ def smallest(strategy, condition=lambda _: True):
 
 
 def first(strategy, condition):
-    """The first that is found, where it is enough that there is one: to shrink it costs more than to find it."""
+    """Return the first example without shrinking, which costs more than the search."""
     return find(strategy, condition, settings=UNSHRUNK)
 
 
@@ -147,7 +147,7 @@ def test_a_strategy_shows_the_call_that_makes_it(strategy, shown):
     assert repr(strategy) == shown
 
 
-# --- what they give is valid --------------------------------------------------------------------------
+# --- validity -----------------------------------------------------------------------------------------
 
 
 def check_whole(name, value, data):
@@ -158,19 +158,19 @@ def check_whole(name, value, data):
 
 
 @pytest.mark.parametrize("name", [*codec.TYPES, *NESTED])
-def test_a_value_is_read_back_as_it_is_and_nothing_about_it_is_open(name):
+def test_a_value_is_read_back_without_remarks(name):
     always(encoded(name), lambda pair: check_whole(name, *pair))
 
 
 @pytest.mark.parametrize(
     "batches", [gapped_batches(), gapped_batches(codec="zstd", min_size=2), control_batches()], ids=repr
 )
-def test_other_batches_are_read_back_as_they_are_and_nothing_about_them_is_open(batches):
+def test_other_batches_are_read_back_without_remarks(batches):
     always(encoded("RECORD_BATCH", values=batches), lambda pair: check_whole("RECORD_BATCH", *pair))
 
 
 @pytest.mark.parametrize("batches", [record_batches(), control_batches()], ids=repr)
-def test_a_batch_as_first_written_is_what_an_encoder_can_be_asked_for(batches):
+def test_a_fresh_batch_can_be_an_encode_request(batches):
     always(
         encoded("RECORD_BATCH", values=batches), lambda pair: check(codec.encode("RECORD_BATCH", pair[0]) == pair[1])
     )
@@ -181,7 +181,7 @@ def check(holds):
 
 
 @pytest.mark.parametrize("entries", [wrappers(), wrappers(magic=1, codec="lz4", min_size=2, max_size=3)], ids=repr)
-def test_a_wrapper_is_read_back_as_it_is_and_nothing_about_it_is_open(entries):
+def test_a_wrapper_is_read_back_without_remarks(entries):
     def hold(entry):
         value = {"batches": (entry,), "partial": 0}
         check_whole("LOG", value, codec.encode("LOG", value))
@@ -190,7 +190,7 @@ def test_a_wrapper_is_read_back_as_it_is_and_nothing_about_it_is_open(entries):
 
 
 @pytest.mark.parametrize("magics", [(0,), (1,), (0, 2)])
-def test_a_log_has_entries_of_the_magics_that_are_asked_for(magics):
+def test_a_log_has_entries_of_the_requested_magics(magics):
     def hold(log):
         assert {entry["magic"] for entry in log["batches"]} <= {*magics}
 
@@ -198,7 +198,7 @@ def test_a_log_has_entries_of_the_magics_that_are_asked_for(magics):
 
 
 @pytest.mark.once
-def test_wrappers_come_up_in_logs():
+def test_logs_contain_wrappers():
     def has_one(log):
         return any("messages" in one and one["compression"] for one in log["batches"])
 
@@ -206,7 +206,7 @@ def test_wrappers_come_up_in_logs():
     assert [entry["magic"] for entry in smallest(logs(max_size=1), has_one)["batches"]] == [0]
 
 
-def test_transactions_are_read_back_as_they_are_and_those_listed_are_aborted_in_the_log():
+def test_transactions_are_read_back_and_listed_ones_are_aborted_in_the_log():
     def hold(found):
         check_whole("LOG", found["log"], codec.encode("LOG", found["log"]))
         batches = found["log"]["batches"]
@@ -221,7 +221,7 @@ def test_transactions_are_read_back_as_they_are_and_those_listed_are_aborted_in_
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_what_is_to_be_seen_of_a_fetch_is_what_a_reader_of_the_whole_makes_of_it(isolation):
+def test_the_view_of_a_fetch_matches_a_read_of_the_whole_log(isolation):
     def hold(fetch):
         data = codec.encode("LOG", fetch["log"])
         aborted = [AbortedTransaction(entry["producerId"], entry["firstOffset"]) for entry in fetch["aborted"]]
@@ -236,7 +236,7 @@ def test_what_is_to_be_seen_of_a_fetch_is_what_a_reader_of_the_whole_makes_of_it
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_the_edges_of_a_number_come_up(name):
+def test_the_edges_of_a_number_are_drawn(name):
     missing = set(codec.wire(name).edges)
 
     def are_met(value):
@@ -261,7 +261,7 @@ def test_the_edges_of_a_number_come_up(name):
     ],
     ids=["strings", "compact strings", "compact bytes", "header keys", "headers", "compact arrays", "records"],
 )
-def test_the_sizes_at_which_a_length_changes_form_come_up(strategy, sizes):
+def test_the_sizes_around_a_change_of_the_length_format_are_drawn(strategy, sizes):
     def size(value):
         return len(value.encode() if isinstance(value, str) else value)
 
@@ -271,12 +271,12 @@ def test_the_sizes_at_which_a_length_changes_form_come_up(strategy, sizes):
 
 @pytest.mark.once
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
-def test_characters_of_every_width_come_up(width):
+def test_characters_of_every_width_are_drawn(width):
     assert first(strings(), lambda text: any(len(one.encode()) == width for one in text))
 
 
 @pytest.mark.parametrize("codec_name", CODEC_NAMES)
-def test_a_batch_has_the_codec_and_the_number_of_records_that_are_asked_for(codec_name):
+def test_a_batch_has_the_requested_codec_and_number_of_records(codec_name):
     def hold(batch):
         assert CODEC_NAMES[batch["compression"]] == codec_name
         assert 2 <= len(batch["records"]) == batch["recordCount"] <= 4
@@ -287,14 +287,14 @@ def test_a_batch_has_the_codec_and_the_number_of_records_that_are_asked_for(code
     always(record_batches(codec=codec_name, min_size=2, max_size=4), hold)
 
 
-def test_sizes_are_in_bytes_and_kept():
+def test_requested_sizes_are_in_bytes_and_respected():
     always(strings(min_size=3, max_size=5), lambda text: check(3 <= len(text.encode()) <= 5))
     always(compact_nullable_strings(max_size=2), lambda text: check(text is None or len(text.encode()) <= 2))
     always(tagged_fields(min_size=1, max_size=2), lambda fields: check(1 <= len(fields) <= 2))
     always(arrays(int8s(), min_size=2, max_size=3, allow_null=False), lambda found: check(2 <= len(found) <= 3))
 
 
-def test_offsets_in_a_log_rise():
+def test_offsets_in_a_log_increase():
     def hold(log):
         assert 2 <= len(log["batches"]) <= 3
         for one, other in pairwise(log["batches"]):
@@ -336,7 +336,7 @@ MESSAGE, _ = parse_definition(
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_message_of_a_version_is_read_back_with_every_field_that_it_has(version, unknown):
+def test_a_message_is_read_back_with_every_field_of_its_version(version, unknown):
     type_ = wire_of(MESSAGE, version)
     fields = {member.name for member in MESSAGE.members if version in member.versions}
 
@@ -363,16 +363,16 @@ def test_a_message_of_a_version_is_read_back_with_every_field_that_it_has(versio
         lambda value: [tag["tag"] for tag in value.get(UNKNOWN, ())] == [1, 2],
     ],
 )
-def test_nulls_defaults_edges_and_unknown_tags_come_up_in_messages(condition):
+def test_nulls_defaults_edges_and_unknown_tags_are_drawn_in_messages(condition):
     found = first(from_message(MESSAGE, 3, unknown_tags=True), condition)
     assert condition(found)
 
 
-def test_no_version_that_has_no_tagged_section_has_unknown_tags():
+def test_versions_without_a_tagged_section_have_no_unknown_tags():
     always(from_message(MESSAGE, 1, unknown_tags=True), lambda value: check(UNKNOWN not in value))
 
 
-def test_the_smallest_message():
+def test_the_smallest_message_has_default_values():
     assert smallest(from_message(MESSAGE, 1)) == {"Count": 0, "Kept": 0, "Dropped": "", "Ids": ()}
     assert smallest(from_message(MESSAGE, 3)) == {
         **{"Count": 0, "Kept": 0, "Dropped": None, "Ids": None, "Late": True, "Inner": None},
@@ -381,12 +381,12 @@ def test_the_smallest_message():
     assert smallest(from_message(MESSAGE, 3), lambda value: value["Inner"])["Inner"] == inner
 
 
-def test_a_message_shows_the_call_that_makes_it_and_from_type_makes_it():
+def test_the_repr_of_a_message_strategy_is_its_call():
     assert repr(from_type(wire_of(MESSAGE, 2))) == "from_message(OfStrategies, 2)"
     assert repr(version_skews(MESSAGE, 2)) == "version_skews(OfStrategies, 2)"
 
 
-def test_damage_to_messages_ends_in_a_value_or_a_violation_and_often_in_one():
+def test_damaged_messages_result_in_a_value_or_often_in_a_violation():
     refused = []
 
     def hold(data):
@@ -402,20 +402,20 @@ def test_damage_to_messages_ends_in_a_value_or_a_violation_and_often_in_one():
 @pytest.mark.parametrize(
     ("version", "value", "read"),
     [
-        # Any count will do, and shrinks to 0, which is no default.
-        # What version 0 lacks: dropped, or at its default, or not to be lost.
+        # Any count is possible; it shrinks to 0, which is not the default.
+        # Version 0 lacks some fields: dropped, at the default, or an error because the value would be lost.
         (0, {"Count": 0, "Kept": -1, "Dropped": "x", "Ids": ()}, {"Count": 0, "Ids": ()}),
         (0, {"Count": 0, "Kept": 0, "Dropped": "", "Ids": ()}, None),
         (1, {"Count": 0, "Ids": ()}, {"Count": 0, "Kept": -1, "Dropped": "", "Ids": ()}),
     ],
 )
-def test_of_a_message_of_another_version_a_reader_has_what_the_rules_say(version, value, read):
+def test_a_message_read_in_another_version_follows_the_compatibility_rules(version, value, read):
     pairs = version_skews(MESSAGE, version)
     assert smallest(pairs, lambda pair: alike(pair[0], value))[1] == read
 
 
 def alike(found, value):
-    """Whether a value has the fields of another, and is unlike its defaults where that one is, whatever its count."""
+    """Return True if two values have the same fields, and the same fields at their default, for any count."""
     defaults = {"Kept": -1, "Dropped": ""}
     return (
         found.keys() == value.keys()
@@ -426,7 +426,7 @@ def alike(found, value):
     )
 
 
-def test_what_arrives_of_another_version_holds_for_every_pair():
+def test_every_version_skew_contains_the_expected_read_value():
     seen = set()
 
     def hold(pair):
@@ -451,13 +451,13 @@ def test_what_arrives_of_another_version_holds_for_every_pair():
         ((MESSAGE, True), TypeError),
     ],
 )
-def test_a_message_or_version_that_there_is_not_is_refused_at_the_call(arguments, error):
+def test_an_unknown_message_or_version_is_rejected_at_the_call(arguments, error):
     for strategy in (from_message, version_skews):
         with pytest.raises(error):
             strategy(*arguments)
 
 
-# --- what they shrink to ------------------------------------------------------------------------------
+# --- shrinking ----------------------------------------------------------------------------------------
 
 RECORD = {
     "length": 6,
@@ -525,18 +525,18 @@ def test_the_smallest_value_of_each_type(name):
         (control_records(), lambda marker: marker["type"], {"version": 0, "type": 1}),
     ],
 )
-def test_what_it_shrinks_to(strategy, condition, found):
+def test_each_strategy_shrinks_to_its_stated_value(strategy, condition, found):
     assert smallest(strategy, condition) == found
 
 
 @pytest.mark.once
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-def test_a_string_of_the_largest_size_shrinks_to_zeros():
+def test_a_string_of_the_largest_size_shrinks_to_zero_characters():
     assert smallest(strings(), lambda text: len(text.encode()) == 32767) == "0" * 32767
 
 
 def stripped(batch):
-    """What of a batch is unlike the smallest one, checksum and lengths left out."""
+    """Return the fields of a batch that differ from the smallest one, without checksum and lengths."""
     left_out = {"crc", "batchLength", "attributes", "records"}
     return {name: value for name, value in batch.items() if name not in left_out and value != BATCH[name]}
 
@@ -564,8 +564,8 @@ def stripped(batch):
         (gapped_batches(), lambda b: b["hasDeleteHorizonMs"], {"hasDeleteHorizonMs": True, "recordCount": 0}, []),
         (
             gapped_batches(),
-            # No timestamp at all (-1) and timestamp 0 are as small as one another: which is met first depends on what
-            # constants Hypothesis finds around it.
+            # Timestamps -1 (no timestamp) and 0 are equally small: the constants that Hypothesis finds in the code
+            # decide which one comes first.
             lambda b: b["records"] and b["records"][-1]["offsetDelta"] >= b["recordCount"] and b["baseTimestamp"] >= 0,
             {"lastOffsetDelta": 1},
             [1],
@@ -578,15 +578,15 @@ def stripped(batch):
         ),
     ],
 )
-def test_what_a_batch_shrinks_to(strategy, condition, unlike, offsets):
+def test_a_batch_shrinks_to_its_stated_differences(strategy, condition, unlike, offsets):
     batch = smallest(strategy, condition)
     assert stripped(batch) == unlike
     assert [record["offset"] for record in batch["records"]] == offsets
     assert all(record["headers"] == () and record["timestamp"] == 0 for record in batch["records"])
 
 
-def test_a_batch_without_a_base_timestamp_never_has_a_delete_horizon_in_it(monkeypatch):
-    first(gapped_batches(min_size=1), lambda batch: batch["hasDeleteHorizonMs"])  # makes what is kept for others
+def test_a_batch_without_a_base_timestamp_has_no_delete_horizon(monkeypatch):
+    first(gapped_batches(min_size=1), lambda batch: batch["hasDeleteHorizonMs"])  # fills the caches
     usual = batch_strategies._from
     timeless = lambda low, field: st.just(-1) if field == "baseTimestamp" else usual(low, field)  # noqa: E731
     monkeypatch.setattr(batch_strategies, "_from", timeless)
@@ -632,7 +632,7 @@ def test_messages_in_a_log_shrink_to_one_without_content():
 
 
 @pytest.mark.once
-def test_transactions_shrink_to_none_and_an_aborted_one_to_a_batch_and_its_marker():
+def test_transactions_shrink_to_an_empty_log_and_an_aborted_one_to_a_batch_and_its_marker():
     assert smallest(transactions()) == {"log": {"batches": (), "partial": 0}, "aborted": ()}
     found = smallest(transactions(), lambda found: found["aborted"])
     assert found["aborted"] == ({"producerId": 0, "firstOffset": 0},)
@@ -651,7 +651,7 @@ def test_a_fetch_shrinks_to_one_record_without_a_producer():
 
 
 @pytest.mark.once
-def test_fetches_come_up_that_hide_what_was_aborted_beside_records_that_they_show():
+def test_fetches_with_hidden_aborted_and_visible_records_are_drawn():
     found = first(fetches(), lambda fetch: fetch["aborted"] and fetch["records"])
     assert found["isolation"] == "read_committed"
 
@@ -664,7 +664,7 @@ def test_pairs_shrink_as_their_values_do():
 
 
 @pytest.mark.parametrize("name", [*codec.TYPES, *NESTED])
-def test_the_reference_answers_whatever_hostile_bytes_it_is_given(name):
+def test_the_reference_answers_all_hostile_bytes(name):
     answers = set()
 
     def ask(data):
@@ -692,13 +692,13 @@ def breaking(name, requirement):
         ("COMPACT_STRING", "compact-string.null-rejected", "00"),
     ],
 )
-def test_what_hostile_bytes_shrink_to(name, requirement, found):
+def test_hostile_bytes_shrink_to_the_stated_minimum(name, requirement, found):
     assert smallest(hostile(name), breaking(name, requirement)).hex() == found
 
 
 @pytest.mark.once
 def test_one_tag_twice_shrinks_to_little_more_than_the_two_fields():
-    # Two tags have to become smaller at once for the least, 02000000: whether that is tried depends on what is drawn.
+    # The minimum 02000000 needs two smaller tags in one step, which Hypothesis tries only for some draws.
     assert len(smallest(hostile("TAGGED_FIELDS"), breaking("TAGGED_FIELDS", "tagged.duplicate-rejected"))) <= 8
 
 
@@ -706,13 +706,13 @@ def test_one_tag_twice_shrinks_to_little_more_than_the_two_fields():
 @pytest.mark.parametrize(
     "requirement", ["crc.mismatch-corrupt", "batch.record-count-mismatch", "record.length-mismatch-rejected"]
 )
-def test_hostile_batches_break_what_they_are_meant_to(requirement):
+def test_hostile_batches_break_the_intended_requirements(requirement):
     batches = hostile("RECORD_BATCH", values=record_batches(max_size=2))
     assert first(batches, breaking("RECORD_BATCH", requirement))
 
 
 @pytest.mark.once
-def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
+def test_hostile_batches_damage_compressed_records_under_a_correct_checksum():
     def inside(data):
         read = codec.decode("RECORD_BATCH", data)
         return any(found.layer for found in read.violations) and len(read.violations) == 1
@@ -757,20 +757,20 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
         (lambda: hostile(st.integers()), TypeError, "a type, or the name of one, is expected"),
     ],
 )
-def test_a_wrong_argument_is_refused_at_once(call, error, words):
+def test_a_wrong_argument_is_rejected_at_the_call(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()
 
 
-# --- in somebody else's folder ------------------------------------------------------------------------
+# --- in a user's folder -------------------------------------------------------------------------------
 
 
-def test_the_example_in_the_docs_passes_in_a_fresh_process_and_leaves_nothing_in_the_folder(tmp_path):
+def test_the_example_in_the_docs_passes_in_a_fresh_process_and_leaves_no_file(tmp_path):
     page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     folder, packages = tmp_path / "mine", tmp_path / "site-packages"
     folder.mkdir()
     packages.mkdir()
-    # Installed, the package is no module of the user's own; from a checkout Hypothesis would take it for one.
+    # Hypothesis treats a package in a checkout as the user's own module, but not an installed one.
     (packages / "conformance").symlink_to(Path(conformance.__file__).parent)
     (folder / "test_mine.py").write_text(re.search(r"test_mine.py -->\n```python\n(.*?)```", page, re.DOTALL)[1])
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
@@ -786,7 +786,7 @@ def test_the_package_imports_no_hypothesis_before_a_strategy_is_used():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_a_primitive_that_has_a_row_and_no_strategy_of_its_own_is_drawn_too():
+def test_a_primitive_without_its_own_strategy_is_drawn_too():
     number = WireType("UINT24", lambda _: 0, lambda value: value.to_bytes(3, "big"), NUMBER, 3, (0, 1, (1 << 24) - 1))
     assert smallest(from_type(number), lambda value: value > 1000) == 1001
     roman = Notation("a Roman numeral", str, str)

@@ -1,4 +1,4 @@
-"""Generated cases: rebuilt from their id, the same everywhere, and within what the reference can judge."""
+"""Generated cases: an id determines a case on every machine, and the reference can judge it."""
 
 import gzip
 import hashlib
@@ -35,40 +35,40 @@ from conformance.targets.reference import answer
 from conformance.targets.target import TargetSpec
 
 PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
-"""The types among the names that cases are generated for."""
+"""The names for generated cases that are types."""
 DIGEST_OF_BROKERS = "5ade82ded4e8f10e"
 DIGEST = "8dd1348f7b842fd9"
-"""Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
+"""Digest of the first cases of each type with seed 0. If it changes, ids mean other bytes: raise VERSION."""
 
 
 def steady(expect):
-    """What is expected, as text that shows sets in one order whatever the hashes of this process, without hints."""
+    """Return the expectation as text, with sorted sets and without hints, so that it is equal in each process."""
     text = re.sub(r"hint=('.*?'|\".*?\"), layer=", "layer=", repr(expect))
     return re.sub(r"frozenset\(\{(.*?)\}\)", lambda found: str(sorted(found[1].split(", "))), text)
 
 
 def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog):
-    made = generated_cases([*PLAIN, *QUESTIONS], 25, 0, catalog)
-    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in made]
+    generated = generated_cases([*PLAIN, *QUESTIONS], 25, 0, catalog)
+    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in generated]
     assert VERSION == 4
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST
 
 
 def test_the_same_seed_sends_brokers_the_same_batches(catalog):
-    made = generated_cases(OF_BROKERS, 25, 0, catalog)
-    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in made]
+    generated = generated_cases(OF_BROKERS, 25, 0, catalog)
+    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in generated]
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST_OF_BROKERS
 
 
 @pytest.mark.once
-def test_brokers_are_sent_batches_that_they_have_to_take_and_to_refuse(catalog):
+def test_brokers_get_batches_to_accept_and_batches_to_reject(catalog):
     cases = list(generated_cases(OF_BROKERS, 300, 0, catalog))
     assert {case.op for case in cases} == {"append"}
-    due = Counter(type(case.expect).__name__ for case in cases)
-    assert min(due["ExpectAppend"], due["ExpectRejection"]) > 75
+    counts = Counter(type(case.expect).__name__ for case in cases)
+    assert min(counts["ExpectAppend"], counts["ExpectRejection"]) > 75
     assert {case.request.get("compressionType") for case in cases} > {None, "gzip", "none"}
-    refused = {case.requirement for case in cases if isinstance(case.expect, ExpectRejection)}
-    assert refused == {"broker.validates-records", "crc.broker-validates"}
+    rejected = {case.requirement for case in cases if isinstance(case.expect, ExpectRejection)}
+    assert rejected == {"broker.validates-records", "crc.broker-validates"}
     passed_over = [case for case in cases if case.disputed]
     assert passed_over
     assert all(case.codecs.isdisjoint({"none"}) for case in passed_over)
@@ -80,16 +80,16 @@ WHOLE = bytes.fromhex("0c000000010000")
 @pytest.mark.parametrize(
     ("records", "is_passed_over"),
     [
-        (WHOLE + b"\0" + WHOLE[1:], True),  # a record of length 0: its attributes are not in it
-        (WHOLE + b"\4" + WHOLE[1:], True),  # its offset delta is not in it
+        (WHOLE + b"\0" + WHOLE[1:], True),  # length 0 excludes the attributes
+        (WHOLE + b"\4" + WHOLE[1:], True),  # the length excludes the offset delta
         (WHOLE + b"\x0e" + WHOLE[1:] + WHOLE, True),
-        (WHOLE + WHOLE[:1], False),  # the bytes end: nobody can read its fields
+        (WHOLE + WHOLE[:1], False),  # the bytes end before the fields
         (WHOLE + WHOLE[:3], False),
         (WHOLE + WHOLE[:3] + b"\x80", False),
         (WHOLE + WHOLE, None),
     ],
 )
-def test_a_broker_may_pass_over_the_length_of_a_compressed_record_and_not_that_its_bytes_end(
+def test_a_broker_may_ignore_a_wrong_length_of_a_compressed_record_but_not_missing_bytes(
     records, is_passed_over, catalog
 ):
     header = struct.pack(">HiqqqhiI", 1, 1, 0, 0, -1, -1, -1, 2)
@@ -102,10 +102,10 @@ def test_a_broker_may_pass_over_the_length_of_a_compressed_record_and_not_that_i
 @pytest.mark.parametrize(
     ("target", "has"), [("reference", False), ("live:librdkafka", False), ("broker:127.0.0.1:9092", True)]
 )
-def test_only_where_a_broker_is_judged_batches_are_generated_for_one(target, has, catalog):
+def test_batches_to_append_are_generated_only_for_brokers(target, has, catalog):
     chosen = Selection(patterns=("type:LOG",), generated=1)
-    made = further_cases(chosen, catalog, [TargetSpec(target)])
-    assert ("append" in {case.op for case in made}) is has
+    further = further_cases(chosen, catalog, [TargetSpec(target)])
+    assert ("append" in {case.op for case in further}) is has
 
 
 def test_a_case_is_rebuilt_from_its_id_alone(catalog):
@@ -127,7 +127,7 @@ def test_a_case_is_rebuilt_from_its_id_alone(catalog):
 
 
 @pytest.mark.parametrize("identity", ["gen/1/VARINT/0/0", "gen/4/VARINT/0", "varint/zero", "gen/4/VARINT/0/x"])
-def test_an_id_that_names_no_generated_case_gives_none(catalog, identity):
+def test_an_id_of_no_generated_case_returns_no_case(catalog, identity):
     assert case_of(identity, catalog) == []
 
 
@@ -141,7 +141,7 @@ def test_another_seed_makes_other_cases(catalog):
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", LARGE)
-def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_within_a_bound(name):
+def test_large_values_exceed_common_limits_and_stay_within_a_bound(name):
     sizes = [len(LARGE[name](RandomChoices(f"{name}/{index}")).data) for index in range(150)]
     assert max(sizes) > (1 << 15 if name != "LARGE_STRING" else 32767)
     assert max(sizes) < 5 << 20
@@ -149,7 +149,7 @@ def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_withi
 
 
 @pytest.mark.once
-def test_large_counts_and_lengths_lie_on_both_sides_of_each_limit():
+def test_large_counts_and_lengths_are_on_both_sides_of_each_limit():
     near = {len(LARGE["LARGE_BYTES"](RandomChoices(f"near/{index}")).value) for index in range(3000)}
     assert {limit + side for limit in (1 << 15, 1 << 16, 1 << 17) for side in (-1, 0, 1)} <= near
     assert max(near) in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1)
@@ -164,7 +164,7 @@ def test_the_reference_reads_large_values_and_passes_their_cases(name, catalog):
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-def test_text_with_a_lone_surrogate_is_to_be_refused_or_written_without_it(name, catalog):
+def test_text_with_a_lone_surrogate_is_rejected_or_written_without_it(name, catalog):
     cases = list(generated_cases([name], 100, 0, catalog))
     assert len(cases) == 10
     for case in cases:
@@ -178,7 +178,7 @@ def test_text_with_a_lone_surrogate_is_to_be_refused_or_written_without_it(name,
         ]
 
 
-def test_rare_values_stand_at_every_tenth_index(catalog):
+def test_rare_values_are_at_every_tenth_index(catalog):
     ids = {case.id.removesuffix(":encode") for case in generated_cases(["LARGE_BYTES"], 31, 0, catalog)}
     assert ids == {f"gen/4/LARGE_BYTES/0/{index}" for index in (0, 10, 20, 30)}
 
@@ -194,7 +194,7 @@ def test_an_undamaged_value_is_accepted_by_the_reference(name):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_reference(name):
+def test_a_value_without_an_encoding_fits_the_notation_and_is_rejected_by_the_reference(name):
     for index in range(40):
         wrong = unencodable(name, RandomChoices(f"{name}/{index}"))
         if wrong is ...:
@@ -208,20 +208,20 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
 @pytest.mark.parametrize(
     ("data", "disputed"),
     [
-        # Tag 5 twice, then one of 2^31 bytes: Apache Kafka reads past the one, and dies of the other.
+        # A duplicate tag 5, then a tag of 2^31 bytes: Apache Kafka accepts the former and crashes on the latter.
         ("03 0500 0500 068080808008", {"fail", "crash"}),
-        # A size that goes beyond the bytes is a violation that everybody can refuse.
+        # Every reader can reject a size beyond the bytes.
         ("01 0510", set()),
     ],
 )
 @pytest.mark.parametrize(("name", "before"), [("MESSAGE<SuiteUntagged,1>", "00"), ("TAGGED_FIELDS", "")])
-def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(name, before, data, disputed, catalog):
+def test_a_failure_after_a_disputed_field_of_a_message_is_disputed_too(name, before, data, disputed, catalog):
     case = decode_case("own", catalog.types.wire(name), bytes.fromhex(before + data), catalog)
     assert isinstance(case.expect, ExpectRejection)
     assert case.disputed == disputed
 
 
-def test_a_nan_to_encode_is_charged_to_the_row_that_says_how_a_nan_is_written(catalog):
+def test_encoding_a_nan_belongs_to_the_requirement_on_canonical_nans(catalog):
     wire = codec.wire("FLOAT64")
     cases = {bits: encode_case("own", wire, bits, catalog) for bits in ("7ffe3a05cca576e3", "3ff0000000000000")}
     rows = {bits: (case.requirement, case.level) for bits, case in cases.items()}
@@ -237,14 +237,14 @@ def test_a_nan_to_encode_is_charged_to_the_row_that_says_how_a_nan_is_written(ca
         (49, True, "offset.fetch-absolute"),
     ],
 )
-def test_a_batch_too_short_for_its_header_is_a_row_of_its_own_where_checksums_are_passed_over(
+def test_a_batch_shorter_than_its_header_has_a_separate_requirement_without_checksum_checks(
     length, passes_over, requirement, catalog
 ):
     batch = with_checksums(bytes(16) + b"\2" + bytes(44))
     data = batch[:8] + length.to_bytes(4, "big") + batch[12 : 12 + length]
     request = {"hex": data.hex(), "isolation": "read_uncommitted", "fetchOffset": "0", "highWatermark": "9"}
-    asked = {**request, "aborted": [], **({"checkCrcs": False} if passes_over else {})}
-    case = log_case("own", "read", asked, catalog)
+    parts = {**request, "aborted": [], **({"checkCrcs": False} if passes_over else {})}
+    case = log_case("own", "read", parts, catalog)
     assert case.requirement == requirement
     passed_over = judge(case, Accepted({"value": {"records": [], "nextOffset": "1"}}))
     assert (passed_over.requirement or case.requirement) == requirement
@@ -257,7 +257,7 @@ NO_KEY, EMPTY_KEY, BEYOND = "0c000000010100", "0c000000000100", "0c000002010100"
     ("isolation", "producer", "records", "is_disputed"),
     [
         ("read_committed", 7, [NO_KEY], True),
-        ("read_committed", 7, [BEYOND], True),  # its offset is beyond the last of the batch: any answer will do
+        ("read_committed", 7, [BEYOND], True),  # its offset is beyond the last of the batch: any outcome is allowed
         ("read_uncommitted", 7, [NO_KEY], False),
         ("read_committed", -1, [NO_KEY], False),
         ("read_committed", 7, [EMPTY_KEY], False),
@@ -265,7 +265,7 @@ NO_KEY, EMPTY_KEY, BEYOND = "0c000000010100", "0c000000000100", "0c000002010100"
     ],
     ids=["no key", "beyond the batch", "all are read", "no producer", "empty key", "in the second record"],
 )
-def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_consumer_looks_at_it(
+def test_a_crash_on_a_marker_without_a_key_is_disputed_if_apache_kafka_reads_the_key(
     isolation, producer, records, is_disputed, catalog
 ):
     count, body = len(records), bytes.fromhex("".join(records))
@@ -275,14 +275,14 @@ def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_con
     assert (VerdictKind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
 
 
-def fetch_of(data, catalog, **asked):
-    """A generated case that reads these bytes."""
+def fetch_of(data, catalog, **settings):
+    """Return a user case that reads these bytes."""
     request = {"isolation": "read_committed", "fetchOffset": "0", "highWatermark": "9", "aborted": []}
-    return log_case("own", "read", {"hex": data.hex(), **request, **asked}, catalog)
+    return log_case("own", "read", {"hex": data.hex(), **request, **settings}, catalog)
 
 
 def stated(attributes, count, payload, producer=7):
-    """A batch that states so many records, whatever its payload holds."""
+    """Return a batch with this recordCount and payload, which may differ."""
     header = struct.pack(">HiqqqhiI", attributes, 0, 0, 0, producer, min(producer, 0), -1, count)
     return with_checksums(bytes(16) + b"\2" + bytes(4) + header + payload)
 
@@ -300,7 +300,7 @@ MARKER, COMPRESSED, MANY = 0x30, 1, (1 << 31) - 1
         (COMPRESSED, 7, "read_committed", False),
     ],
 )
-def test_a_crash_over_a_compressed_marker_of_too_many_records_is_disputed_where_apache_kafka_makes_a_list_of_them(
+def test_a_crash_on_a_compressed_marker_of_many_records_is_disputed_if_apache_kafka_allocates_a_list(
     attributes, producer, isolation, is_disputed, catalog
 ):
     payload = bytes.fromhex(EMPTY_KEY)
@@ -312,26 +312,27 @@ def test_a_crash_over_a_compressed_marker_of_too_many_records_is_disputed_where_
 KEY_BEYOND = bytes.fromhex("0000000000000005 0000000e 7642ce6f 00 00 10000000 00000000")
 
 
-def test_a_crash_over_what_stands_behind_a_damage_that_apache_kafka_does_not_see_is_disputed(catalog):
-    """It passes over an aborted batch unread, and takes a wrapper whose checksum is wrong."""
+def test_a_crash_after_damage_that_apache_kafka_does_not_detect_is_disputed(catalog):
+    """Apache Kafka skips an aborted batch unread, and accepts a wrapper with a wrong checksum."""
     aborted = stated(0x10, 5, bytes.fromhex(EMPTY_KEY))
     listed = {"aborted": [{"producerId": "7", "firstOffset": "0"}]}
     inner = bytes.fromhex("0000000000000000 0000000e 3d314895 00 00 00000000 ffffffff")
     packed = gzip.compress(inner, mtime=0)
     wrapper = bytes(8) + struct.pack(">iIBBii", 14 + len(packed), 0, 0, 1, -1, len(packed)) + packed
-    for data, asked in ((aborted, listed), (wrapper, {})):
-        assert VerdictKind.CRASH in fetch_of(data + KEY_BEYOND, catalog, **asked).disputed
-        assert VerdictKind.CRASH not in fetch_of(data, catalog, **asked).disputed
+    for data, settings in ((aborted, listed), (wrapper, {})):
+        assert VerdictKind.CRASH in fetch_of(data + KEY_BEYOND, catalog, **settings).disputed
+        assert VerdictKind.CRASH not in fetch_of(data, catalog, **settings).disputed
     assert VerdictKind.CRASH not in fetch_of(aborted + KEY_BEYOND, catalog).disputed
 
 
 @pytest.mark.parametrize(
     "name", ["ListOffsetsRequest,11", "FetchResponse,17", "MetadataRequest,0", "JoinGroupRequest,9"]
 )
-def test_an_encoder_is_told_every_field_of_its_version_as_a_library_may_have_defaults_of_its_own(catalog, name):
-    asked = [case for case in generated_cases([f"MESSAGE<{name}>"], 60, 0, catalog) if case.op == "encode"]
-    assert any(":skewed" in case.id for case in asked)
-    for case in asked:
+def test_an_encode_request_contains_every_field_of_its_version(catalog, name):
+    # A library may have other defaults.
+    encodes = [case for case in generated_cases([f"MESSAGE<{name}>"], 60, 0, catalog) if case.op == "encode"]
+    assert any(":skewed" in case.id for case in encodes)
+    for case in encodes:
         message, version = case.wire.message, case.wire.version
         missing = []
 
@@ -339,17 +340,17 @@ def test_an_encoder_is_told_every_field_of_its_version_as_a_library_may_have_def
             for member in message.structures[structure]:
                 if version in member.versions and version not in member.tagged and member.name not in value:
                     missing.append(member.name)
-                held = value.get(member.name)
-                if member.type in message.structures and held is not None:
-                    for one in held if member.is_array else [held]:
-                        look(one, member.type)
+                part = value.get(member.name)
+                if member.type in message.structures and part is not None:
+                    for element in part if member.is_array else [part]:
+                        look(element, member.type)
 
         look(case.request["value"], message.name)
         assert missing == [], case.id
 
 
 @pytest.mark.once
-def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
+def test_fields_of_another_version_are_dropped_or_rejected(catalog):
     cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
     assert cases
     assert all(case_of(case.id, catalog) == [case] for case in cases)
@@ -358,15 +359,15 @@ def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog
     assert all(case.op == "encode" and case.note == "a value of another version" for case in cases)
     assert all(case.request["value"].keys() - there for case in cases)
     assert {type(case.expect) for case in cases} >= {ExpectRejection, ExpectBytes}
-    held = [case.request["value"] for case in cases if isinstance(case.expect, ExpectBytes)]
-    assert {value["Timeout"] for value in held} == {5000}
-    assert any(value["Hint"] for value in held)
+    written = [case.request["value"] for case in cases if isinstance(case.expect, ExpectBytes)]
+    assert {value["Timeout"] for value in written} == {5000}
+    assert any(value["Hint"] for value in written)
     lost = next(case for case in cases if isinstance(case.expect, ExpectRejection))
     assert lost.requirement == "definitions.non-ignorable-non-default-error"
 
 
 @pytest.mark.parametrize(("version", "error"), [(0, 35), (1, 0), (3, 0)])
-def test_an_unsupported_version_is_answered_in_version_0_alone(version, error, catalog):
+def test_error_35_is_drawn_only_in_version_0(version, error, catalog):
     message = catalog.types.messages["ApiVersionsResponse"]
     always = {"INT8": 1, "INT16": 35, "INT32": 35, "INT64": 35, "BOOLEAN": True}
     drawn = draw_message(message, version, RandomChoices("any"), lambda name, _: always.get(name, "x"))
@@ -374,15 +375,15 @@ def test_an_unsupported_version_is_answered_in_version_0_alone(version, error, c
 
 
 @pytest.mark.once
-def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog):
+def test_values_without_an_encoding_are_generated_for_every_kind_of_type(catalog):
     cases = [case for case in generated_cases(TYPES, 100, 0, catalog) if case.op == "encode"]
-    asked = {case.type for case in cases if isinstance(case.expect, ExpectRejection)}
-    assert {"INT8", "INT64", "UINT32", "VARINT", "VARLONG", "UNSIGNED_VARINT", "STRING", "COMPACT_BYTES"} < asked
-    assert {"TAGGED_FIELDS", "ARRAY<INT32>", "COMPACT_ARRAY<COMPACT_STRING>"} < asked
+    types = {case.type for case in cases if isinstance(case.expect, ExpectRejection)}
+    assert {"INT8", "INT64", "UINT32", "VARINT", "VARLONG", "UNSIGNED_VARINT", "STRING", "COMPACT_BYTES"} < types
+    assert {"TAGGED_FIELDS", "ARRAY<INT32>", "COMPACT_ARRAY<COMPACT_STRING>"} < types
 
 
 @pytest.mark.parametrize("number", range(len(CODECS)))
-def test_every_form_of_a_payload_holds_its_data_without_a_remark(number):
+def test_every_form_of_a_payload_is_read_without_a_remark(number):
     for form in CODECS[number].forms:
         for size in (1, 14, 15, 100, 269, 270, 271, 70_000):
             data = (bytes(range(256)) * (size // 256 + 1))[:size]
@@ -401,7 +402,7 @@ def test_every_form_of_a_payload_holds_its_data_without_a_remark(number):
         if kind != "MESSAGE_SET" or not row.endswith(("-varint", "excess-bits"))
     ],
 )
-def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monkeypatch):
+def test_every_mutation_changes_some_values(kind, row, monkeypatch):
     changed = 0
     monkeypatch.setattr("conformance.strategies.seeded.mutations.MUTATIONS", {row: MUTATIONS[row]})
     for index in range(40):
@@ -413,7 +414,7 @@ def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monk
 
 
 @pytest.mark.once
-def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_that_is_judged():
+def test_damage_inside_compressed_payloads_has_a_correct_outer_checksum():
     rules = set()
     for index in range(600):
         choices = RandomChoices(f"sealed/{index}")
@@ -435,37 +436,37 @@ def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_th
         "recursive.wrapper-holds-set",
     ],
 )
-def test_damage_inside_wrappers_is_sealed_outwards_so_that_it_is_the_damage_that_is_judged(rule, broken_inside):
+def test_damage_inside_wrappers_has_correct_outer_checksums(rule, broken_inside):
     assert rule in broken_inside
 
 
 @pytest.fixture(scope="module")
 def broken_inside():
-    """What is broken or open within wrappers around which nothing is."""
+    """Return the requirements of faults and unspecified bytes inside otherwise valid wrappers."""
     rules = set()
     for index in range(2500):
         choices = RandomChoices(f"inside/{index}")
         damaged, _ = mutate("MESSAGE_SET", generate("MESSAGE_SET", choices).data, choices)
         read = codec.decode("MESSAGE_SET", damaged)
         found = [*read.violations, *read.remarks]
-        if found and all(one.layer for one in found[:1]) and len(read.violations) < 2:
+        if found and all(mark.layer for mark in found[:1]) and len(read.violations) < 2:
             rules.add(found[0].requirement)
     return rules
 
 
 @pytest.mark.once
-def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrappers():
+def test_a_wrong_checksum_is_the_only_fault_in_messages_inner_messages_and_wrappers():
     wrong = set()
     for index in range(3000):
         choices = RandomChoices(f"checksums/{index}")
         damaged, row = mutate("MESSAGE_SET", generate("MESSAGE_SET", choices).data, choices)
         read = codec.decode("MESSAGE_SET", damaged)
         if row == "checksum-broken":
-            assert [one.requirement for one in read.violations] in (
+            assert [violation.requirement for violation in read.violations] in (
                 ["legacy.crc-checked"],
                 ["legacy.wrapper-crc-checked"],
             )
-            wrong |= {(one.requirement, one.layer > 0) for one in read.violations}
+            wrong |= {(violation.requirement, violation.layer > 0) for violation in read.violations}
     assert wrong == {
         ("legacy.crc-checked", False),
         ("legacy.crc-checked", True),
@@ -475,7 +476,7 @@ def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrap
 
 @pytest.mark.once
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
-def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind):
+def test_mutated_bytes_result_only_in_violations_within_bounded_memory(kind):
     seeds = (RandomChoices(f"hostile/{index}") for index in range(1500))
     hostile = [mutate(kind, generate(kind, choices).data, choices)[0] for choices in seeds]
     tracemalloc.start()
@@ -486,7 +487,7 @@ def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind)
     assert peak < 64 * 2**20
 
 
-def test_every_case_has_the_requirement_of_what_the_reference_finds_first(catalog):
+def test_every_case_has_the_first_requirement_found_by_the_reference(catalog):
     for case in cases_at("RECORD_BATCH", 0, 3, catalog):
         assert case.requirement in catalog.requirements
 
@@ -508,14 +509,14 @@ def test_only_types_that_a_selection_can_match_are_generated():
 @pytest.mark.parametrize(
     "pattern", ["gen/*/VARINT/*", "gen/?/INT8[/]0/1", "*/VAR*/0/1", "*:encode", "gen/*T8/*", "*n/?/*_*:e*c*de"]
 )
-def test_a_pattern_whose_wildcards_may_stand_for_slashes_narrows_no_more_than_it_may(pattern, catalog):
+def test_a_pattern_with_wildcards_for_slashes_excludes_no_matching_type(pattern, catalog):
     wanted = [case.id for case in generated_cases(TYPES, 3, 0, catalog) if fnmatchcase(case.id, pattern)]
     of_types = generated_cases(types_for([pattern]), 3, 0, catalog)
     assert [case.id for case in of_types if fnmatchcase(case.id, pattern)] == wanted
 
 
-def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
-    # Apache Kafka's own library dies of it in front of the blocks and after them alike.
+def test_an_impossible_snappy_length_has_one_requirement_at_every_position():
+    # Apache Kafka's own library crashes on it before and after the blocks.
     record = b"\x0c\x00\x00\x00\x01\x00\x00"
     for blocks in (b"", struct.pack(">i", 9) + b"\x07\x18" + record):
         payload = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + blocks + b"\xff" * 4
@@ -525,7 +526,7 @@ def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
 
 
 @pytest.mark.once
-def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog):
+def test_message_sets_are_encoded_uncompressed_and_in_every_codec(catalog):
     cases = [case for case in generated_cases(("MESSAGE_SET",), 2000, 0, catalog) if case.op == "encode"]
     assert {(case.request["magic"], case.request["compression"]) for case in cases} == {
         *((0, name) for name in ("none", "gzip", "snappy")),
@@ -534,7 +535,7 @@ def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog
 
 
 @pytest.mark.once
-def test_fetches_meet_aborted_and_open_transactions_gaps_tails_damage_and_both_isolations(catalog):
+def test_reads_cover_transactions_gaps_cut_entries_damage_and_both_isolation_levels(catalog):
     cases = list(generated_cases(("READ",), 400, 0, catalog))
     views = [case.expect.view for case in cases if isinstance(case.expect, ExpectConsumerView)]
     assert {case.type for case in cases} == {"LOG"}
@@ -553,7 +554,7 @@ def test_fetches_meet_aborted_and_open_transactions_gaps_tails_damage_and_both_i
     assert any("checkCrcs" in case.request for case in cases)
 
 
-def test_a_damaged_case_names_its_mutation_and_only_that(catalog):
+def test_a_damaged_case_names_only_its_mutation(catalog):
     cases = list(generated_cases(("VARINT", "READ"), 60, 0, catalog))
     assert {"cut", "overlong-varint"} <= {case.mutation for case in cases}
     assert not any(case.note for case in cases)
@@ -561,14 +562,14 @@ def test_a_damaged_case_names_its_mutation_and_only_that(catalog):
     assert {case.kind for case in cases} == {CaseOrigin.GENERATED}
 
 
-def test_no_fetch_begins_beyond_all_there_is(catalog):
-    # Apache Kafka's consumer answers it with the end of the log, below the fetch.
+def test_no_read_starts_beyond_the_end_of_the_log(catalog):
+    # Apache Kafka's consumer would return the end of the log, which is below the fetch offset.
     for case in generated_cases(("READ",), 300, 1, catalog):
         if not case.mutation and isinstance(case.expect, ExpectConsumerView):
             assert case.expect.view.fetch_offset < case.expect.view.next_offset
 
 
-def test_conversions_go_up_and_down_and_are_refused_where_there_is_none(catalog):
+def test_conversions_are_up_down_and_impossible(catalog):
     cases = list(generated_cases(("CONVERT",), 300, 0, catalog))
     assert {(case.request["magic"], "baseOffset" in case.request) for case in cases} == {
         (0, False),
@@ -579,7 +580,7 @@ def test_conversions_go_up_and_down_and_are_refused_where_there_is_none(catalog)
     assert any(isinstance(case.expect, ExpectRejection) for case in cases)
 
 
-def test_sequences_meet_every_answer(catalog):
+def test_generated_sequences_cover_every_result(catalog):
     met = {
         answer
         for case in generated_cases(("SEQUENCE",), 100, 0, catalog)
@@ -589,7 +590,7 @@ def test_sequences_meet_every_answer(catalog):
     assert met == {"accept", "duplicate", "out-of-order", "fenced", "either"}
 
 
-def test_the_reference_passes_what_is_generated_and_the_seed_and_jobs_change_nothing(tmp_path):
+def test_the_reference_passes_generated_cases_with_every_number_of_jobs(tmp_path):
     serve = f"command:{sys.executable} -m conformance serve reference"
     for jobs in (1, 3):
         done = conformance(
@@ -617,9 +618,9 @@ def test_a_generated_case_is_selected_by_its_id(tmp_path):
     assert [r["id"] for r in json.loads((tmp_path / "r.json").read_text())["results"]] == ["gen/4/RECORD_BATCH/0/417"]
 
 
-def test_a_seed_at_random_is_told(tmp_path):
-    asked = ("run", "reference", "--select", "gen/*", "--generated", 1, "--seed", "random", "--json", "r.json")
-    assert conformance(*asked, cwd=tmp_path).returncode == 0
+def test_a_random_seed_is_reported(tmp_path):
+    arguments = ("run", "reference", "--select", "gen/*", "--generated", 1, "--seed", "random", "--json", "r.json")
+    assert conformance(*arguments, cwd=tmp_path).returncode == 0
     assert isinstance(json.loads((tmp_path / "r.json").read_text())["suite"]["seed"], int)
     assert conformance("run", "reference", "--seed", "x", cwd=tmp_path).returncode == 2
 
@@ -640,7 +641,7 @@ def test_a_primitive_of_a_known_notation_is_drawn_between_its_edges():
     assert all(0 <= number < 1 << 24 for number in found)
 
 
-def test_markers_of_raised_epochs_are_newer_than_the_batches_which_they_end(catalog):
+def test_markers_with_a_raised_epoch_are_newer_than_their_batches(catalog):
     epochs = set()
     for case in generated_cases(("READ_RAISED",), 40, 0, catalog):
         entries = codec.decode("LOG", case.data).value
