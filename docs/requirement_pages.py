@@ -82,7 +82,7 @@ def _requirement(one: Requirement, cases: Sequence[CaseSummary]) -> Iterator[str
     differs = ", Apache Kafka differs" * (one.upstream == "differs")
     yield f"*{one.level}, {one.basis}{differs}*: {', '.join(map(_section, one.source))}\n"
     if one.settled:
-        yield f"Settled: {plain(one.settled)}. {plain(one.why)}\n"
+        yield f"Settled: {plain(one.settled)} {plain(one.why)}\n"
     told = coverage(one, cases) if cases else why_no_case(one)
     if not cases:
         yield f"{plain(told)}\n"

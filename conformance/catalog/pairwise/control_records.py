@@ -36,7 +36,7 @@ TABLE = FactorTable(
         "records": ("one", "two"),
         "isolation": ISOLATIONS,
         "data before it": ("none", "plain", "of its transaction", "of an aborted transaction"),
-        "data behind it": _FLAG,
+        "data after it": _FLAG,
     },
     (
         *(
@@ -50,7 +50,7 @@ TABLE = FactorTable(
         Constraint(
             ("key", "null"),
             {"isolation": ISOLATIONS[:1]},
-            "Apache Kafka's consumer dies of it under read_committed (decisions#producer-state-and-control-batches)",
+            "Apache Kafka's consumer crashes on it under read_committed (decisions#producer-state-and-control-batches)",
         ),
     ),
     {
@@ -75,7 +75,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
     data, aborted = _before(row, base)
     end = base + (2 if row["records"] == "two" else 1)
     data += marker
-    if row["data behind it"] == "yes":
+    if row["data after it"] == "yes":
         data += batch_bytes(entries.batch(end, [{}, {"key": None}]))
         end += 2
     request = {

@@ -32,9 +32,9 @@ _WITH_RECORDS = ("plain", "committed", "aborted", *_CLEANED)
 _HOLLOW = "a payload of no records"
 _WITHOUT_RECORDS = ("emptied", "emptied in a transaction", _HOLLOW)
 _EMPTIED_MARKER = "emptied marker"
-_NONE = "not there"
+_NONE = "absent"
 _BASES = {"0": 0, "5": 5, "beyond 2^40": (1 << 40) + 3}
-_AT = {"its first offset": 0, "inside": 1, "behind its records": 2, "below it": -3}
+_AT = {"its first offset": 0, "inside": 1, "after its records": 2, "below it": -3}
 """Where a fetch begins, from the first offset of the entry on; a cleaned batch keeps the second of three."""
 _FRONT, _INSIDE, _LAST, _BELOW = _AT
 _COUNT = 3
@@ -43,7 +43,7 @@ _OLD = {"message of magic 0": 0, "message of magic 1": 1, "wrapper of magic 0": 
 _CREATED, _APPENDED, _UNTIMED = *TIMESTAMP_TYPES, "-1"
 _AWAY = {"key": (_NONE,), "value": (_NONE,), "headers": (_NONE,)}
 _THERE = {"key": tuple(CONTENTS), "value": tuple(CONTENTS), "headers": tuple(HEADERS)}
-_PLACES_BEHIND = ("checksum behind", "record behind", "length behind")
+_PLACES_BEHIND = ("checksum after", "record after", "length after")
 _PLACES = ("none", "cut tail", "checksum", "record", *_PLACES_BEHIND)
 
 
@@ -67,7 +67,7 @@ TABLE = FactorTable(
         "timestamps": (_CREATED, _APPENDED, _UNTIMED),
         "isolation": ISOLATIONS,
         "fetch at": tuple(_AT),
-        "behind it": ("nothing", "plain", "a commit", "an abort", "two others", "its own next transaction"),
+        "after it": ("nothing", "plain", "a commit", "an abort", "two others", "its own next transaction"),
         "damage": _PLACES,
         "marker's epoch": ("the same", "raised"),
         "checkCrcs": ("true", "false"),
@@ -77,33 +77,33 @@ TABLE = FactorTable(
         *_kinds(
             _MARKERS,
             {**_AWAY, "marker value": tuple(MARKER_VALUES), "codec": ("none",), "timestamps": (_CREATED, _APPENDED)},
-            "a marker is the one record of a plain batch, with the key and time that a broker gives it",
+            "a marker is the only record of a plain batch, with the key and time of a broker",
         ),
         *_kinds((*_MARKERS, _EMPTIED_MARKER), {"fetch at": (_FRONT, _BELOW)}, "a marker has one offset"),
         *_kinds((*_WITHOUT_RECORDS, _EMPTIED_MARKER), {**_AWAY, "marker value": (_NONE,)}, "it has no record"),
         *_kinds(
             (*_WITHOUT_RECORDS, _EMPTIED_MARKER),
             {"timestamps": (_UNTIMED,), "damage": tuple(place for place in _PLACES if place != "record")},
-            "it has no record, and so no time and no damage in one",
+            "it has no record, so no record has a time or damage",
         ),
         *_kinds(("emptied", "emptied in a transaction", _EMPTIED_MARKER), {"codec": ("none",)}, "it has no payload"),
         *_kinds(_WITH_RECORDS, {**_THERE, "marker value": (_NONE,)}, "it has records and no marker"),
         *_kinds(
             tuple(kind for kind in (*_WITH_RECORDS, *_WITHOUT_RECORDS) if kind not in _CLEANED),
             {"fetch at": (_FRONT, _INSIDE, _BELOW)},
-            "only behind the last record of a cleaned batch an offset is left",
+            "only a cleaned batch has an offset after its last record",
         ),
         *_old("magic", {"kind": ("plain",), "headers": ("none",)}, "messages of magic 0 and 1 are plain"),
         *_old("message of", {"codec": ("none",), "fetch at": (_FRONT, _BELOW)}, "a message has one offset, no codec"),
-        *_old("wrapper", {"codec": ("gzip", "snappy", "lz4")}, "a wrapper has a codec, and zstd is younger"),
+        *_old("wrapper", {"codec": ("gzip", "snappy", "lz4")}, "a wrapper has a codec, and it is older than zstd"),
         *_old("magic 0", {"timestamps": (_UNTIMED,)}, "magic 0 has no timestamps"),
         Constraint(("entry", "wrapper of magic 0"), {"codec": ("gzip", "snappy")}, "magic 0 has no lz4"),
         Constraint(
-            ("behind it", "nothing"),
+            ("after it", "nothing"),
             {"damage": tuple(place for place in _PLACES if place not in _PLACES_BEHIND)},
-            "nothing is there to be damaged",
+            "no batch follows that could be damaged",
         ),
-        Constraint(("base", "0"), {"fetch at": (_FRONT, _INSIDE, _LAST)}, "no offset lies below 0"),
+        Constraint(("base", "0"), {"fetch at": (_FRONT, _INSIDE, _LAST)}, "there is no offset below 0"),
     ),
     {"damage": _PLACES[1:], "kind": (*_MARKERS[2:], _HOLLOW), "checkCrcs": ("false",)},
 )
@@ -150,7 +150,7 @@ class _FetchLogBuilder(Struct):
 
     def grow(self) -> None:
         """Add the entry that the row is about, what stands behind it, and the end."""
-        kind, behind = self.row["kind"], self.row["behind it"]
+        kind, behind = self.row["kind"], self.row["after it"]
         self.data += self._first()
         self.end = self.base + (1 if "marker" in kind or "message" in self.row["entry"] else _COUNT)
         others = _BEHIND[behind]
@@ -184,8 +184,8 @@ class _FetchLogBuilder(Struct):
     def _last(self) -> bytes:
         """The plain batch at the end, perhaps damaged."""
         damage, values = self.row["damage"], entries.batch(self.end, [{"key": None}])
-        data = batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
-        return BATCH_LAYOUT.with_field("batchLength", data, _CUT) if damage == "length behind" else data
+        data = batch_bytes(values, damaged=damage == "record after", sealed=damage != "checksum after")
+        return BATCH_LAYOUT.with_field("batchLength", data, _CUT) if damage == "length after" else data
 
     def _first(self) -> bytes:
         """The entry that the row is about."""

@@ -37,7 +37,7 @@ TABLE = FactorTable(
         "key": tuple(CONTENTS),
         "value": tuple(CONTENTS),
         "before it": ("nothing", "a message", "a wrapper"),
-        "behind it": ("nothing", "a message", "a cut message", "a batch"),
+        "after it": ("nothing", "a message", "a cut message", "a batch"),
         "first offset": tuple(_BASES),
         "fetch at": ("the first", "inside", "the last"),
     },
@@ -66,24 +66,24 @@ TABLE = FactorTable(
             },
             "magic 0 has no lz4, no timestamps and no relative offsets",
         ),
-        Constraint(("first offset", "0"), {"inner offsets": ("from 0", "absolute")}, "no offset lies below 0"),
+        Constraint(("first offset", "0"), {"inner offsets": ("from 0", "absolute")}, "there is no offset below 0"),
         Constraint(
             ("messages", "one"),
             {"fetch at": ("the first",), "inner timestamps": ("equal", "-1"), "gaps": ("without gaps",)},
             "one message has one offset and one time",
         ),
         Constraint(
-            ("before it", "a wrapper"), {"fetch at": ("the first",)}, "a broker sends from the entry that is asked for"
+            ("before it", "a wrapper"), {"fetch at": ("the first",)}, "a broker sends from the requested entry on"
         ),
         Constraint(
-            ("before it", "a message"), {"fetch at": ("the first",)}, "a broker sends from the entry that is asked for"
+            ("before it", "a message"), {"fetch at": ("the first",)}, "a broker sends from the requested entry on"
         ),
     ),
     {
         "inner magic": ("the other",),
         "attributes": ("an unused bit",),
         "inner attributes": ("timestamp type", "an unused bit"),
-        "behind it": ("a cut message",),
+        "after it": ("a cut message",),
     },
 )
 
@@ -95,7 +95,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
     before, start = _before(row, first), first + (2 if row["before it"] != "nothing" else 0)
     offsets = [start + _STEPS[row["gaps"]] * index for index in range(_COUNTS[row["messages"]])]
     data = before + _entry(row, offsets)
-    behind, end = row["behind it"], offsets[-1] + 1
+    behind, end = row["after it"], offsets[-1] + 1
     if behind == "a batch":
         data += batch_bytes(entries.batch(end, [{}]))
     elif behind != "nothing":

@@ -31,14 +31,14 @@ TABLE = FactorTable(
     },
     (
         Constraint(
-            ("event", "repeats the fifth"), {"batches": ("five", "seven")}, "so many batches there are to be repeated"
+            ("event", "repeats the fifth"), {"batches": ("five", "seven")}, "the producer has sent as many batches"
         ),
         Constraint(
             ("event", "repeats the one before"),
             {"batches": ("two", "five", "seven")},
-            "so many batches there are to be repeated",
+            "the producer has sent as many batches",
         ),
-        Constraint(("event", _OLDER), {"epoch": ("3", "32766")}, "no epoch is older than 0"),
+        Constraint(("event", _OLDER), {"epoch": ("3", "32766")}, "there is no epoch below 0"),
     ),
 )
 
