@@ -156,7 +156,7 @@ def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
         case "exchange":
             rows, at = answer["value"], dice.randrange(len(answer["value"]))
             ended = {"hex": None, "end": dice.choice(ENDS)}
-            more = dice.choice(({"grown": MOST_GROWN}, {"value": [*rows[:at], ended, *rows[at + 1 :]]}))
+            more = dice.choice(({"memoryGrowth": MOST_GROWN}, {"value": [*rows[:at], ended, *rows[at + 1 :]]}))
             return {**answer, **more}
         case "scenario":
             at = dice.randrange(len(answer["value"]))
@@ -164,7 +164,7 @@ def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
             return {"value": steps}
         case "read":
             unseen = {"records": [{} for _ in answer["value"]["records"]]}
-            more = dice.choice(({"error": dice.choice(ERRORS)}, {"beside": "a file"}, unseen))
+            more = dice.choice(({"error": dice.choice(ERRORS)}, {"guardViolation": "a file"}, unseen))
             return {**answer, "value": {**answer["value"], **more}}
     return answer
 

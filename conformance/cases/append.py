@@ -35,7 +35,9 @@ _CHOSEN = (*SETTINGS, LIMIT, "produceVersion", "fetchVersion")
 """What a request chooses beside the record data."""
 _FIRST_WITH = {1: 2, BATCHES: 4}
 """The first version of Fetch that carries a magic above 0."""
-ANSWERED = n.ObjectOf({**APPENDED.fields, "beside": n.ListOf(n.ObjectOf({"baseOffset": n.DECIMAL, "hex": n.HEX}))})
+ANSWERED = n.ObjectOf(
+    {**APPENDED.fields, "otherPartitions": n.ListOf(n.ObjectOf({"baseOffset": n.DECIMAL, "hex": n.HEX}))}
+)
 """Beside the bytes that a broker serves: the offsets (APPENDED), and what became of the data in other partitions.
 
 There an offset of -1 stands for a refusal.
@@ -56,15 +58,15 @@ def append_question(parts: Request) -> RequestWithExpectation:
     """
     chosen = {name: parts[name] for name in _CHOSEN if name in parts}
     asked, expect = batch_question(parts["hex"], list(codec.entries(parts["hex"])), chosen)
-    if "beside" not in parts:
+    if "otherPartitions" not in parts:
         return RequestWithExpectation(asked, expect)
-    beside: bytes = parts["beside"]
+    others: bytes = parts["otherPartitions"]
     if not isinstance(expect, ExpectAppend) or not isinstance(
-        _due(beside, list(codec.entries(beside)), {}), ExpectRejection
+        _due(others, list(codec.entries(others)), {}), ExpectRejection
     ):
         raise NotTestable("beside record data that a broker takes stands some that it refuses")
-    whole = ExpectAppend(expect.records, expect.free, expect.open, has_beside=True)
-    return RequestWithExpectation({**asked, "beside": beside.hex()}, whole)
+    whole = ExpectAppend(expect.records, expect.free, expect.open, has_other_partitions=True)
+    return RequestWithExpectation({**asked, "otherPartitions": others.hex()}, whole)
 
 
 def batch_question(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> RequestWithExpectation:
@@ -187,7 +189,7 @@ def answer(_: codec.WireType, parts: Request) -> Answer:
     magic = max_magic_of_fetch(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
     served = served if magic == BATCHES else convert(served, magic)
     time = 0 if parts.get("timestampType") == "LogAppendTime" else -1
-    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_refused_beside(parts)})
+    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_refused_elsewhere(parts)})
     return {"ok": True, "hex": served.hex(), "value": value}
 
 
@@ -203,5 +205,5 @@ def taken(data: bytes) -> codec.DecodeResult:
     return read
 
 
-def _refused_beside(parts: Request) -> Value:
-    return {"beside": [{"baseOffset": -1, "hex": b""}] * OTHERS} if "beside" in parts else {}
+def _refused_elsewhere(parts: Request) -> Value:
+    return {"otherPartitions": [{"baseOffset": -1, "hex": b""}] * OTHERS} if "otherPartitions" in parts else {}

@@ -112,7 +112,7 @@ class ExpectAppend(Struct, frozen=True):
     """A broker may refuse the batch too."""
     most: int = 2
     """The highest magic that the fetch carries."""
-    has_beside: bool = False
+    has_other_partitions: bool = False
     """What stands beside it in other partitions has to be refused."""
     tells_time: bool = False
     """The time that a broker tells is judged: that of the append, where the topic has it, or none."""

@@ -179,7 +179,7 @@ OPERATIONS: dict[str, Operation] = {
                 RequestField(name, n.NUMBER.parse, needed=False)
                 for name in ("maxMessageBytes", "produceVersion", "fetchVersion")
             ),
-            RequestField("beside", _bytes, needed=False),
+            RequestField("otherPartitions", _bytes, needed=False),
         ),
         _later("append", "answer"),
         _later("append", "append_question"),

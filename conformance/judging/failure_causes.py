@@ -316,8 +316,8 @@ def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value],
     shown = VIEW_NOTATION.parse(answer.get("value"))
     records = shown.get("records", ())
     count = 0 if records is UNSHOWN else len(records)
-    if path == "beside":
-        return FailureCause("beside the case", normalised(verdict.detail))
+    if path == "guardViolation":
+        return FailureCause("guard violation", normalised(verdict.detail))
     if path == "nextOffset":
         return FailureCause(normalised(verdict.detail.partition(" ")[2].partition(" ")[2]), "nextOffset")
     if view.damage is not None and (path in ("", "error") or count > len(view.records)):

@@ -53,7 +53,7 @@ def judge_appended(expect: ExpectAppend, given: object, served: bytes) -> Verdic
     end, told = answered["logEnd"], answered["baseOffset"]
     if told != end:
         return failed(f"the broker told offset {told}, and its log ended at {end}", "baseOffset", _OFFSETS)
-    taken = _taken_beside(answered.get("beside")) if expect.has_beside else None
+    taken = _taken_elsewhere(answered.get("otherPartitions")) if expect.has_other_partitions else None
     if taken is not None:
         return taken
     verdict = _as_sent(expect, end, served, "served")
@@ -66,14 +66,16 @@ def judge_appended(expect: ExpectAppend, given: object, served: bytes) -> Verdic
     return untimely or (_told_time(answered, served) if expect.tells_time else None) or verdict
 
 
-def _taken_beside(beside: Value) -> Verdict | None:
+def _taken_elsewhere(others: Value) -> Verdict | None:
     """Return a failure if another partition of the request accepted data that a broker must reject."""
-    if beside is None or len(beside) != OTHERS or any({*one} != {"baseOffset", "hex"} for one in beside):
-        raise NotationError(f"value: beside: baseOffset and hex of {OTHERS} partitions are expected")
-    for at, one in enumerate(beside):
+    if others is None or len(others) != OTHERS or any({*one} != {"baseOffset", "hex"} for one in others):
+        raise NotationError(f"value: otherPartitions: baseOffset and hex of {OTHERS} partitions are expected")
+    for at, one in enumerate(others):
         if one["baseOffset"] >= 0 or one["hex"]:
             how = "is served" if one["hex"] else f"gets offset {one['baseOffset']}"
-            return failed(f"data that is to be refused {how} in another partition of the request", f"beside[{at}]")
+            return failed(
+                f"data that is to be refused {how} in another partition of the request", f"otherPartitions[{at}]"
+            )
     return None
 
 
@@ -193,8 +195,8 @@ def judge_read(expected: ExpectConsumerView, given: object) -> Verdict:
     if error is not None and error not in ERRORS:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
     verdict = _judged(expected, answered, error)
-    touched = answered.get("beside")
-    return failed(touched, "beside") if touched and verdict.kind is not VerdictKind.FAIL else verdict
+    changed = answered.get("guardViolation")
+    return failed(changed, "guardViolation") if changed and verdict.kind is not VerdictKind.FAIL else verdict
 
 
 def _judged(expected: ExpectConsumerView, answered: Value, error: str | None) -> Verdict:

@@ -66,7 +66,7 @@ def judge_exchanged(expect: ExpectResponses, answer: Mapping[str, Value]) -> Ver
         if flaw is not PASSED:
             path = f"[{at}]" + (f".{flaw.path}" if flaw.path else "")
             return Verdict(flaw.kind, flaw.detail, path, flaw.requirement, flaw.level)
-    return _memory(answer.get("grown"))
+    return _memory(answer.get("memoryGrowth"))
 
 
 def _rows(expect: ExpectResponses, given: object) -> list[tuple[bytes | None, object]]:

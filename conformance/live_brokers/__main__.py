@@ -40,7 +40,7 @@ def main() -> None:
         # Another attempt comes to the same, and a broker may count how often a login fails.
         if given.clean:
             sys.exit(str(problem))
-        gone = {"gone": str(problem)}
+        gone = {"targetUnavailable": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
     except (OSError, ConnectionClosed, ResponseTimeout, MalformedFrame) as problem:
         is_plain = isinstance(problem, ConnectionClosed) and address is not None and address.security.tls is None

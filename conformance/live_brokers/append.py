@@ -164,7 +164,7 @@ class AppendResult(Struct, frozen=True):
         if self.stored and self.stored.data != self.served:
             value |= {"stored": self.stored.data, "segment": self.stored.place}
         if beside:
-            value["beside"] = [{"baseOffset": one.offset, "hex": one.served} for one in beside]
+            value["otherPartitions"] = [{"baseOffset": one.offset, "hex": one.served} for one in beside]
         how = "served" if self.served else "stored"
         message = f"it is {how}, although refused: {refusal}" if refusal else self.trouble
         answer = {"ok": True, "hex": self.served.hex(), "value": ANSWERED.render(value)}
@@ -212,7 +212,7 @@ class AppendRunner(Struct):
     def _logs(self, parts: Request) -> tuple[list[tuple[PartitionClient, int]], int]:
         """The partitions of a new topic with the ends of their logs, and which of them gets the case."""
         chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
-        others = OTHERS if "beside" in parts else 0
+        others = OTHERS if "otherPartitions" in parts else 0
         first, end = self.begun({name: _VALUES.get(value, value) for name, value in chosen.items()}, 1 + others)
         further = [replace(first, index=1 + index) for index in range(others)]
         return [(first, end), *((one, one.produce_one_record() + 1) for one in further)], others // 2
@@ -246,7 +246,7 @@ class AppendRunner(Struct):
 
     def _told(self, partition: PartitionClient, parts: Request) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
         """What a broker tells of record data, by partition. Raises BrokerUnreachable."""
-        beside: bytes = parts.get("beside", b"")
+        beside: bytes = parts.get("otherPartitions", b"")
         others = [index for index in range(1 + OTHERS) if index != partition.index] if beside else []
         try:
             if others:

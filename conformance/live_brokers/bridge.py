@@ -129,12 +129,12 @@ class BrokerBridge:
         if row is None:
             return {"unsupported": "a broker is not asked this"}
         if self.gone:
-            return {"gone": self.gone}
+            return {"targetUnavailable": self.gone}
         try:
             self._connect_with_retry()
         except BrokerUnreachable as problem:
             self.gone = f"{self._address.name} does not answer any more: {problem}"
-            return {"gone": self.gone}
+            return {"targetUnavailable": self.gone}
         return self._judged_by(row, request)
 
     def _judged_by(self, row: Callable[[Request], Answer], request: Mapping[str, object]) -> Answer:
@@ -162,7 +162,7 @@ class BrokerBridge:
             # The other cases would be judged on a part of the cluster only.
             self._close_all()
             self.gone = f"{self._address.name}: {problem}"
-            return {"gone": self.gone}
+            return {"targetUnavailable": self.gone}
         self._voids_left = self._voids
         return answer
 
@@ -203,7 +203,7 @@ class BrokerBridge:
         names = names_of(self._topic, address.prefix)
         value = send_frames(parts, names, lambda: self._connect(address.host, address.port))
         self._connection().ask("ApiVersions", 0, {})
-        return {"ok": True, "value": value, "grown": memory_growth(before, address.pids, parts["frames"])}
+        return {"ok": True, "value": value, "memoryGrowth": memory_growth(before, address.pids, parts["frames"])}
 
     def _named(self) -> BrokerTopic:
         """The topic that frames name; one that is not there, where none can be had."""

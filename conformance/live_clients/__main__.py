@@ -26,7 +26,7 @@ def main() -> None:
     try:
         asyncio.run(serve(read_driver(Path(sys.argv[1]), sys.argv[2])))
     except BaselineFailed as problem:
-        gone = {"gone": str(problem)}
+        gone = {"targetUnavailable": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
     except (OSError, DriverError) as problem:
         sys.exit(f"the driver did not start: {str(problem) or type(problem).__name__}")
@@ -78,7 +78,7 @@ async def _answered(task: asyncio.Future[Answer]) -> Answer:
     except (OSError, TimeoutError, DriverError) as problem:
         return {"crash": f"the driver did not start again: {str(problem) or type(problem).__name__}"}
     except Exception as problem:  # noqa: BLE001 - whatever it is, it is not the client's
-        return {"gone": f"a defect of the suite, in judging it live: {type(problem).__name__}: {problem}"}
+        return {"targetUnavailable": f"a defect of the suite, in judging it live: {type(problem).__name__}: {problem}"}
 
 
 def _out(line: bytes) -> None:

@@ -39,7 +39,9 @@ def consumer_answer(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | 
     if sides is not None and not heard.error:
         answer["value"]["nextOffset"] = str(sides.after["offset"])
         try:
-            answer["value"] |= {"beside": touched} if (touched := sides.guard_violation(heard.guard_records)) else {}
+            answer["value"] |= (
+                {"guardViolation": touched} if (touched := sides.guard_violation(heard.guard_records)) else {}
+            )
         except NotationError:
             answer["value"]["records"] = heard.guard_records  # the judge says what is wrong with their notation
     return answer

@@ -55,7 +55,12 @@ RECORD_NOTATION = n.ObjectOf(
 """A record as an application sees it; magic 0 has no timestamp, shown as -1 without a type."""
 
 VIEW_NOTATION = n.ObjectOf(
-    {"records": n.ListOf(RECORD_NOTATION, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT}
+    {
+        "records": n.ListOf(RECORD_NOTATION, nullable=False),
+        "nextOffset": n.DECIMAL,
+        "error": n.TEXT,
+        "guardViolation": n.TEXT,
+    }
 )
 """The answer to `read`; `beside` describes what a live client did with its broker's own records around the log."""
 

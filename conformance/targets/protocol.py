@@ -123,8 +123,8 @@ def shorten(text: str) -> str:
 
 def outcome(answer: Answer, size: int = 0) -> Outcome:
     """What an answer of so many bytes says, a `protocol` fault at worst. Raises CannotStart: what it asks is gone."""
-    if "gone" in answer:
-        raise CannotStart(shorten(str(answer["gone"])))
+    if "targetUnavailable" in answer:
+        raise CannotStart(shorten(str(answer["targetUnavailable"])))
     if "unsupported" in answer:
         return Unsupported(shorten(str(answer["unsupported"])))
     if "crash" in answer:
@@ -253,7 +253,9 @@ def description(answer: Answer) -> TargetDescription:
         raise ProtocolError(f"describe crashed: {shorten(str(answer['crash']))}")
     if answer.get("ok") is not True:
         raise ProtocolError(
-            str(answer.get("gone", f"describe was not answered with ok: {printable_line(_encode(answer))}"))
+            str(
+                answer.get("targetUnavailable", f"describe was not answered with ok: {printable_line(_encode(answer))}")
+            )
         )
     if answer.get("protocol", PROTOCOL) != PROTOCOL:
         raise ProtocolError(f"protocol {answer['protocol']!r}, the suite speaks {PROTOCOL}")

@@ -264,24 +264,26 @@ def test_invalid_data_next_to_the_case_is_rejected_separately():
     wrong[20] ^= 1
     refused = {"baseOffset": "-1", "hex": ""}
 
-    def with_beside(*rows):
+    def with_others(*rows):
         return verdict(
-            batch(), changed=lambda one: {"value": {**one["value"], "beside": list(rows)}}, beside=bytes(wrong)
+            batch(),
+            changed=lambda one: {"value": {**one["value"], "otherPartitions": list(rows)}},
+            otherPartitions=bytes(wrong),
         )
 
-    assert verdict(batch(), beside=bytes(wrong)).kind is VerdictKind.PASS
-    assert with_beside(refused, refused).kind is VerdictKind.PASS
+    assert verdict(batch(), otherPartitions=bytes(wrong)).kind is VerdictKind.PASS
+    assert with_others(refused, refused).kind is VerdictKind.PASS
     for taken in ({"baseOffset": "1", "hex": ""}, {"baseOffset": "-1", "hex": wrong.hex()}):
-        for rows, path in (((taken, refused), "beside[0]"), ((refused, taken), "beside[1]")):
-            found = with_beside(*rows)
+        for rows, path in (((taken, refused), "otherPartitions[0]"), ((refused, taken), "otherPartitions[1]")):
+            found = with_others(*rows)
             assert (found.kind, found.path) == (VerdictKind.FAIL, path)
     for rows in ((), (refused,), (refused, {"hex": ""})):
-        assert with_beside(*rows).kind is VerdictKind.PROTOCOL
+        assert with_others(*rows).kind is VerdictKind.PROTOCOL
 
 
 def test_valid_data_next_to_the_case_is_not_testable():
     with pytest.raises(NotTestable):
-        question_for(batch(), beside=batch())
+        question_for(batch(), otherPartitions=batch())
 
 
 def late(data):

@@ -126,14 +126,14 @@ def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog,
     broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
     killed, *rest = (target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES))
     assert "does not come back" in killed["crash"]
-    assert all("model does not answer any more" in answer["gone"] for answer in rest)
+    assert all("model does not answer any more" in answer["targetUnavailable"] for answer in rest)
 
 
 def test_a_broker_that_dies_between_two_cases_is_charged_to_none(catalog, asked):
     broker, target = asked()
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
     broker.stop()
-    assert "model does not answer any more" in target.answer(catalog.cases[CASE].request)["gone"]
+    assert "model does not answer any more" in target.answer(catalog.cases[CASE].request)["targetUnavailable"]
 
 
 def test_a_broker_that_was_started_again_between_two_cases_is_asked_on(catalog, asked):
@@ -157,7 +157,7 @@ def test_a_broker_that_is_not_ready_is_charged_to_no_case_and_asked_three_times_
     _, target = asked(sends)
     answers = [target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES, CASE)]
     assert all("the broker was not ready" in answer["unsupported"] for answer in answers[:3])
-    assert answers[3]["gone"].startswith("model is not ready")
+    assert answers[3]["targetUnavailable"].startswith("model is not ready")
 
 
 NEVER = {
@@ -275,7 +275,7 @@ for line in sys.stdin:
     answers = {
         "describe": {"ok": True, "protocol": 1, "name": "x", "supports": {"append": True, "sequence": True}},
         "sequence": {"unsupported": "not this one"},
-        "append": {"gone": "the server does not answer"},
+        "append": {"targetUnavailable": "the server does not answer"},
     }
     print(json.dumps({"id": asked["id"], **answers[asked["op"]]}), flush=True)
 """

@@ -59,7 +59,7 @@ def verdicts(target, catalog, *cases):
     found = []
     for case in map(catalog.cases.__getitem__, cases):
         answer = target.answer({"op": case.op, **case.request})
-        found.append(judge(case, outcome(answer)) if "gone" not in answer else answer["gone"])
+        found.append(judge(case, outcome(answer)) if "targetUnavailable" not in answer else answer["targetUnavailable"])
     return found
 
 

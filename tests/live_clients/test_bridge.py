@@ -13,7 +13,7 @@ from conformance.live_clients.driver_process import DriverError
     [
         (DriverError("the driver ended"), {"crash": "the driver did not start again: the driver ended"}),
         (TimeoutError(), {"crash": "the driver did not start again: TimeoutError"}),
-        (KeyError("hex"), {"gone": "a defect of the suite, in judging it live: KeyError: 'hex'"}),
+        (KeyError("hex"), {"targetUnavailable": "a defect of the suite, in judging it live: KeyError: 'hex'"}),
     ],
     ids=["the driver", "its start", "the suite"],
 )

@@ -392,7 +392,7 @@ def test_a_lost_guard_record_is_reported(run, deed, lost):
     found = run(LOSES.format(deed=deed) + HONEST, THREE, AT_ONE, status=1)
     assert {name: row["detail"] for name, row in found.items() if row["verdict"] == "fail"} == lost
     assert {row["cause"] for name, row in found.items() if name in lost} == {
-        re.sub(r"\d", "#", f"beside the case: {next(iter(lost.values()))}")
+        re.sub(r"\d", "#", f"guard violation: {next(iter(lost.values()))}")
     }
 
 

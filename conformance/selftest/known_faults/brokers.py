@@ -99,7 +99,9 @@ def _append(name: str, source: str, says: str, bend: Mutator) -> SeededFault:
 def _beside(told: Values) -> Mutator:
     """Tell this of the other partitions of a request."""
     return lambda request, answer: (
-        {**answer, "value": {**answer["value"], "beside": [told] * OTHERS}} if "beside" in request else answer
+        {**answer, "value": {**answer["value"], "otherPartitions": [told] * OTHERS}}
+        if "otherPartitions" in request
+        else answer
     )
 
 

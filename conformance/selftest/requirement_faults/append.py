@@ -48,9 +48,12 @@ def _as_if(settings: Values) -> Mutator:
 
 def _beside(request: Values, answer: Values) -> Values:
     """Take what stands beside the case."""
-    if "beside" not in request:
+    if "otherPartitions" not in request:
         return answer
-    return {**answer, "value": {**answer["value"], "beside": [{"baseOffset": "0", "hex": request["beside"]}] * 2}}
+    return {
+        **answer,
+        "value": {**answer["value"], "otherPartitions": [{"baseOffset": "0", "hex": request["otherPartitions"]}] * 2},
+    }
 
 
 def _unlimited(request: Values, answer: Values) -> Values:
