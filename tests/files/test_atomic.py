@@ -88,7 +88,7 @@ def test_a_file_that_someone_changed_meanwhile_is_left_and_told_of(tmp_path):
     assert not any(outputs.write(path, ["ours"]) for path in (watched, folder / "a.yaml", folder / "b.yaml"))
     assert {path.read_text() for path in (watched, folder / "a.yaml", folder / "b.yaml")} == {"theirs"}
     assert len(outputs.problems) == 3
-    assert "known.yaml: someone changed it during the run" in outputs.problems[0]
+    assert "known.yaml: not written, because another process changed it" in outputs.problems[0]
 
 
 def test_a_file_that_only_we_wrote_is_written_again(tmp_path):
