@@ -302,6 +302,7 @@ def _batch(choices: RandomChoices, *, base: int | None = None) -> Values:
             ),
         }
     )
+    # 60 is a multiple of every number of forms, so that each form of a codec is equally likely.
     batch["form"] = choices.below(60)
     return batch if control else _compacted(batch, choices)
 

@@ -99,6 +99,7 @@ def _in_entry(layer: bytes, damage: ByteEdit, *, whole: bool = False) -> bytes:
     if not damage.seal or not around:
         return changed
     start, stop = around[0]
+    # A cut from inside this entry to the end of the layer leaves its beginning, which can be sealed.
     cut = damage.stop == len(layer) and not damage.new and damage.start > start
     if (damage.start, damage.stop) == (start, stop) or (damage.stop > stop and not cut):
         return changed

@@ -278,6 +278,7 @@ def _smaller_text(value: str) -> Iterator[str]:
     if number:
         for smaller in _smaller_values(int(value)):
             yield str(smaller)
+    # An even number of characters is kept, because the text may be hex digits.
     half = len(value) // 2
     for smaller in ("", value[: half - half % 2], value[:-2], value[:-1]):
         if len(smaller) < len(value) and not number:

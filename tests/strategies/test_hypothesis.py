@@ -754,7 +754,7 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
         (lambda: encoded("INT7"), codec.UnknownType, "INT7"),
         (lambda: encoded("INT8", values=[1]), TypeError, "values must be a strategy"),
         (lambda: hostile("ARRAY<X>"), codec.UnknownType, "X"),
-        (lambda: hostile(st.integers()), TypeError, "a type, or the name of one, is expected"),
+        (lambda: hostile(st.integers()), TypeError, "expected a type or the name of a type"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(call, error, words):
