@@ -1,6 +1,6 @@
-"""Values and bytes to test with: Hypothesis strategies for people's own tests, and a seeded generator for volume.
+"""Test values and bytes: Hypothesis strategies for users' own tests, and a seeded generator for large numbers of cases.
 
-The names of `typed` stand here; Hypothesis is imported when one of them is first used.
+The names of `hypothesis.public` are available here; Hypothesis is imported when one of them is first used.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ _TYPED = "conformance.strategies.hypothesis.public"
 
 
 def __getattr__(name: str) -> Any:
-    """A public name of `conformance.strategies.hypothesis.public`."""
-    # `from` asks for a module as a name first; such a question must not import Hypothesis.
+    """Return a public name of `conformance.strategies.hypothesis.public`."""
+    # `from` first looks for a module with the name; this must not import Hypothesis.
     if importlib.util.find_spec(f"{__name__}.{name}"):
         raise AttributeError(f"module {__name__!r} has not imported {name!r}")
-    # Not `from … import typed`, which would ask for the name here again.
+    # Not `from … import`, which would look for the name here again.
     typed = importlib.import_module(_TYPED)
     if name not in typed.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -117,6 +117,7 @@ def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missi
     if expected is None or actual is None:
         return
     if isinstance(notation, ObjectOf):
+        # If every name is present, only values with parts can lack something.
         is_whole = expected.keys() <= actual.keys()
         for name in notation.with_parts if is_whole else notation.fields:
             if name not in expected:

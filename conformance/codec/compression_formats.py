@@ -112,6 +112,7 @@ def open_gzip(stream: BoundedStream) -> None:
         try:
             _gzip_member(stream)
         except Malformed as stop:
+            # Apache Kafka ignores bytes after the last member, and so their partial output.
             del stream.plain[whole:]
             stream.remark(_GZIP, f"after a complete member: {stop.violation.hint}", openness=Definedness.ELSEWHERE)
             return
@@ -366,6 +367,7 @@ def _ends_between_blocks(frame: bytes) -> bool:
         return False
     flags = frame[4]
     single = flags >> 5 & 1
+    # Magic and descriptor have 5 bytes; the window, dictionary id and content size have the sizes in the descriptor.
     at = 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
     while at + 3 <= len(frame):
         block = int.from_bytes(frame[at : at + 3], "little")

@@ -139,6 +139,7 @@ def line_of(lines: list[DumpLine], path: str) -> int:
     """Return the index of the line of a field (a path from `judge`); -1 if there is none."""
     head, _, last = path.rpartition(".")
     wanted = f"{head}.{_SHOWN_BY.get(last, last)}" if head else _SHOWN_BY.get(last, last)
+    # An empty or null value has no bytes of its own, only a length or count.
     names = [wanted, f"{wanted}Length", f"{wanted}Count"]
     for name in names:
         for index, line in enumerate(lines):

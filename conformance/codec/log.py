@@ -128,6 +128,7 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[LogEntry]:
         sound = all(violation.requirement in CHECKSUM_RULES for violation in findings.violations)
         noted = tuple(findings.violations), tuple(findings.remarks), tuple(findings.rests_on)
         yield LogEntry(at, stop, value if sound else None, *noted)
+        # With an unknown magic, the size of the entry may have another meaning.
         if stored_magic(data, at) not in _MAGICS:
             return
 

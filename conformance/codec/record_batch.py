@@ -141,6 +141,7 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
 
 def _may_overflow(batch: Values) -> bool:
     """Return True if an offset or timestamp may exceed INT64; only then each one is checked."""
+    # offsetDelta has 32 bits, so only baseOffset can bring an offset near the limit.
     numbers = [batch["baseOffset"], *[record["timestamp"] for record in batch["records"]]]
     return bool(min(numbers) < -_INT64_MAX // 2 or max(numbers) > _INT64_MAX // 2)
 

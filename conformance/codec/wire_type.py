@@ -123,6 +123,7 @@ class VarintFormat(Struct, frozen=True):
     def read(self, cursor: Cursor) -> int:
         """Read an unsigned number at the cursor."""
         data, start, end = cursor.data, cursor.pos, cursor.end
+        # Most numbers have one byte, so this case comes before the loop.
         if start < end and data[start] < 0x80:
             cursor.pos = start + 1
             return data[start]

@@ -42,6 +42,7 @@ class StructureChange:
         """The old fields with their successors, in the old order."""
         names = {member.name: member for member in self.new}
         pairs = {member.name: names[member.name] for member in self.old if member.name in names}
+        # A renamed field has the same bytes on the wire, so the bytes identify it.
         lost = [member for member in self.old if member.name not in pairs]
         fresh = [member for member in self.new if member.name not in pairs]
         for member in lost:

@@ -133,6 +133,7 @@ def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
                 for name in sorted({name for name in archive.namelist() if name.endswith(".json")}):
                     yield f"{path}!{name}", partial(read, archive.open, name)
         else:
+            # Report a missing file here, as a finding for the path.
             path.stat()
             yield str(path), partial(read, path.open, "rb")
     except _UNREADABLE as error:

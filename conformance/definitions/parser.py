@@ -44,6 +44,7 @@ def parse_definition(document: Row, file: str = "") -> tuple[MessageSpec | None,
 
 def _depth(document: object) -> int:
     """Return the nesting depth of objects and lists, up to a limit."""
+    # Level by level, because recursion over a hostile document could exhaust the stack.
     level: list[object] = [document]
     for depth in range(4 * _DEEPEST):
         if not level:
@@ -150,6 +151,7 @@ class _Parser:
                 path, "definitions.type-array", f"structures are nested more than {_DEEPEST} deep"
             )
         self._open.append(name)
+        # A structure counts as broken until it is read, so that its problems are reported once.
         self._broken.add(name)
         self._structures[name] = self._members(self.attributes.objects(path, row, "fields"), path)
         self._weigh(name, path)

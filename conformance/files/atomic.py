@@ -41,8 +41,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with fresh.open("xb") as stream:
             yield stream
             stream.flush()
+            # Without this, a crash of the machine could leave an empty file under the name.
             os.fsync(stream.fileno())
         with suppress(FileNotFoundError):
+            # The new file keeps the permissions of the old one.
             fresh.chmod(path.stat().st_mode & 0o7777)
         fresh.replace(os.path.realpath(path))
 

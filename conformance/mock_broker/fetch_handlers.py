@@ -200,6 +200,7 @@ def _fetch_from_follower(node: int, topic: MockTopic, row: Values, isolation: in
         return {**_refused(row, ErrorCode.OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
     if node != topic.leader or (topic.replica == REPLICA_BEHIND and topic.first_fetch):
         return _fetch_partition(topic, row, isolation, newest, 0)
+    # KIP-392: the leader returns no records, but the replica to fetch from.
     topic.first_fetch = topic.first_fetch or time.monotonic()
     topic.on_fetch()
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark, "ErrorCode": 0}

@@ -140,6 +140,7 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
             BATCH_LAYOUT.read_field(name, data) for name in ("producerId", "producerEpoch", "baseSequence")
         )
         due = topic.accepted_sequences.setdefault((id_, epoch), [])
+        # As in Kafka: a gap is out of order, and a known sequence is a duplicate with its old offset.
         if first > len(due):
             return {**shown, "ErrorCode": ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
         if 0 <= first < len(due) and topic.forgets_offset_of_duplicate:
@@ -199,6 +200,7 @@ def _end(broker: MockBroker, request: KafkaRequest) -> Values:
     if topic is None:
         raise UnhandledRequest("EndTxn with an id that is not the name of its topic")
     error = topic.group.error("EndTxn", broker.node)
+    # A coordinator does not know a transaction to which no partition was added.
     if error or not topic.has_started:
         return {"ErrorCode": error or ErrorCode.INVALID_TXN_STATE}
     id_, epoch = request.body["ProducerId"], request.body["ProducerEpoch"] + 1

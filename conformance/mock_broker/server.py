@@ -206,6 +206,7 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
     size = int.from_bytes(head, "big", signed=True)
     if _LONGEST < size <= _MOST:
         raise RequestTooLarge(f"a request of {size} bytes")
+    # The recorder keeps the invalid size, and the connection closes.
     if not 0 < size <= _MOST:
         return head
     frame, deadline = bytearray(head), asyncio.timeout(_STALLED)

@@ -209,6 +209,7 @@ def fork_child(channel: socket.socket, told: bytes, report: int, pid: Callable[[
             kept.append(ours.enter_context(writing if is_input else reading))
         socket.send_fds(channel, [told], [*(pipe.fileno() for pipe in given), report])
         forked = ForkedSupervisor(int(pid()), *kept)
+        # The supervisor object owns these pipes now; an error before this line closes them.
         ours.pop_all()
         return forked
 

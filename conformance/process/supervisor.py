@@ -89,6 +89,7 @@ class _Supervisor:
             _begin(become, keeper, self._group, failing)
         for descriptor in (failing, *closed):
             os.close(descriptor)
+        # The suite must see the end of the pipes when the target closes them, so no copy may stay open here.
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)

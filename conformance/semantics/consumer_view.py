@@ -341,6 +341,7 @@ def _whole_records(batch: bytes, damage: codec.Violation, start: int) -> int | N
     if damage.layer != is_packed or at < position:
         return None
     records = codec.decode("RECORD_BATCH", batch).layers[0] if is_packed else batch
+    # A record is its length, a VARINT of at most 5 bytes, and as many bytes.
     while position < at and (size := codec.decode("VARINT", records[position : position + 5])).ok and size.value >= 0:
         position += size.consumed + size.value
         found += position <= at

@@ -175,6 +175,7 @@ class PartitionLog(Struct):
         null = {record["offset"] for one in data for record in one["records"] if record["value"] is None}
         markers = {one["baseOffset"] for one in self.batches if one["isControlBatch"]}
         kept = {*last.values(), *markers} - (null if tombstones else set())
+        # ABORT markers and records with a null value are deleted later, so their batches need a horizon.
         late = {at for _, at in self.aborted} | null
         producers = {batch["producerId"]: batch["baseOffset"] for batch in self.batches if batch["producerId"] >= 0}
         cleaned = [

@@ -126,6 +126,7 @@ class ReferenceBroker(Struct):
             self._given += 1
             identity, epoch = self._given, 0
         else:
+            # As in Kafka, a new instance fences the old epoch and aborts its open transaction.
             identity, epoch = known[0], known[1] + 1
             self.log.write_marker(identity, epoch, commit=False)
         if step.transactional_id is not None:

@@ -1,1 +1,1 @@
-"""Hypothesis strategies of the wire format, for tests of one's own."""
+"""Hypothesis strategies of the wire format, for users' own tests."""

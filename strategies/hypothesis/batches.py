@@ -36,7 +36,7 @@ from conformance.strategies.hypothesis.building import (
 
 
 def headers(*, max_size: int | None = None) -> SearchStrategy[Values]:
-    """Single headers of a record: `key`, never null and without U+0000, and `value`, each of a limited size in bytes.
+    """Generate single headers of a record: `key`, never null and without U+0000, and `value`, both limited in bytes.
 
     Shrinks to an empty key with null.
     """
@@ -50,12 +50,12 @@ def _headers(longest: int) -> SearchStrategy[Values]:
 
 
 _COUNTS = (63, 64, 65)
-"""Either side of where a VARINT, that of a header count or of an offset delta, takes a second byte."""
+"""Counts around the step where a VARINT (a header count, an offset delta) takes a second byte."""
 
 
 @strategy_of("RECORD")
 def records() -> SearchStrategy[Values]:
-    """Values of the type RECORD: one record outside any batch, its deltas free, its attributes 0.
+    """Generate values of the type RECORD: one record outside of a batch, with any deltas and attributes 0.
 
     Shrinks to deltas of 0, null key and value, no headers.
     """
@@ -70,7 +70,7 @@ def records() -> SearchStrategy[Values]:
 
 @cache
 def _choices() -> SearchStrategy[Values]:
-    """What an application decides of a record: small contents, and a time."""
+    """Generate an application's choices for a record: small contents, and a time."""
     row = {field.name: field.wire for field in RECORD_LAYOUT.fields if type(field.wire) is WireType}
     return st.fixed_dictionaries(
         {
@@ -84,7 +84,7 @@ def _choices() -> SearchStrategy[Values]:
 
 @strategy_of("CONTROL_RECORD")
 def control_records() -> SearchStrategy[Values]:
-    """Values of the type CONTROL_RECORD: the markers of transactions, in version 0. Shrinks to ABORT."""
+    """Generate values of the type CONTROL_RECORD: transaction markers in version 0. Shrinks to ABORT."""
     markers = st.sampled_from([CONTROL_TYPES.index(name) for name in ("ABORT", "COMMIT")])
     return named("control_records", st.fixed_dictionaries({"version": st.just(0), "type": markers}))
 
@@ -96,13 +96,13 @@ PRODUCER = ("producerId", "producerEpoch", "baseSequence")
 
 
 def _from(low: int, field: str) -> SearchStrategy[int]:
-    """A field of a batch from a number upwards."""
+    """Generate values of a field of a batch, from a number upwards."""
     return integers(_BATCH[field], low)
 
 
 @cache
 def _producers() -> SearchStrategy[Values]:
-    """Id, epoch and sequence of no producer, of an idempotent or of a transactional one."""
+    """Generate id, epoch and sequence of no producer, of an idempotent or of a transactional one."""
     nobody: Values = {**NO_PRODUCER, "isTransactional": False}
     known: dict[str, SearchStrategy[Any]] = {name: _from(0, name) for name in PRODUCER}
     return st.just(nobody) | st.fixed_dictionaries({**known, "isTransactional": st.booleans()})
@@ -110,7 +110,7 @@ def _producers() -> SearchStrategy[Values]:
 
 @cache
 def _origins(codec: str | None) -> SearchStrategy[Values]:
-    """The fields of a batch at offset 0 that have nothing to do with its records."""
+    """Generate the fields of a batch at offset 0 that do not depend on its records."""
     fields = st.fixed_dictionaries(
         {
             "partitionLeaderEpoch": _from(-1, "partitionLeaderEpoch"),
@@ -123,32 +123,32 @@ def _origins(codec: str | None) -> SearchStrategy[Values]:
 
 
 def _timed(record: Values, origin: int) -> Values:
-    """The record with a timestamp whose delta is an INT64: from the base -1 the largest timestamp is too far."""
+    """Limit the timestamp so that its delta is an INT64: from the base -1 the largest timestamp is too far."""
     return {**record, "timestamp": min(record["timestamp"], origin + max(VARLONG.edges))}
 
 
 def moved(batch: Values, base: int) -> Values:
-    """A batch at offset 0 moved to another; nothing else in its bytes depends on that."""
+    """Move a batch at offset 0 to another offset; no other byte depends on it."""
     placed = tuple({**record, "offset": base + record["offsetDelta"]} for record in batch["records"])
     return {**batch, "baseOffset": base, "records": placed}
 
 
 @st.composite
 def _anywhere(draw: DrawFn, batches: SearchStrategy[Values]) -> Values:
-    """Batches at any base offset that leaves room for the one after their last."""
+    """Generate batches at any base offset with room for the offset after their last."""
     batch = draw(batches)
     return moved(batch, draw(integers(INT64, 0, max(INT64.edges) - 1 - batch["lastOffsetDelta"])))
 
 
 @st.composite
 def written(draw: DrawFn, codec: str | None, sizes: Sizes) -> Values:
-    """Batches at offset 0 as they are first written."""
+    """Generate batches at offset 0 as they are first written."""
     batch = draw(_origins(codec))
     chosen = draw(tuples(_choices(), sizes, _COUNTS))
     origin = chosen[0]["timestamp"]
     placed = [{**_timed(record, origin), "offset": index} for index, record in enumerate(chosen)]
     if batch["timestampType"]:
-        # The broker's time counts for all records; an application does not choose what producers wrote below it.
+        # The broker's time replaces the producers' times of all records, which an application therefore cannot see.
         placed = [{**record, "timestamp": origin} for record in placed]
     return dict(whole("RECORD_BATCH", build({**batch, "records": placed})))
 
@@ -157,14 +157,14 @@ def written(draw: DrawFn, codec: str | None, sizes: Sizes) -> Values:
 def record_batches(
     *, codec: str | None = None, min_size: int = 1, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Values of the type RECORD_BATCH: batches as they are first written, in one codec (by name) or in any.
+    """Generate values of the type RECORD_BATCH as they are first written, in one codec (by name) or in any.
 
     They have min_size to max_size records, at least one, with consecutive offsets. Shrinks to one record without
     content, uncompressed, without a producer, every other number 0.
     """
     sizes = sizes_given(min_size, max_size)
     if min_size == 0:
-        raise ValueError("min_size must be 1 or more: a batch is written with records")
+        raise ValueError("min_size must be 1 or more, because a batch is written with records")
     shown = {"codec": codec, "min_size": None if min_size == 1 else min_size, "max_size": max_size}
     return named("record_batches", _anywhere(written(codec_given(codec), sizes)), **shown)
 
@@ -197,9 +197,9 @@ def _gapped(draw: DrawFn, codec: str | None, sizes: Sizes) -> Values:
 def gapped_batches(
     *, codec: str | None = None, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Batches after compaction: with gaps in the offsets before, between and after the records, or without any record.
+    """Generate batches after compaction, with gaps in the offsets (before, between, after records) or without records.
 
-    Values of the type RECORD_BATCH that an application cannot ask for (`codec.encode` closes the gaps, `encoded` and
+    Values of the type RECORD_BATCH that an application cannot request (`codec.encode` closes the gaps, `encoded` and
     `codec.wire` keep them). Shrinks to no record, uncompressed, without a producer, every other number 0.
     """
     sizes = sizes_given(min_size, 64 if max_size is None else max_size, 64)
@@ -209,7 +209,7 @@ def gapped_batches(
 
 @st.composite
 def markers(draw: DrawFn) -> Values:
-    """Batches at offset 0 of the marker that ends a transaction."""
+    """Generate batches at offset 0 with the marker that ends a transaction."""
     key = CONTROL_RECORD.encode(draw(control_records()))
     end = INT16.encode(0) + INT32.encode(draw(integers(INT32, 0)))
     marker = {"offset": 0, "timestamp": draw(_from(0, "baseTimestamp")), "key": key, "value": end, "headers": ()}
@@ -224,11 +224,11 @@ def markers(draw: DrawFn) -> Values:
 
 
 def control_batches() -> SearchStrategy[Values]:
-    """Batches of one control record, the marker that ends a transaction. Shrinks to ABORT, every other number 0."""
+    """Generate batches of one marker that ends a transaction. Shrinks to ABORT, every other number 0."""
     return named("control_batches", _anywhere(markers()))
 
 
 @cache
 def small_batches() -> SearchStrategy[Values]:
-    """Batches of every kind at offset 0, with few records; compacted ones come first, as they shrink to the least."""
+    """Generate small batches of every kind at offset 0; compacted ones are first, because they shrink the most."""
     return _gapped(None, (0, 8)) | written(None, (1, 8)) | markers()

@@ -1,7 +1,7 @@
 """The parts of strategies: plain strategies made from rows of the codec, checks of arguments, readable reprs.
 
-The codec's rows give ranges, edges, nulls and the lengths at which an encoding changes. No strategy filters, and none
-needs Hypothesis' tables of characters, which Hypothesis keeps in a folder of the user's.
+The codec's rows give ranges, edges, nulls and the lengths at which an encoding changes. No strategy filters. No
+strategy needs Hypothesis's tables of characters, which Hypothesis stores in a folder of the user.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLURALS = {"BYTES": "byte_strings", "RECORDS": "records_fields", "FIELDS": "fie
 
 
 def noun(name: str) -> str:
-    """What the strategy function of a type is called."""
+    """Return the name of a type's strategy function."""
     stem, joint, last = name.rpartition("_")
     return f"{stem}{joint}".lower() + _PLURALS.get(last, last.lower() + "s")
 
@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., SearchStrategy[Any]])
 
 
 def strategy_of(name: str, about: str = "") -> Callable[[F], F]:
-    """Make a function the one for a type; `about` documents those that are made from a row."""
+    """Register the function for a type; `about` becomes the docstring of a function that is made from a row."""
 
     def register(function: F) -> F:
         if about:
@@ -56,7 +56,7 @@ def strategy_of(name: str, about: str = "") -> Callable[[F], F]:
 
 
 def named(noun: str, plain: SearchStrategy[T], *of: object, **options: object) -> SearchStrategy[T]:
-    """The same strategy, shown as the call that made it; options that are None are left out."""
+    """Return the same strategy, displayed as the call that made it; options that are None are left out."""
 
     def drawn(draw: DrawFn, /, *_: object, **__: object) -> T:
         return draw(plain)
@@ -83,7 +83,7 @@ def _range(min_value: int | None, max_value: int | None, least: int, most: int) 
 
 
 def sizes_given(min_size: int, max_size: int | None, most: int | None = None) -> Sizes:
-    """Two sizes as given; `most` is the type's limit. Raises TypeError, or ValueError."""
+    """Check two sizes and return them; `most` is the type's limit. Raises TypeError or ValueError."""
     low = _integer("min_size", min_size)
     high = most if max_size is None else _integer("max_size", max_size)
     if low < 0 or (high is not None and high < low):
@@ -94,21 +94,21 @@ def sizes_given(min_size: int, max_size: int | None, most: int | None = None) ->
 
 
 def strategy_given(argument: str, given: object) -> SearchStrategy[Any]:
-    """A strategy as given. Raises TypeError."""
+    """Check a strategy and return it. Raises TypeError."""
     if not isinstance(given, SearchStrategy):
         raise TypeError(f"{argument} must be a strategy, not {given!r}")
     return given
 
 
 def row_given(type_: object) -> WireType:
-    """The type that is given, or the built-in one of a name. Raises TypeError, or UnknownType."""
+    """Return the given type, or the built-in type with the given name. Raises TypeError or UnknownType."""
     if not isinstance(type_, (str, WireType)):
-        raise TypeError(f"a type, or the name of one, is expected, not {type_!r}")
+        raise TypeError(f"expected a type or the name of a type, not {type_!r}")
     return wire(type_)
 
 
 def codec_given(codec: str | None) -> str | None:
-    """The name of a codec as given, None for any. Raises ValueError."""
+    """Check the name of a codec and return it; None is any codec. Raises ValueError."""
     if codec is not None and codec not in CODEC_NAMES:
         raise ValueError(f"codec must be one of {', '.join(CODEC_NAMES)}, or None for any, not {codec!r}")
     return codec
@@ -118,7 +118,7 @@ def codec_given(codec: str | None) -> str | None:
 
 
 def integers(row: WireType, low: int | None = None, high: int | None = None) -> SearchStrategy[int]:
-    """Numbers of a row between bounds, its edges among them."""
+    """Generate numbers of a row between bounds, its edges among them."""
     return _between(row, *_range(low, high, min(row.edges), max(row.edges)))
 
 
@@ -133,7 +133,7 @@ _TURNS = sorted({abs(edge) - nudge for row in _NUMBERS for edge in row.edges for
 
 
 def steps_of(write: Callable[[int], bytes], most: int) -> tuple[int, ...]:
-    """The sizes up to `most` on either side of which the length or count before the content changes its own size."""
+    """Return the sizes up to `most` that are next to a change in the size of the length or count prefix."""
     sizes: set[int] = set()
     for size in (size for size in _TURNS if 0 <= size < most):
         try:
@@ -145,12 +145,12 @@ def steps_of(write: Callable[[int], bytes], most: int) -> tuple[int, ...]:
 
 
 LONGEST = 1 << 15
-"""A content longer than any edge below this limit shows nothing new and makes tests slow."""
+"""The longest content: a longer one finds nothing new and makes tests slow."""
 
 
 @cache
 def limit_of(row: WireType) -> int | None:
-    """The largest size that a row can write, if it is small enough for a test to reach it."""
+    """Return the largest size that a row can write; None if a test cannot reach it."""
     most = max(INT16.edges)
     try:
         row.encode(_zeros(row, most + 1))
@@ -171,40 +171,40 @@ def _zeros(row: WireType, size: int) -> Any:
 
 
 def _character(code: int) -> str:
-    """A character by number: the digits come first, surrogates do not come at all."""
+    """Return a character by number: digits are first, and surrogates are left out."""
     if code < 0x80:
         return chr((code + 0x30) % 0x80)
     return chr(code if code < 0xD800 else code + 0x800)
 
 
 _ODD = "\0\x7f\u0080\u07ff\u0800\ud7ff\ue000\ufeff\ufffd\uffff\U00010000\U0010ffff\u0301\u202e"
-"""U+0000, either side of each width in UTF-8 and of the surrogates, and what changes its neighbours."""
+"""U+0000, characters next to each change of width in UTF-8 and to the surrogates, and combining characters."""
 
 
 @cache
 def _characters(*, nul: bool) -> SearchStrategy[str]:
-    """Characters of every width in UTF-8."""
+    """Generate characters of every width in UTF-8."""
     plain = st.integers(0, 0x10FFFF - 0x800).map(_character) | st.sampled_from(_ODD)
     return plain if nul else plain.map(lambda character: character if character != "\0" else "0")
 
 
 def _fills(sizes: Sizes, edges: Sequence[int]) -> SearchStrategy[int]:
-    """Sizes up to which a content is repeated: the smallest (not at all), or any, often one of the edges.
+    """Generate sizes to which a content is repeated: the smallest (no repetition), or any, often one of the edges.
 
-    One number decides, so that a large size can shrink to any smaller one.
+    A single number decides, so that a large size can shrink to any smaller one.
     """
     low, high = sizes
     kept = [edge for edge in edges if low <= edge and (high is None or edge <= high)]
     if not kept:
         return st.just(low)
     most = kept[-1]
-    # Half of them or so lie above: Hypothesis spreads numbers evenly over small ranges, thinly over large ones.
+    # About half of them are above `most`: Hypothesis draws evenly from small ranges, and sparsely from large ones.
     beyond = 2 * most if most < 256 else most << 8
     return st.just(low) | st.integers(low, beyond).map(lambda size: size if size <= most else kept[size % len(kept)])
 
 
 def _text(high: int | None, parts: list[str], fill: int) -> str:
-    """Text of at most `high` bytes, repeated until it has `fill` bytes; zeros fill what is left."""
+    """Return text of at most `high` bytes, repeated until it has `fill` bytes; zeros fill the rest."""
     raw = "".join(parts).encode()[:high].decode(errors="ignore")
     size = len(raw.encode())
     if size >= fill:
@@ -213,12 +213,12 @@ def _text(high: int | None, parts: list[str], fill: int) -> str:
 
 
 def _octets(raw: bytes, fill: int) -> bytes:
-    """Bytes repeated up to so many at least."""
+    """Return bytes, repeated until there are at least `fill`."""
     return raw if len(raw) >= fill else ((raw or b"\0") * fill)[:fill]
 
 
 def contents_of(row: WireType, sizes: Sizes, *, nul: bool = True) -> SearchStrategy[Any]:
-    """Text or bytes of a row, never null; sizes are in bytes, and often those at which the length takes more bytes."""
+    """Generate text or bytes of a row, never null; sizes are in bytes, and often those at which the length grows."""
     fills = _fills(sizes, _edge_sizes(row))
     if row.notation is n.TEXT:
         return st.builds(partial(_text, sizes[1]), st.lists(_characters(nul=nul)), fills)
@@ -226,7 +226,7 @@ def contents_of(row: WireType, sizes: Sizes, *, nul: bool = True) -> SearchStrat
 
 
 def tuples(element: SearchStrategy[Any], sizes: Sizes, edges: Sequence[int]) -> SearchStrategy[tuple[Any, ...]]:
-    """Tuples of elements; their sizes are often edges, and then elements are repeated."""
+    """Generate tuples of elements; their sizes are often edges, which repeat elements."""
     plain = st.lists(element, min_size=sizes[0], max_size=sizes[1])
     return _repeated(plain, element, _fills(sizes, edges))
 
@@ -242,13 +242,13 @@ def _repeated(
 
 
 SMALL = 128
-"""Bytes of the longest content inside records of a batch."""
+"""Bytes of the longest content inside of records of a batch."""
 
 
 def plain_values(row: WireType, *, longest: int = LONGEST, nul: bool = True) -> SearchStrategy[Any]:
-    """Any value of a row of numbers or of sized contents (with a limit in bytes), null included where the row has it.
+    """Generate any value of a row of numbers or sized contents (with a limit in bytes), and null if the row has it.
 
-    Of another row, one of its edges.
+    For another row, generate its edges.
     """
     if row.notation in (n.NUMBER, n.DECIMAL):
         return integers(row)
@@ -259,7 +259,7 @@ def plain_values(row: WireType, *, longest: int = LONGEST, nul: bool = True) -> 
 
 
 def fields_of(layout: Layout, *, longest: int = LONGEST, nul: bool = True, **given: Any) -> SearchStrategy[Values]:
-    """The fields of a layout that a writer chooses, by the strategies given, or by those that the rows give."""
+    """Generate the fields of a layout that a writer chooses, from the given strategies or from the rows."""
     rows: dict[str, SearchStrategy[Any]] = {}
     for field in layout.fields:
         if field.name in given:
@@ -270,5 +270,5 @@ def fields_of(layout: Layout, *, longest: int = LONGEST, nul: bool = True, **giv
 
 
 def whole(name: str, value: Values) -> Any:
-    """The value as the codec reads it, with what a writer derives."""
+    """Return the value as the codec reads it, with the derived fields."""
     return decode(name, wire(name).encode(value)).value

@@ -25,7 +25,7 @@ from conformance.strategies.hypothesis.building import SMALL, Sizes, integers, n
 
 _MAGICS = (*LAYOUTS, 2)
 _CODECS = {magic: tuple(codec.name for codec in CODECS[1:] if magic in codec.magics) for magic in LAYOUTS}
-"""By magic, the codecs that the documents give it."""
+"""The codecs that the documents define for each magic."""
 
 
 def _magics_given(magics: Collection[int], known: tuple[int, ...] = _MAGICS) -> tuple[int, ...]:
@@ -37,13 +37,13 @@ def _magics_given(magics: Collection[int], known: tuple[int, ...] = _MAGICS) -> 
 
 
 def _magic_given(magic: int | None) -> tuple[int, ...]:
-    """The magics among which one is drawn."""
+    """Return the magics from which one is drawn."""
     return tuple(LAYOUTS) if magic is None else _magics_given((magic,), tuple(LAYOUTS))
 
 
 @cache
 def _contents(magic: int) -> SearchStrategy[Values]:
-    """What is free in a message."""
+    """Generate the free fields of a message."""
     octets = st.none() | st.binary(max_size=SMALL)
     timed: dict[str, SearchStrategy[Any]] = {
         "timestamp": integers(INT64, -1),
@@ -54,7 +54,7 @@ def _contents(magic: int) -> SearchStrategy[Values]:
 
 @st.composite
 def _placed(draw: DrawFn, magic: int, sizes: Sizes, start: int) -> tuple[Values, ...]:
-    """Messages with rising offsets from a start on."""
+    """Generate messages with increasing offsets from a start on."""
     at, placed = start, []
     for message in draw(st.lists(_contents(magic), min_size=sizes[0], max_size=sizes[1])):
         at += draw(st.integers(0, GAP))
@@ -72,7 +72,7 @@ def _message_sets(draw: DrawFn, magics: tuple[int, ...], sizes: Sizes) -> tuple[
 def message_sets(
     *, magic: int | None = None, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[tuple[Values, ...]]:
-    """Values of the type MESSAGE_SET: messages of one magic without wrappers, with rising offsets. Shrinks to none."""
+    """Generate values of the type MESSAGE_SET: messages of one magic, without wrappers. Shrinks to an empty set."""
     plain = _message_sets(_magic_given(magic), sizes_given(min_size, max_size))
     return named("message_sets", plain, magic=magic, min_size=min_size or None, max_size=max_size)
 
@@ -83,7 +83,7 @@ def _wrappers(draw: DrawFn, magics: tuple[int, ...], codecs: tuple[str, ...], si
     codec = draw(st.sampled_from([name for name in codecs if name in _CODECS[magic]]))
     messages = draw(_placed(magic, sizes, start))
     if magic:
-        # Type and time of log append stand on the wrapper, for all that is in it.
+        # The wrapper has the type and time of a log append, for all its messages.
         over = {name: messages[0][name] for name in ("timestampType", "timestamp")[: 1 + messages[0]["timestampType"]]}
         messages = tuple({**message, **over} for message in messages)
     wrapper = {"magic": magic, "offset": messages[-1]["offset"], "compression": CODEC_NAMES.index(codec)}
@@ -93,16 +93,16 @@ def _wrappers(draw: DrawFn, magics: tuple[int, ...], codecs: tuple[str, ...], si
 def wrappers(
     *, magic: int | None = None, codec: str | None = None, min_size: int = 1, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Compressed messages of magic 0 or 1 as a LOG shows them: `magic`, `offset`, `compression`, `messages`.
+    """Generate compressed messages of magic 0 or 1 as in a LOG: `magic`, `offset`, `compression`, `messages`.
 
-    Entries of a log: `codec.encode("LOG", {"batches": (wrapper,), "partial": 0})` are their bytes. They hold at
-    least one message, and their offsets rise. Shrinks to one message of magic 0 without content, in gzip.
+    They are entries of a log: `codec.encode("LOG", {"batches": (wrapper,), "partial": 0})` returns their bytes. They
+    have at least one message, with increasing offsets. Shrinks to one message of magic 0 without content, in gzip.
     """
     magics = [magic for magic in _magic_given(magic) if codec is None or codec in _CODECS[magic]]
     if not magics:
         raise ValueError(f"codec must be one of {', '.join(_CODECS[1])} (magic 0 has no lz4), or None, not {codec!r}")
     if min_size == 0:
-        raise ValueError("min_size must be 1 or more: a wrapper is written with messages")
+        raise ValueError("min_size must be 1 or more, because a wrapper is written with messages")
     sizes = sizes_given(min_size, max_size)
     plain = integers(INT64, 0, 1 << 62).flatmap(
         lambda start: _wrappers(tuple(magics), _CODECS[1] if codec is None else (codec,), sizes, start)
@@ -116,7 +116,7 @@ def wrappers(
 
 @cache
 def _entries(magics: tuple[int, ...]) -> SearchStrategy[Values]:
-    """Entries of some magics near offset 0, batches before others, as they shrink to less."""
+    """Generate entries of some magics near offset 0; batches are first, because they shrink more than the others."""
     old = tuple(magic for magic in magics if magic in LAYOUTS)
     kinds = [small_batches()] if 2 in magics else []
     for magic in old:
@@ -131,7 +131,7 @@ def _alone(messages: tuple[Values, ...]) -> Values:
 
 
 def _at(entry: Values, start: int) -> Values:
-    """An entry moved on by so many offsets."""
+    """Move an entry by a number of offsets."""
     if "messages" not in entry:
         return moved(entry, start)
     shifted = tuple({**message, "offset": message["offset"] + start} for message in entry["messages"])
@@ -151,7 +151,7 @@ def _logs(draw: DrawFn, magics: tuple[int, ...], sizes: Sizes) -> Values:
 def logs(
     *, magics: Collection[int] = _MAGICS, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Values of the type LOG: entries of these magics with rising offsets, none cut off. Shrinks to none."""
+    """Generate values of the type LOG: entries of these magics with increasing offsets. Shrinks to an empty log."""
     chosen, sizes = _magics_given(magics), sizes_given(min_size, max_size)
     shown = {"magics": None if chosen == _MAGICS else magics, "min_size": min_size or None, "max_size": max_size}
     return named("logs", _logs(chosen, sizes), **shown)
@@ -160,17 +160,17 @@ def logs(
 # --- transactions and fetches -------------------------------------------------------------------------
 
 _PRODUCERS = 3
-"""Producers that write to one log, ids from 0."""
+"""The number of producers that write to one log; their ids begin at 0."""
 
 
 @cache
 def _steps() -> SearchStrategy[tuple[int, bool, bool]]:
-    """Which producer acts (-1: one without an id), and whether its transaction ends, with a COMMIT or an ABORT."""
+    """Generate the producer (-1: no id), True if its transaction ends, and True if it ends with a COMMIT."""
     return st.tuples(st.integers(0, _PRODUCERS).map(lambda number: number - 1), st.booleans(), st.booleans())
 
 
 class _TransactionHistory:
-    """A log of transactions as it grows."""
+    """A growing log of transactions."""
 
     def __init__(self, draw: DrawFn, start: int) -> None:
         self.draw, self.end = draw, start
@@ -185,7 +185,7 @@ class _TransactionHistory:
         self.end = last_offset(placed) + 1
 
     def sends(self, producer: int) -> None:
-        """A batch, of the transaction of its producer if it has an id."""
+        """Append a batch, which belongs to a transaction if its producer has an id."""
         batch = self.draw(written(None, (1, 3)))
         sequence = self._sequences.get(producer, 0) if producer >= 0 else -1
         self._sequences[producer] = next_sequence(max(sequence, 0), batch["recordCount"])
@@ -195,7 +195,7 @@ class _TransactionHistory:
             self.open.setdefault(producer, first_offset(self.batches[-1]))
 
     def ends(self, producer: int, *, commits: bool) -> None:
-        """The marker of a transaction that is under way."""
+        """Append the marker of an open transaction."""
         batch = self.draw(markers())
         key = CONTROL_RECORD.encode({"version": 0, "type": int(commits)})
         record = {**batch["records"][0], "key": key}
@@ -223,11 +223,11 @@ def _listed(aborted: Collection[AbortedTransaction]) -> tuple[Values, ...]:
 
 
 def transactions(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Values]:
-    """A `log` (a value of LOG) with transactions of several producers, and the `aborted` ones as brokers list them.
+    """Generate a `log` (a value of LOG) with transactions of several producers, and `aborted`, as a broker lists them.
 
-    It has min_size to max_size batches and markers, then markers that end the transactions still open. Some batches
+    It has min_size to max_size batches and markers, then markers for the transactions that are still open. Some batches
     belong to no transaction.
-    Shrinks to nothing.
+    Shrinks to an empty log.
     """
     plain = _histories(sizes_given(min_size, max_size)).map(
         lambda log: {
@@ -260,17 +260,16 @@ def _fetches(draw: DrawFn, isolations: tuple[str, ...], sizes: Sizes) -> Values:
 
 
 def fetches(*, isolation: str | None = None, min_size: int = 1, max_size: int | None = None) -> SearchStrategy[Values]:
-    """What a broker sends of `transactions`, and what an application must see of it.
+    """Generate a broker's response to a fetch of `transactions`, and the view that an application must get of it.
 
-    The broker's part: `log` (a value of LOG that starts with the batch that holds the offset), `isolation`,
-    `fetchOffset`, `highWatermark` and `aborted`, a list in any order. The application's part: `records`, as the
-    operation `read` shows them, and `nextOffset`, where the next fetch starts. Shrinks to one record without a
-    producer, read_uncommitted.
+    The broker's part: `log` (a value of LOG that begins with the batch of the offset), `isolation`, `fetchOffset`,
+    `highWatermark` and `aborted`, a list in any order. The application's part: `records`, as the operation `read` shows
+    them, and `nextOffset`, the start of the next fetch. Shrinks to one record without a producer, read_uncommitted.
     """
     if isolation not in (None, *ISOLATIONS):
         raise ValueError(f"isolation must be one of {', '.join(ISOLATIONS)}, or None for any, not {isolation!r}")
     if min_size == 0:
-        raise ValueError("min_size must be 1 or more: there is something to fetch")
+        raise ValueError("min_size must be 1 or more, because a fetch returns a batch")
     plain = _fetches(ISOLATIONS if isolation is None else (isolation,), sizes_given(min_size, max_size))
     shown = {"min_size": None if min_size == 1 else min_size, "max_size": max_size}
     return named("fetches", plain, isolation=isolation, **shown)

@@ -1,4 +1,4 @@
-"""Strategies of messages: values of one version, and values of other versions that are to be written in this one."""
+"""Strategies of messages: values of one version, and values of other versions that are written in this one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from conformance.strategies.hypothesis.primitives import tagged_fields
 from conformance.strategies.seeded.messages import writable
 
 _MOST = 3
-"""Structures, strings and the like in an array."""
+"""The most structures, strings and byte strings in an array."""
 _EDGE_COUNTS = steps_of(lambda count: TYPES["UNSIGNED_VARINT"].encode(count + 1) + bytes(count), SMALL)
 
 
 def from_message(message: MessageSpec, version: int, *, unknown_tags: bool = False) -> SearchStrategy[Values]:
-    """Values of a message in a version: every field that it has, edges, nulls and defaults among them.
+    """Generate values of a message version, with all its fields: edges, nulls and defaults are among them.
 
-    With `unknown_tags`, values of a flexible version also have tagged fields that the definition does not know, after
-    the known ones. Shrinks to numbers of 0, nothing in strings and arrays, null where a field may be, tagged fields at
-    their default. Raises TypeError, or ValueError for a version that the message does not have.
+    With `unknown_tags`, values of a flexible version also have tagged fields that the definition does not have, after
+    the known ones. Shrinks to 0, empty strings and arrays, null in nullable fields, and tagged fields at their default.
+    Raises TypeError, or ValueError for a version that the message does not have.
     """
     _given(message, version)
     plain = _structure(message, version, message.name)
@@ -37,11 +37,11 @@ def from_message(message: MessageSpec, version: int, *, unknown_tags: bool = Fal
 
 
 def version_skews(message: MessageSpec, version: int) -> SearchStrategy[tuple[Values, Values | None]]:
-    """Pairs: a value with the fields of any version, and what a reader has of it after it was written in this one.
+    """Generate pairs: a value with the fields of any version, and a reader's value after it was written in this one.
 
-    A writer drops fields that this version lacks if they are ignorable or at their default, and a reader has them at
-    their default. The second half is None if a writer has to refuse the value: a field is set that it may not drop, or
-    a field is null that cannot be (message-definitions.md, Ignorable Fields). Raises TypeError, or ValueError.
+    A writer drops fields that this version lacks if they are ignorable or at their default; a reader has their default.
+    The second half is None if a writer must reject the value: a field is set that it must not drop, or a field is null
+    that cannot be null (message-definitions.md, Ignorable Fields). Raises TypeError or ValueError.
     """
     _given(message, version)
     others = st.sampled_from(sorted(message.valid, key=lambda other: (abs(other - version), other)))
@@ -65,7 +65,7 @@ def _given(message: object, version: object) -> None:
 
 
 class _MessageRepr:
-    """A message as the argument of a call that is shown."""
+    """A message as an argument in a repr."""
 
     def __init__(self, message: MessageSpec) -> None:
         self._name = message.name
@@ -85,7 +85,7 @@ def _arrived(message: MessageSpec, version: int, value: Values) -> Values | None
 
 
 def _with_tags(value: Values, fields: tuple[Values, ...], first: int) -> Values:
-    """The value with tagged fields from the first tag on that is free."""
+    """Return the value with tagged fields, from the first free tag on."""
     tags = tuple({**field, "tag": field["tag"] + first} for field in fields if field["tag"] + first < 1 << 31)
     return {**value, UNKNOWN: tags} if tags else value
 
@@ -104,17 +104,17 @@ def _member(message: MessageSpec, version: int, member: FieldSpec) -> SearchStra
     if member.is_array:
         flat = member.type in FIXED
         one = tuples(one, (0, None if flat else _MOST), _EDGE_COUNTS if flat else ())
-    # The zero UUID stands for the absent one, so null is not a value of its own.
+    # The zero UUID means an absent one, so null is not a separate value.
     if version in member.nullable and (member.type != "uuid" or member.is_array):
         one = st.none() | one
     return st.just(default_of(message, member)) | one if version in member.tagged else one
 
 
 def _one(message: MessageSpec, version: int, member: FieldSpec) -> SearchStrategy[Any]:
-    """A field, or an element of an array."""
+    """Generate a field, or an element of an array."""
     if member.type in FIXED:
         return FOR_TYPE[FIXED[member.type]]()
     if member.type in SIZED:
-        # The compact form is the one whose length has steps.
+        # The compact form is used, because the size of its length has steps.
         return contents_of(TYPES[f"COMPACT_{SIZED[member.type]}"], (0, SMALL))
     return _structure(message, version, member.type)

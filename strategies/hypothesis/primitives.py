@@ -33,16 +33,16 @@ from conformance.strategies.hypothesis.building import (
 
 
 class IntegerStrategy(Protocol):
-    """A strategy function of whole numbers."""
+    """A strategy function of integers."""
 
     def __call__(self, *, min_value: int | None = None, max_value: int | None = None) -> SearchStrategy[int]:
-        """Numbers between the two, which are those of the type unless given."""
+        """Generate numbers between two bounds, by default those of the type."""
 
 
 def _numbers(name: str) -> IntegerStrategy:
     row = TYPES[name]
 
-    @strategy_of(name, f"Numbers of the type {name}, the edges of its encoding among them. They shrink towards 0.")
+    @strategy_of(name, f"Generate numbers of the type {name}, with the edges of its encoding. Shrinks towards 0.")
     def strategy(*, min_value: int | None = None, max_value: int | None = None) -> SearchStrategy[int]:
         plain = integers(row, min_value, max_value)
         return named(noun(name), plain, min_value=min_value, max_value=max_value)
@@ -57,7 +57,7 @@ varints, varlongs, unsigned_varints = map(_numbers, ("VARINT", "VARLONG", "UNSIG
 
 @strategy_of("FLOAT64")
 def float64s(*, allow_nan: bool = True) -> SearchStrategy[int]:
-    """The 64 bits of floating point numbers (the wire value of FLOAT64); NaN is the canonical one. Shrinks to 0.0."""
+    """Generate the 64 bits of floating point numbers (wire values of FLOAT64), with one NaN. Shrinks to 0.0."""
     row = TYPES["FLOAT64"]
     bits = st.floats(allow_nan=allow_nan).map(lambda number: int.from_bytes(struct.pack(">d", number), "big"))
     edges = [edge for edge in row.edges if allow_nan or not n.is_nan(edge)]
@@ -67,13 +67,13 @@ def float64s(*, allow_nan: bool = True) -> SearchStrategy[int]:
 
 @strategy_of("UUID")
 def uuids() -> SearchStrategy[bytes]:
-    """The 16 bytes of UUIDs. Shrinks to the zero UUID, which also stands for null."""
+    """Generate the 16 bytes of UUIDs. Shrinks to the zero UUID, which also means null."""
     return named("uuids", st.binary(min_size=16, max_size=16) | st.sampled_from(TYPES["UUID"].edges))
 
 
 @strategy_of("BOOLEAN")
 def booleans() -> SearchStrategy[bool]:
-    """Truth values. Shrinks to False."""
+    """Generate truth values. Shrinks to False."""
     return named("booleans", st.sampled_from(TYPES["BOOLEAN"].edges))
 
 
@@ -84,16 +84,14 @@ class SizedStrategy(Protocol):
     """A strategy function of text or bytes."""
 
     def __call__(self, *, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Any]:
-        """Sizes are in bytes, those of text in UTF-8. A type that has null gives it whatever the sizes are."""
+        """Generate values; sizes are in bytes, for text in UTF-8. A type that has null also generates null."""
 
 
 def _sized(name: str) -> SizedStrategy:
     row = TYPES[name]
-    null = "null" if None in row.edges else "nothing in it"
+    null = "null" if None in row.edges else "an empty value"
 
-    @strategy_of(
-        name, f"Values of the type {name}, also of the sizes at which its length changes form. Shrinks to {null}."
-    )
+    @strategy_of(name, f"Generate values of the type {name}, with sizes at which its length grows. Shrinks to {null}.")
     def strategy(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Any]:
         plain = contents_of(row, sizes_given(min_size, max_size, limit_of(row)))
         plain = st.none() | plain if None in row.edges else plain
@@ -110,13 +108,13 @@ compact_byte_strings, compact_nullable_byte_strings = map(_sized, ("COMPACT_BYTE
 
 @strategy_of("RECORDS")
 def records_fields() -> SearchStrategy[bytes | None]:
-    """Values of the type RECORDS: null, or the bytes of a log. Shrinks to null."""
+    """Generate values of the type RECORDS: null, or the bytes of a log. Shrinks to null."""
     return named("records_fields", _log_bytes())
 
 
 @strategy_of("COMPACT_RECORDS")
 def compact_records_fields() -> SearchStrategy[bytes | None]:
-    """Values of the type COMPACT_RECORDS: null, or the bytes of a log. Shrinks to null."""
+    """Generate values of the type COMPACT_RECORDS: null, or the bytes of a log. Shrinks to null."""
     return named("compact_records_fields", _log_bytes())
 
 
@@ -129,7 +127,7 @@ def _log_bytes() -> SearchStrategy[bytes | None]:
 
 @strategy_of("TAGGED_FIELDS")
 def tagged_fields(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[tuple[Values, ...]]:
-    """Sections of raw tagged fields; tags rise and fit into a signed 32-bit number. Shrinks to none."""
+    """Generate sections of raw tagged fields with increasing tags of at most 31 bits. Shrinks to an empty section."""
     low, high = sizes_given(min_size, max_size)
     tags = integers(UNSIGNED_VARINT, 0, max(INT32.edges))
     data = contents_of(TYPES["COMPACT_BYTES"], (0, SMALL))
@@ -145,12 +143,12 @@ class ArrayStrategy(Protocol):
     def __call__(
         self, element: SearchStrategy[T], *, min_size: int = 0, max_size: int | None = None, allow_null: bool = True
     ) -> SearchStrategy[tuple[T, ...] | None]:
-        """Tuples of so many elements, and null unless it is not allowed."""
+        """Generate tuples of elements, and null unless it is not allowed."""
 
 
 def _arrays(form: str) -> ArrayStrategy:
     @strategy_of(
-        form, f"Values of the type {form}, also with counts at which the count changes form. Shrinks to null, or ()."
+        form, f"Generate values of the type {form}, with sizes at which its count grows. Shrinks to null, or ()."
     )
     def strategy(
         element: SearchStrategy[T], *, min_size: int = 0, max_size: int | None = None, allow_null: bool = True

@@ -1,8 +1,8 @@
 """Hypothesis strategies of the codec's types: wire values, valid by construction, and bytes near valid ones.
 
-The codec's rows give ranges, edges, nulls and the lengths at which an encoding changes, so a type with a row there
-needs only a name here. `from_type` gives values of a type, `encoded` values with their bytes, `hostile` damaged bytes.
-No strategy filters, and none needs Hypothesis' tables of characters, which Hypothesis keeps in a folder of the user's.
+The codec's rows give ranges, edges, nulls and the lengths at which an encoding changes, so a type with a row needs
+only a name here. `from_type` generates values of a type, `encoded` values with their bytes, `hostile` damaged bytes.
+No strategy filters, and no strategy needs Hypothesis's tables of characters, which it stores in a folder of the user.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ __all__ = [
 
 
 def from_type(type_: WireType | str) -> SearchStrategy[Any]:
-    """The strategy of a type, given itself or by its name (`ARRAY<INT32>`); the repr of the strategy shows it.
+    """Return the strategy of a type, given itself or by its name (`ARRAY<INT32>`); its repr shows the plain strategy.
 
-    Arrays of anything but numbers and sized contents are kept short. A message in a version is a type of
-    `codec.Types(…)`. Raises UnknownType, a ValueError.
+    Arrays of other elements than numbers and sized contents are short. A message version is a type of a
+    `codec.TypeRegistry`. Raises UnknownType, a ValueError.
     """
     row = row_given(type_)
     if isinstance(row, MessageType):
@@ -125,13 +125,13 @@ def from_type(type_: WireType | str) -> SearchStrategy[Any]:
 
 
 def encoded(type_: WireType | str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
-    """Pairs of a value of a type (or from a strategy for it) and its bytes, gaps kept. Shrinks as the values do."""
+    """Generate pairs of a value (of a type, or from a strategy) and its bytes, gaps kept. Shrinks like the values."""
     row, given = row_given(type_), from_type(type_) if values is None else strategy_given("values", values)
     return named("encoded", given.map(lambda value: (value, row.encode(value))), row.name, values=values)
 
 
 class _HypothesisChoices(RandomChoices):
-    """Choices that Hypothesis makes, so that what they lead to shrinks."""
+    """Choices that Hypothesis draws, so that their results shrink."""
 
     def __init__(self, draw: DrawFn) -> None:
         self._draw = draw
@@ -158,10 +158,10 @@ def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], row: WireTy
 
 
 def hostile(type_: WireType | str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
-    """Bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
+    """Generate bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
 
-    They have overlong varints, wrong lengths and counts, nulls that the type lacks, cut or doubled parts, flipped bits;
-    the lengths and checksums around these are made right, or not. Some are still valid, or open: the reference tells.
+    Examples are overlong varints, wrong lengths and counts, nulls that the type lacks, cut or doubled parts, flipped
+    bits. The lengths and checksums around them are corrected or not. The bytes may still be valid, or open.
     """
     row = row_given(type_)
     return named("hostile", _damaged(encoded(row, values=values), row), row.name, values=values)

@@ -1,1 +1,1 @@
-"""The seeded generator: values, bytes, mutations, repairs and shrinking, the same on every machine."""
+"""The seeded generator: values, bytes, mutations, repairs and shrinking, identical on every machine."""

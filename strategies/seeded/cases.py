@@ -1,4 +1,4 @@
-"""Generated cases: rebuilt from their id, their expectation computed by the reference."""
+"""Generated cases: rebuilt from their id, with the expectation from the reference."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ TYPES = (
     *LARGE,
     *SURROGATES,
 )
-"""Types that cases are generated for; questions about whole logs, which are cases of the type LOG; and rare values."""
+"""Types with generated cases, kinds of requests for whole logs (cases of the type LOG), and rare values."""
 
 _QUESTIONS = {**QUESTIONS, **OF_BROKERS}
 
 _UNENCODABLE = 16
-"""Every second generated case is damaged; of a hundred others so many ask to encode what has no encoding."""
+"""Percentage of undamaged cases that encode a value without an encoding; every second case is damaged."""
 
 
 _OF_MESSAGES = 4
-"""A message in a version gets a quarter of the generated cases of another type: there are hundreds of such types."""
+"""A message version gets a quarter of the generated cases of another type, because there are hundreds of them."""
 _OF_RARE = 10
-"""Large values are slow: at so many indexes there is one."""
+"""Large values are slow, so only every tenth index has one."""
 
 
 def message_types(messages: Iterable[MessageSpec], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
-    """Every message in every version it has, as types; with `has`, only those that it names."""
+    """Return every version of every message as a type; with `has`, only those for which it returns True."""
     return [
         type_name(message.name, version)
         for message in messages
@@ -61,9 +61,9 @@ def message_types(messages: Iterable[MessageSpec], has: Callable[[str, int], boo
 
 
 def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]:
-    """The types, with `further` ones, whose generated cases a selection may match.
+    """Return the types, with `further` ones, whose generated cases may match a selection.
 
-    It is all of them if a pattern selects by what only a case has, such as its level.
+    These are all types if a pattern selects by a property of a case, such as its level.
     """
     by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
     by_id = [pattern for pattern in patterns if pattern.startswith(("gen/", "*"))]
@@ -78,10 +78,10 @@ def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]
 
 
 def _may_name(pattern: str, name: str) -> bool:
-    """Whether a glob over ids may match one of a type.
+    """Return True if a glob over ids may match an id of a type.
 
-    What stands between two slashes without a wildcard is a part of the id. All but `gen` and the type are numbers, so
-    letters beside wildcards are from one of these, or from what ids end in.
+    A part between two slashes without a wildcard is a part of the id. All parts except `gen` and the type are numbers,
+    so letters next to wildcards are from one of these, or from the end of an id.
     """
     parts = [part for part in pattern.split("/") if part]
     exact = [part for part in parts if not set(part) & set("*?[")]
@@ -93,15 +93,15 @@ def _may_name(pattern: str, name: str) -> bool:
 
 
 def type_of(name: str) -> str:
-    """The type of the cases that are generated under a name."""
+    """Return the type of the cases that are generated under a name."""
     return "LOG" if name in _QUESTIONS else large_values.type_of(name)
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
-    """`count` generated cases for each type, in order, with the encode cases of those that are values.
+    """Generate `count` cases for each type, in order, with the encode cases of valid values.
 
-    A message in a version gets a quarter of them, a shipped message a quarter for all its versions; rounded up.
-    Of a rare value there is one at every tenth index.
+    A message version gets a quarter of them, a shipped message a quarter for all its versions; rounded up. A rare value
+    has a case at every tenth index.
     """
     for name in names:
         for index in range(_share(name, count, catalog)):
@@ -109,7 +109,7 @@ def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalo
 
 
 def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[str]:
-    """The ids that `generated_cases` gives out, and more: which of these a case has shows when it is made."""
+    """Generate the ids of `generated_cases`, and some without a case: that is known only when a case is made."""
     for name in names:
         for index in range(_share(name, count, catalog)):
             identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -117,7 +117,7 @@ def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog)
 
 
 def _share(name: str, count: int, catalog: Catalog) -> int:
-    """How many of `count` cases are made under a name."""
+    """Return the number of cases under a name, for `count` cases of a usual type."""
     wire = catalog.types.wire(name) if name.startswith("MESSAGE<") else None
     if not isinstance(wire, codec.MessageType):
         return count
@@ -131,12 +131,12 @@ _ID = re.compile(rf"gen/{_NUMBER}/([A-Z0-9_<>]+|MESSAGE<\w+,[0-9]+>)/{_NUMBER}/{
 
 
 def is_generated_id(text: str) -> bool:
-    """Whether it is the whole id of a generated case, of whatever version."""
+    """Return True for a complete id of a generated case, of any version."""
     return _ID.match(text) is not None
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:
-    """The cases that a generated id names; empty for an id of another version. Raises codec.UnknownType."""
+    """Return the cases of a generated id; empty for an id of another version. Raises codec.UnknownType."""
     match = _ID.match(identity)
     if not match or int(match[1]) != VERSION:
         return []
@@ -145,12 +145,12 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 
 
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
-    """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
+    """Generate the cases of a seed and index: bytes to decode, and for undamaged ones a value to encode, valid or not.
 
-    Those at odd indexes are damaged; of questions about whole logs, as many as their table says.
+    Those at odd indexes are damaged; of requests for whole logs, as many as their table states.
 
-    A message also gives a value of another of its versions. The name of a question about whole logs gives that question
-    alone, or nothing if the one that was drawn is not asked of any target. A rare value stands at every tenth index.
+    A message also has a value of another of its versions. The name of a request for whole logs has a single case, or no
+    case if no target is tested with the drawn request. A rare value has a case at every tenth index.
     """
     choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -184,7 +184,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
 
 
 def _rare_cases(identity: str, name: str, choices: RandomChoices, catalog: Catalog) -> Iterator[Case]:
-    """A large value to decode and to encode, or one with a lone surrogate to encode."""
+    """Generate a large value to decode and to encode, or one with a lone surrogate to encode."""
     wire = codec.wire(type_of(name))
     if name in SURROGATES:
         yield encode_case(f"{identity}:encode", wire, SURROGATES[name](choices), catalog)
@@ -203,7 +203,7 @@ def _question(
 
 
 def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
-    """The encode case of plain messages or of one wrapper; none for a message set that a request cannot describe."""
+    """Generate the encode case of plain messages or of one wrapper, if a request can describe the message set."""
     entries = codec.decode("LOG", data).value["batches"]
     kinds = {(entry["magic"], entry["compression"]) for entry in entries}
     if len(kinds) != 1 or (len(entries) > 1 and entries[0]["compression"]):
@@ -213,18 +213,18 @@ def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog
     shown = wire.notation.render(messages)
     asked = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
     with suppress(NotTestable):
-        # The bytes that the value was drawn with: a compressor's would not be the same everywhere.
+        # The bytes that the value was drawn with, because a compressor's bytes differ between machines.
         yield replace(encode_case(identity, wire, asked, catalog), data=data)
 
 
 def _encode_cases(identity: str, wire: codec.WireType, value: Any, catalog: Catalog) -> Iterator[Case]:
-    """The encode case of a value; none for a batch that a request cannot describe."""
+    """Generate the encode case of a value, unless it is a batch that a request cannot describe."""
     if wire.name == "RECORD_BATCH":
         if not value["records"] or value["timestampType"] or value["lastOffsetDelta"] != len(value["records"]) - 1:
             return
         if value["compression"]:
             return
-        # Offsets, keys and so on as the application gave them; attributes and deltas are the encoder's.
+        # Offsets and keys are the application's; attributes and deltas are the encoder's.
         shown = batch_to_encode(codec.decode(wire, codec.encode(wire, value)).value)
         yield encode_case(identity, wire, shown, catalog)
     else:

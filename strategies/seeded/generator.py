@@ -1,8 +1,8 @@
 """The seeded generator: a value of any type, and its bytes, from a seed and an index alone.
 
-What it draws follows the table of types: numbers at and between their edges, lengths at the steps of their prefixes,
-nulls where a type has them, structures from their fields. Compressed payloads are stored, not compressed, so that the
-bytes do not depend on anybody's compressor.
+Its values follow the table of types: numbers at and between their edges, lengths at the steps of their prefixes, nulls
+if a type has them, structures from their fields. Compressed payloads are stored, not compressed, so that the bytes do
+not depend on a compressor.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from conformance.strategies.seeded.messages import (
 from conformance.strategies.seeded.random_choices import RandomChoices
 
 VERSION = 4
-"""The version of the generator. It goes up when an id begins to mean other bytes."""
+"""The version of the generator. It increases when an id gets other bytes."""
 SEEDED_AS = 3
-"""The version whose choices are drawn: version 4 changed what `read` and `append` are asked, and nothing else."""
+"""The version whose choices are drawn: version 4 changed only the requests for `read` and `append`."""
 
 _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)
 
 
 def choices_of(name: str, seed: int, index: int) -> RandomChoices:
-    """The choices behind the generated case of a name, a seed and an index."""
+    """Return the choices of the generated case with a name, a seed and an index."""
     return RandomChoices(f"gen/{SEEDED_AS}/{name}/{seed}/{index}")
 
 
 def value(type_: codec.WireType | str, choices: RandomChoices) -> Any:
-    """A wire value of any type that has an encoding. Raises codec.UnknownType."""
+    """Return a wire value of any type that has an encoding. Raises codec.UnknownType."""
     wire = codec.wire(type_)
     if isinstance(wire, codec.MessageType):
         drawn = draw_message(wire.message, wire.version, choices, value)
@@ -56,7 +56,7 @@ def value(type_: codec.WireType | str, choices: RandomChoices) -> Any:
 
 @cache
 def _drawer(wire: codec.WireType) -> Callable[[RandomChoices], object]:
-    """What draws a value of a type that is not a message."""
+    """Return the function that draws values of a type other than a message."""
     if wire.name in _SPECIAL:
         return _SPECIAL[wire.name]
     form, _, rest = wire.name.partition("<")
@@ -66,14 +66,14 @@ def _drawer(wire: codec.WireType) -> Callable[[RandomChoices], object]:
 
 
 class GeneratedValue(Struct, frozen=True):
-    """A value with its bytes. For a RECORD_BATCH or MESSAGE_SET the value may be one that no encode request can say."""
+    """A value with its bytes. An encode request cannot describe every RECORD_BATCH and MESSAGE_SET value."""
 
     value: Any
     data: bytes
 
 
 def generate(type_: codec.WireType | str, choices: RandomChoices) -> GeneratedValue:
-    """A value of a type, and the bytes it has on the wire."""
+    """Return a value of a type, and its bytes on the wire."""
     wire = codec.wire(type_)
     drawn, name = value(wire, choices), wire.name
     if name == "RECORD_BATCH":
@@ -87,12 +87,12 @@ def generate(type_: codec.WireType | str, choices: RandomChoices) -> GeneratedVa
 
 
 def entry_bytes(entry: Values) -> bytes:
-    """An entry of a log on the wire, of any magic."""
+    """Return the bytes of an entry of a log, of any magic."""
     return legacy_messages.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
 
 
 def unencodable(type_: codec.WireType | str, choices: RandomChoices) -> object:
-    """A value, in notation, that a type cannot encode and that lies close to its range; Ellipsis where we know none.
+    """Return a value, in notation, close to the range of a type that cannot encode it; Ellipsis if none is known.
 
     Raises codec.UnknownType.
     """
@@ -118,7 +118,7 @@ def unencodable(type_: codec.WireType | str, choices: RandomChoices) -> object:
 
 
 def value_of_another_version(type_: codec.WireType | str, choices: RandomChoices) -> object:
-    """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
+    """Return a wire value of another version of the type's message; Ellipsis for any other type."""
     wire = codec.wire(type_)
     return (
         message_of_another_version(wire.message, wire.version, choices, value)
@@ -128,7 +128,7 @@ def value_of_another_version(type_: codec.WireType | str, choices: RandomChoices
 
 
 def _disordered(choices: RandomChoices) -> tuple[Values, ...]:
-    """Tagged fields of which one is out of order or has an impossible tag."""
+    """Return tagged fields with one that is out of order or has an invalid tag."""
     tags = sorted({choices.below(1 << choices.between(4, 31)) for _ in range(4)})
     at = choices.below(len(tags))
     tags[at : at + 1] = choices.pick(((tags[at], tags[at]), (tags[at] + 1, tags[at]), (tags[at], -1)))
@@ -156,7 +156,7 @@ def _number(wire: codec.WireType) -> Callable[[RandomChoices], int]:
 
 
 def _edge(wire: codec.WireType) -> Draw:
-    """One of the edges of a row: for a notation that no function here draws, no other values are known."""
+    """Return one of the edges of a row: for its notation, no other values are known."""
     return lambda choices: choices.pick(wire.edges)
 
 
@@ -169,12 +169,12 @@ def _text(wire: codec.WireType) -> Draw:
 
 
 def _or_null(wire: codec.WireType, draw: Draw) -> Draw:
-    """Null now and then, of a type that has it."""
+    """Return null in some cases, if the type has it."""
     return (lambda choices: None if choices.chance(20) else draw(choices)) if None in wire.edges else draw
 
 
 def text(choices: RandomChoices) -> str:
-    """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
+    """Return text with one to four bytes per character, including NUL and combining marks."""
     letters = choices.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
     return choices.text(letters, choices.pick(_LENGTHS))
 
@@ -249,7 +249,7 @@ _EPOCH_MS = 1_700_000_000_000
 
 
 def _timestamps(count: int, choices: RandomChoices) -> list[int]:
-    """Timestamps in milliseconds: none at all, rising, in any order, or far apart."""
+    """Return timestamps in milliseconds: absent, increasing, in any order, or far apart."""
     style = choices.below(4)
     if style == 0:
         return [-1] * count
@@ -270,7 +270,7 @@ def _producer(choices: RandomChoices) -> Values:
 
 
 def _batch(choices: RandomChoices, *, base: int | None = None) -> Values:
-    """A batch as a producer makes it, or one of those that compaction leaves: with gaps, or empty."""
+    """Return a batch as a producer makes it, or as compaction leaves it: with gaps, or empty."""
     count = choices.pick((1, 1, 1, 2, 2, 3, 3, 5, 20, 130))
     control = choices.chance(10)
     count = 1 if control else count
@@ -295,12 +295,13 @@ def _batch(choices: RandomChoices, *, base: int | None = None) -> Values:
             ),
         }
     )
+    # 60 is a multiple of every number of forms, so that each form of a codec is equally likely.
     batch["form"] = choices.below(60)
     return batch if control else _compacted(batch, choices)
 
 
 def _compacted(batch: Values, choices: RandomChoices) -> Values:
-    """Now and then the log cleaner has been there: records are gone, or a delete horizon stands in baseTimestamp."""
+    """Compact some of the batches: records are removed, or baseTimestamp is a delete horizon."""
     if choices.chance(75):
         return batch
     kept = {record["offset"] for record in batch["records"] if choices.chance(choices.pick((0, 60, 60, 90)))}
@@ -308,7 +309,7 @@ def _compacted(batch: Values, choices: RandomChoices) -> Values:
 
 
 def _log(choices: RandomChoices, *, mixed: bool = True) -> Values:
-    """Entries with rising offsets, those of a magic mostly together, and perhaps the beginning of a further one."""
+    """Return entries with increasing offsets, mostly of one magic, and in some cases the beginning of a further one."""
     entries: list[Values] = []
     base = choices.pick((0, 7, 1 << 40))
     magic = choices.pick((0, 1, 2, 2, 2)) if mixed else 2
@@ -324,7 +325,7 @@ def _log(choices: RandomChoices, *, mixed: bool = True) -> Values:
 
 
 def _records(choices: RandomChoices) -> bytes | None:
-    """The content of a records field: whole batches, now and then none, or null."""
+    """Return the content of a records field: complete batches, in some cases empty, or null."""
     if choices.chance(15):
         return None
     return b"".join(map(batch_bytes, _log(choices, mixed=False)["batches"]))

@@ -1,10 +1,10 @@
-"""Values that are drawn rarely: long and many, on both sides of the limits that implementers set, and lone surrogates.
+"""Rare values: long ones and large arrays, around the limits that implementers set, and lone surrogates.
 
-They have names of their own beside the types (`gen/4/LARGE_BYTES/0/10`), so that the bytes behind other ids stay.
+They have separate names (`gen/4/LARGE_BYTES/0/10`), so that the bytes of other ids do not change.
 
 A length or count is 2^k - 1, 2^k or 2^k + 1, where k is 7 or more and at most 20 for bytes (1 MiB), 17 for headers
-and elements, and 15 for records. Of ten that come to a k, seven go on to the next, so that a value of bytes has some
-10 kB on the average, and one in a hundred a mebibyte.
+and elements, and 15 for records. Of ten values that reach a k, seven continue to the next. So a byte string has some
+10 kB on average, and one in a hundred has a mebibyte.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST_STRING = (1 << 15) - 1
 
 
 def _number(choices: RandomChoices, largest: int) -> int:
-    """A length or count."""
+    """Return a length or count."""
     exponent = _LEAST
     while exponent < largest and choices.chance(70):
         exponent += 1
@@ -33,14 +33,14 @@ def _number(choices: RandomChoices, largest: int) -> int:
 
 
 def _text(choices: RandomChoices, size: int) -> str:
-    """Text of so many bytes, of one character that has one, two, three or four of them."""
+    """Return text of `size` bytes, of one character that has one, two, three or four of them."""
     letter = choices.pick(("a", "\u00e9", "\u20ac", "\U0001f600"))
     count, rest = divmod(size, len(letter.encode()))
     return letter * count + "z" * rest
 
 
 def _elements(choices: RandomChoices, element: str) -> tuple[object, ...]:
-    """Many elements, of two values."""
+    """Return many elements, of two values."""
     count = _number(choices, _ELEMENTS)
     first = choices.below(count + 1)
     return (value(element, choices),) * first + (value(element, choices),) * (count - first)
@@ -84,7 +84,7 @@ def _record(choices: RandomChoices) -> Values:
 
 
 def _batch(choices: RandomChoices) -> Values:
-    """A batch with one large record, or with many records; a control batch, or one without records, stays as it is."""
+    """Return a batch with one large record, or with many; a control batch, or one without records, stays unchanged."""
     batch: Values = value("RECORD_BATCH", choices)
     records = batch["records"]
     if batch["isControlBatch"] or not records:
@@ -99,7 +99,7 @@ def _batch(choices: RandomChoices) -> Values:
 
 
 def _drawn(name: str, draw: Callable[[RandomChoices], Value]) -> Callable[[RandomChoices], GeneratedValue]:
-    """What draws a value of a type, with its bytes."""
+    """Return the function that draws a value of a type, with its bytes."""
 
     def generated(choices: RandomChoices) -> GeneratedValue:
         drawn = draw(choices)
@@ -119,7 +119,7 @@ _DRAWS: dict[str, Callable[[RandomChoices], Value]] = {
     "RECORD_BATCH": _batch,
 }
 LARGE = {f"LARGE_{name}": _drawn(name, draw) for name, draw in _DRAWS.items()}
-"""Draws what is long or many, by the name that it is generated under."""
+"""The functions that draw long or large values, by the name in their ids."""
 
 # --- lone surrogates ----------------------------------------------------------------------------------
 
@@ -127,13 +127,13 @@ _HALVES = ("\ud800", "\udbff", "\udc00", "\udfff")
 
 
 def _broken_text(choices: RandomChoices) -> str:
-    """Text with a lone surrogate; what stands around it does not complete the pair."""
+    """Return text with a lone surrogate; the text around it does not complete the pair."""
     before, after = (text(choices) for _ in range(2))
     return before + choices.pick(_HALVES) + after
 
 
 def _record_with_broken_key(choices: RandomChoices) -> Value:
-    """A record in notation, with a header whose key is such a text."""
+    """Return a record in notation, with a header that has such a text as its key."""
     shown = codec.wire("RECORD").notation.render(value("RECORD", choices))
     return {**shown, "headers": [*shown["headers"], {"key": _broken_text(choices), "value": None}]}
 
@@ -143,9 +143,9 @@ SURROGATES: dict[str, Callable[[RandomChoices], Value]] = {
     **dict.fromkeys((f"SURROGATE_{name}" for name in _STRINGS), _broken_text),
     "SURROGATE_RECORD": _record_with_broken_key,
 }
-"""Draws a value to encode, in notation, by the name that it is generated under."""
+"""The functions that draw a value to encode, in notation, by the name in their ids."""
 
 
 def type_of(name: str) -> str:
-    """The type of what is generated under a name."""
+    """Return the type of the values that are generated under a name."""
     return name.partition("_")[2] if name in LARGE or name in SURROGATES else name

@@ -1,7 +1,7 @@
-"""Entries of magic 0 and 1 from seeded choices: plain messages, and wrappers whose payload is stored.
+"""Entries of magic 0 and 1 from seeded choices: plain messages, and wrappers with a stored payload.
 
-An entry holds what a LOG shows of a top-level message, and how it is laid out: where the inner offsets of a wrapper of
-magic 1 begin, and which time each message carries. Nothing depends on a compressor.
+An entry has the fields of a top-level message in a LOG, and its layout: the origin of the inner offsets in a wrapper
+of magic 1, and the time of each message. The bytes do not depend on a compressor.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Entry = Values
 _LENGTHS = (0, 1, 2, 7, 63, 300)
 _EPOCH_MS = 1_700_000_000_000
 CODECS_BY_MAGIC = {magic: [number for number, codec in enumerate(CODECS) if magic in codec.magics] for magic in LAYOUTS}
-"""By magic, the codecs that the documents give it."""
+"""The codecs that the documents define for each magic."""
 
 
 def entry(choices: RandomChoices, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
-    """A top-level entry whose first message is at an offset."""
+    """Return a top-level entry whose first message has the offset `first`."""
     magic = choices.below(2) if magic is None else magic
     compression = choices.pick(CODECS_BY_MAGIC[magic]) if compression is None else compression
-    # Now and then there is so much of the same that every compressor makes less of it: encoders are asked for that.
+    # Some contents repeat so much that every compressor makes them smaller: encode cases need that.
     alike = choices.octets(1) * 250 if compression and choices.chance(20) else None
     count = choices.pick((5, 20) if alike else (1, 1, 2, 3, 5, 20)) if compression else 1
     messages = []
@@ -46,7 +46,7 @@ def _content(choices: RandomChoices) -> bytes | None:
 
 
 def _laid_out(choices: RandomChoices, messages: tuple[Values, ...], magic: int, compression: int) -> Entry:
-    """The entry of some messages; if a wrapper has a time for all of them, they are shown with that time."""
+    """Return the entry of some messages; if a wrapper has a time for all of them, they are shown with that time."""
     entry: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
     entry["messages"] = entry["underneath"] = messages
     if not compression:
@@ -54,7 +54,7 @@ def _laid_out(choices: RandomChoices, messages: tuple[Values, ...], magic: int, 
     if magic == 0:
         return {**entry, "origin": 0}
     first = messages[0]["offset"]
-    # Relative from 0, as written first; relative from above 0, after compaction; absolute, as magic 0 has them.
+    # Relative from 0, as first written; relative from above 0, after compaction; absolute, as in magic 0.
     entry["origin"] = choices.pick((first, first, max(0, first - choices.below(4)), 0))
     kind = int(choices.chance(30))
     entry["timestampType"] = kind
@@ -65,7 +65,7 @@ def _laid_out(choices: RandomChoices, messages: tuple[Values, ...], magic: int, 
 
 
 def entry_bytes(entry: Entry) -> bytes:
-    """An entry on the wire, its payload stored in the framing of its codec."""
+    """Return the bytes of an entry, with its payload stored in the framing of its codec."""
     if not entry["compression"]:
         return message_bytes(entry["messages"][0])
     inner = [{**one, "offset": one["offset"] - entry["origin"], "timestampType": 0} for one in entry["underneath"]]
@@ -73,9 +73,9 @@ def entry_bytes(entry: Entry) -> bytes:
 
 
 def message_set(choices: RandomChoices) -> Values:
-    """Entries with rising offsets, of one magic or (as in a log) of both, perhaps with a last one that is cut off."""
+    """Return entries with increasing offsets, of one magic or of both; in some cases the last one is truncated."""
     magic = choices.pick((0, 1, 1, None))
-    # What a producer sends is plain throughout or one wrapper; logs have entries of all kinds side by side.
+    # A producer sends plain messages or one wrapper; a log contains entries of all kinds.
     compression = choices.pick((0, 0, None))
     at = choices.pick((0, 0, 1, 1000, 1 << 31, (1 << 53) + 1, (1 << 62)))
     entries: list[Entry] = []
@@ -87,12 +87,12 @@ def message_set(choices: RandomChoices) -> Values:
 
 
 def cut(whole: bytes, choices: RandomChoices) -> bytes:
-    """The beginning of an entry, as the end of a fetch leaves it: from one byte up to all but one."""
+    """Return the beginning of an entry, as at the end of a fetch: from one byte up to all but one."""
     places = (1, 8, 11, 12, 16, 17, 18, 21, 22, 26, 60, 61, len(whole) - 1)
     at = choices.pick(places) if choices.chance(70) else 1 + choices.below(len(whole) - 1)
     return whole[: min(at, len(whole) - 1)]
 
 
 def set_bytes(values: Values) -> bytes:
-    """A message set on the wire."""
+    """Return the bytes of a message set."""
     return b"".join(map(entry_bytes, values["entries"])) + bytes(values["tail"])

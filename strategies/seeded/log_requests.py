@@ -1,7 +1,7 @@
-"""Questions about whole logs from seeded choices: fetches, conversions, sequences, appends, as requests in notation.
+"""Requests for whole logs from seeded choices: fetches, conversions, sequences, appends, in notation.
 
-The logs of fetches are such as brokers hold: transactions of several producers side by side with plain batches, ended
-by markers, perhaps behind messages of older formats, perhaps cleaned; the list of aborted transactions is the broker's.
+The logs of fetches are like those of brokers. Transactions of several producers are mixed with plain batches and end
+with markers. Some logs begin with messages of older formats, some are compacted; a broker lists the aborted ones.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from conformance.strategies.seeded.random_choices import RandomChoices
 
 Request = Values
 Damage: TypeAlias = Callable[[bytes], MutatedBytes]
-"""Damages the bytes that a question is about."""
+"""A function that damages the bytes of a request."""
 
 _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
 _LEADER_EPOCHS = (-1, 0, 5)
 _SEEDS = 10**18
-"""No seed in an id is so large."""
+"""A number above every seed in an id."""
 _SET = 10
-"""How many appends in a hundred are to topics with a setting: each of these is made alone."""
+"""Percentage of appends to topics with a setting: each of these topics needs a separate request."""
 
 # --- fetches ------------------------------------------------------------------------------------------
 
 
 class _PartitionBuilder(Struct):
-    """A log as it grows."""
+    """A growing log."""
 
     choices: RandomChoices
     end: int
     entries: list[Values] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
-    """The first offset of each producer's transaction that is under way."""
+    """The first offset of each producer's open transaction."""
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
     """Producer, first and last offset of each aborted transaction."""
     sequences: dict[int, int] = field(default_factory=dict)
     raises_epochs: bool = False
-    """Whether a marker raises the epoch of its producer, as brokers have it since Apache Kafka 4.0."""
+    """True if a marker raises the epoch of its producer, as in brokers since Apache Kafka 4.0."""
     epochs: dict[int, int] = field(default_factory=dict)
 
     def append(self, entry: Values) -> None:
-        """An entry at the end, and perhaps a gap after it."""
+        """Append an entry, and in some cases leave a gap after it."""
         self.entries.append(entry)
         self.end = last_offset(entry) + 1 + self.choices.pick((0, 0, 0, 0, 1, 7))
 
     def batch(self, producer: int, *, transactional: bool) -> None:
-        """A batch of a producer (-1: without an id); a transactional one begins a transaction unless one is open."""
+        """Append a batch of a producer (-1: without an id); a transactional one opens a transaction if needed."""
         choices, count = self.choices, self.choices.pick((1, 1, 2, 3, 5))
         stamp = _EPOCH_MS + choices.below(1000)
         sequence = self.sequences.setdefault(producer, choices.pick((0, 0, 5, (1 << 31) - 2))) if producer >= 0 else -1
@@ -86,7 +86,7 @@ class _PartitionBuilder(Struct):
         self.append(_cleaned(build(batch(records, **place, **known, **fields)), choices))
 
     def ended(self, producer: int) -> None:
-        """The marker that ends a producer's transaction, one way or the other."""
+        """Append the marker that commits or aborts a producer's transaction."""
         choices, first = self.choices, self.open.pop(producer)
         commit = choices.chance(45)
         if not commit:
@@ -108,7 +108,7 @@ def _cleaned(batch: Values, choices: RandomChoices) -> Values:
 
 
 def _grown(choices: RandomChoices, *, raises_epochs: bool) -> _PartitionBuilder:
-    """A log with a history."""
+    """Return a log with a history."""
     log = _PartitionBuilder(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)), raises_epochs=raises_epochs)
     for _ in range(choices.pick((1, 2, 3)) if choices.chance(25) else 0):
         log.append(legacy_messages.entry(choices, log.end))
@@ -119,7 +119,7 @@ def _grown(choices: RandomChoices, *, raises_epochs: bool) -> _PartitionBuilder:
         elif choices.chance(25):
             log.batch(-1, transactional=False)
         else:
-            # Now and then a producer sends outside of its transaction, which no marker concerns.
+            # In some cases a producer sends outside of its transaction, and no marker concerns that batch.
             log.batch(choices.pick(producers), transactional=choices.chance(85))
     for producer in sorted(log.open):
         if choices.chance(80):
@@ -128,20 +128,20 @@ def _grown(choices: RandomChoices, *, raises_epochs: bool) -> _PartitionBuilder:
 
 
 def fetch(choices: RandomChoices, damage: Damage | None, *, raises_epochs: bool = False) -> tuple[Request, str]:
-    """A `read` request, and the mutation that its log went through, if any.
+    """Return a `read` request, and the mutation of its log, if any.
 
-    A log that lacks the field which is to be damaged is none of interest: another that has it is read from its start.
+    If the log lacks the field to damage, another log that has the field is read from its start.
     """
     log = _grown(choices, raises_epochs=raises_epochs)
     entries, isolation = log.entries, choices.pick((*ISOLATIONS, READ_COMMITTED))
     if isolation == READ_COMMITTED and log.open:
-        # A broker sends nothing from the first transaction on that is still under way.
+        # A broker sends no batch from the first open transaction on.
         stable = min(log.open.values())
         entries = [entry for entry in entries if last_offset(entry) < stable]
     if not entries:
         entries, isolation = log.entries, ISOLATIONS[0]
     start = _start(entries, choices)
-    # A broker sends from the entry on that holds the offset.
+    # A broker sends the entries from the one that contains the offset.
     entries = [entry for entry in entries if last_offset(entry) >= start]
     data = b"".join(map(entry_bytes, entries))
     if choices.chance(25):
@@ -165,12 +165,12 @@ def fetch(choices: RandomChoices, damage: Damage | None, *, raises_epochs: bool 
 
 
 def fetch_of_raised_epochs(choices: RandomChoices, damage: Damage | None) -> tuple[Request, str]:
-    """A `read` request for a log in which each marker carries a newer epoch than the batches that it ends."""
+    """Return a `read` request for a log in which each marker has a newer epoch than the batches that it ends."""
     return fetch(choices, damage, raises_epochs=True)
 
 
 def _start(entries: list[Values], choices: RandomChoices) -> int:
-    """Where a fetch begins: with an entry, inside one, in a gap, or below the first; never beyond the last."""
+    """Return the start of a fetch: an entry, a place inside one, in a gap, or below the first; never after the last."""
     low, high = first_offset(entries[0]), last_offset(entries[-1])
     return choices.pick(
         (
@@ -185,7 +185,7 @@ def _start(entries: list[Values], choices: RandomChoices) -> int:
 
 
 def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: RandomChoices) -> list[dict[str, str]]:
-    """The aborted transactions that a broker names with a fetch; in any order, and sometimes none, as they would be."""
+    """Return the aborted transactions in a fetch response, in any order; in some cases an empty list."""
     named = [(producer, first) for producer, first, last in aborted if last >= start and first < end]
     if choices.chance(10):
         return []
@@ -198,7 +198,7 @@ def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: 
 
 
 def conversion(choices: RandomChoices, _damage: Damage | None) -> tuple[Request, str]:
-    """A `convert` request: down, up, or up into one batch as on append."""
+    """Return a `convert` request: down, up, or up into one batch as on append."""
     kind = choices.below(10)
     if kind < 3:
         sent = _sent(choices)
@@ -211,7 +211,7 @@ def conversion(choices: RandomChoices, _damage: Damage | None) -> tuple[Request,
 
 
 def _sent(choices: RandomChoices) -> bytes:
-    """What a producer of old messages sends: plain ones of one magic, or one wrapper."""
+    """Return the bytes from a producer of old messages: plain ones of one magic, or one wrapper."""
     magic, wrapped = choices.below(2), choices.chance(60)
     at = choices.pick((0, 0, 4, 1000))
     data = b""
@@ -223,7 +223,7 @@ def _sent(choices: RandomChoices) -> bytes:
 
 
 def _sendable(entry: Values, choices: RandomChoices) -> Values:
-    """The entry in a codec that older magics know."""
+    """Return the entry in a codec that older magics have."""
     old = legacy_messages.CODECS_BY_MAGIC[1]
     return entry if entry["compression"] in old else {**entry, "compression": choices.pick(old)}
 
@@ -232,7 +232,7 @@ def _sendable(entry: Values, choices: RandomChoices) -> Values:
 
 
 def sequences(choices: RandomChoices, _damage: Damage | None) -> tuple[Request, str]:
-    """A `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
+    """Return a `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
     sent: dict[int, list[tuple[int, int, int]]] = {}
     batches = []
     for _ in range(choices.pick((1, 3, 6, 12, 20))):
@@ -244,7 +244,7 @@ def sequences(choices: RandomChoices, _damage: Damage | None) -> tuple[Request, 
 
 
 def _next_batch(sent: list[tuple[int, int, int]], choices: RandomChoices) -> tuple[int, int, int]:
-    """Epoch, first sequence and count of a producer's next batch, noted when it goes on from the last."""
+    """Return epoch, first sequence and count of a producer's next batch, recorded if it continues the last one."""
     count = choices.pick((1, 1, 2, 3, 10))
     if not sent:
         sent.append((choices.pick((0, 0, 3)), choices.pick((0, 0, 5, (1 << 31) - 1, (1 << 31) - 4)), count))
@@ -273,9 +273,9 @@ def _next_batch(sent: list[tuple[int, int, int]], choices: RandomChoices) -> tup
 
 
 def append(choices: RandomChoices, damage: Damage | None) -> tuple[Request, str]:
-    """An `append` request, and the mutation that its batch went through, if any.
+    """Return an `append` request, and the mutation of its batch, if any.
 
-    Most batches are such as producers send; some have what only a broker writes, or gaps.
+    Most batches are like those of producers; some have fields that only a broker writes, or gaps.
     """
     drawn = value("RECORD_BATCH", choices)
     is_produced = bool(drawn["records"]) and choices.chance(75)
@@ -302,20 +302,20 @@ def _produced(drawn: Values, choices: RandomChoices) -> Values:
 
 
 class LogRequestKind(NamedTuple):
-    """What is asked about whole logs."""
+    """A kind of request for whole logs."""
 
     op: str
     draw: Callable[[RandomChoices, Damage | None], tuple[Request, str]]
-    """Draws a request, and the mutation that what it is about went through."""
+    """Draws a request, and the mutation of its data."""
     damages: str = "LOG"
-    """The type of what is damaged."""
+    """The type of the damaged data."""
     often: int = 0
-    """Of ten requests so many are about something damaged."""
+    """The number of requests with damage, of ten."""
     order: int = 0
-    """Which order of the damage it follows, where another question is about the same type."""
+    """The order of the damage, if another kind of request has the same type."""
 
     def at(self, choices: RandomChoices, seed: int, index: int) -> tuple[Request, str]:
-        """The request of an index. Damage is dealt out evenly, and numbered without a gap."""
+        """Return the request of an index. Damage is spread evenly, and numbered without a gap."""
         number, rest = divmod(index * self.often, 10)
         if rest >= self.often:
             return self.draw(choices, None)
@@ -329,7 +329,7 @@ QUESTIONS = {
     "SEQUENCE": LogRequestKind("sequence", sequences),
     "READ_RAISED": LogRequestKind("read", fetch_of_raised_epochs, often=3, order=1),
 }
-"""What is asked about whole logs, by the name in an id."""
+"""The kinds of requests for whole logs, by the name in an id."""
 
 OF_BROKERS = {"APPEND": LogRequestKind("append", append, damages="RECORD_BATCH", often=5)}
-"""The same for what no target but a broker is asked."""
+"""The kinds of requests for which only brokers are targets."""

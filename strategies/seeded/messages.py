@@ -19,28 +19,28 @@ Scalar: TypeAlias = "Callable[[str, RandomChoices], object]"
 _COUNTS = (0, 0, 1, 1, 1, 2, 3)
 _DEEP_COUNTS = (0, 1, 1)
 _MANY = (127, 128)
-"""Either side of where the count of a compact array takes a second byte."""
+"""Counts around the step where the count of a compact array takes a second byte."""
 _UNSUPPORTED_VERSION = 35
 _CANONICAL_NAN = 0x7FF8_0000_0000_0000
 
 
 def draw_message(message: MessageSpec, version: int, choices: RandomChoices, scalar: Scalar) -> Values:
-    """A wire value of a message in a version; `scalar` draws a value of a primitive type."""
+    """Return a wire value of a message version; `scalar` draws a value of a primitive type."""
     drawn = _MessageGenerator(message, version, choices, scalar).structure(message.name, depth=0)
     if message.name == "ApiVersionsResponse" and version > 0 and drawn["ErrorCode"] == _UNSUPPORTED_VERSION:
-        # A broker sends this error in version 0 alone, and clients read it so whatever they asked for.
+        # A broker sends this error only in version 0, and clients read it in version 0 after any request.
         drawn["ErrorCode"] = 0
     return drawn
 
 
 class _MessageGenerator:
-    """Draws the fields of one message in one version."""
+    """Draws the fields of one message version."""
 
     def __init__(self, message: MessageSpec, version: int, choices: RandomChoices, scalar: Scalar) -> None:
         self._message, self._version, self._dice, self._scalar = message, version, choices, scalar
 
     def structure(self, name: str, depth: int) -> Values:
-        """A value of a structure: of all fields that the version has, tagged ones now and then at their default."""
+        """Return a value of a structure with all fields of the version; some tagged ones are at their default."""
         values: Values = {}
         for member in self._message.structures[name]:
             if self._version not in member.versions:
@@ -53,7 +53,7 @@ class _MessageGenerator:
         return values
 
     def _member(self, member: FieldSpec, depth: int) -> object:
-        # The zero UUID stands for the absent one, so null is not a value of its own.
+        # The zero UUID means an absent one, so null is not a separate value.
         nullable = self._version in member.nullable and (member.type != "uuid" or member.is_array)
         if nullable and self._dice.chance(20):
             return None
@@ -68,7 +68,7 @@ class _MessageGenerator:
     def _one(self, member: FieldSpec, depth: int) -> object:
         if member.type in FIXED:
             drawn = self._scalar(FIXED[member.type], self._dice)
-            # A NaN has one encoding that is due, whatever its payload was.
+            # A NaN has one expected encoding, for any payload.
             return _CANONICAL_NAN if member.type == "float64" and isinstance(drawn, int) and is_nan(drawn) else drawn
         if member.type in SIZED:
             return self._scalar(SIZED[member.type], self._dice)
@@ -76,7 +76,7 @@ class _MessageGenerator:
 
 
 def with_unknown_tags(value: Values, message: MessageSpec, version: int, choices: RandomChoices) -> Values:
-    """The value with tagged fields that the definition does not know, where the version has such sections."""
+    """Return the value with tagged fields that the definition does not have, if the version is flexible."""
     if version not in message.flexible:
         return value
     known = [member.tag for member in message.members if member.tag is not None]
@@ -86,10 +86,10 @@ def with_unknown_tags(value: Values, message: MessageSpec, version: int, choices
 
 
 def message_of_another_version(message: MessageSpec, version: int, choices: RandomChoices, scalar: Scalar) -> object:
-    """A value of another version of a message, near or far, to be written in this one.
+    """Return a value of another version of a message, near or far, to be written in this one.
 
-    A writer drops or refuses the fields that this version lacks, and writes fields that the other version lacks at
-    their default. Ellipsis where the message has no other version.
+    A writer drops or rejects the fields that this version lacks, and writes fields that the other version lacks at
+    their default. Ellipsis if the message has no other version.
     """
     others = [other for other in message.valid if other != version]
     if not others:
@@ -100,7 +100,7 @@ def message_of_another_version(message: MessageSpec, version: int, choices: Rand
 
 
 def completed(message: MessageSpec, version: int, value: Values, name: str = "") -> Values:
-    """The value of a structure with all fields of the version but tagged ones: a library may have other defaults."""
+    """Return a structure with all untagged fields of the version, because a library may have other defaults."""
     whole = dict(value)
     for member in message.structures[name or message.name]:
         if version not in member.versions:
@@ -116,7 +116,7 @@ def completed(message: MessageSpec, version: int, value: Values, name: str = "")
 
 
 def writable(message: MessageSpec, version: int, value: Values, name: str = "") -> Values:
-    """The value of a structure; fields that the version lacks and that no writer may drop are at their default."""
+    """Return a structure in which fields that the version lacks and that no writer may drop are at their default."""
     written: Values = {}
     for member in message.structures[name or message.name]:
         if member.name not in value:
@@ -134,7 +134,7 @@ def writable(message: MessageSpec, version: int, value: Values, name: str = "") 
 
 
 def unencodable_message(message: MessageSpec, version: int, choices: RandomChoices) -> object:
-    """A value of a message that this version cannot write; Ellipsis where the definition allows none.
+    """Return a value of a message that this version cannot write; Ellipsis if the definition permits none.
 
     Either a field that cannot be null is null, or a field is set that the version lacks and no writer may drop.
     """
@@ -153,4 +153,4 @@ _OTHERS: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(("int8", "int16", "uint16", "int32", "uint32", "int64"), (5, 6)),
     **{"bool": (True, False), "string": ("x", "y"), "uuid": (bytes(15) + b"\1",)},
 }
-"""Values of which one is not the default."""
+"""Values, at least one of which is not the default."""

@@ -1,8 +1,8 @@
-"""DueDamage in an order that leaves nothing out: mutations take turns, and each goes through all fields of a type.
+"""Damage in an order that leaves no gap: mutations take turns, and each of them covers all fields of a type.
 
-None comes to a field again before it came to all that can have it. When the last is through, each second turn has two
-together, the second in the damaged bytes of the first, and each two before any two come again. What comes is a matter
-of the number alone, so that any case can be made without those before it.
+A mutation returns to a field only after all its other fields. Then each second turn combines two mutations, the second
+in the damaged bytes of the first, and a pair returns only after all other pairs. The damage depends on the number
+alone, so that any case can be made without the earlier ones.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 STACKED = "stacked"
 """The name of two mutations together."""
 _SAMPLES, _OF_MESSAGES = 24, 3
-"""Values whose fields are looked at; of a message, of which there are hundreds."""
+"""The number of values from which fields are collected; smaller for messages, of which there are hundreds."""
 
 
 @lru_cache(maxsize=1 << 12)
 def places(wire: codec.WireType) -> dict[tuple[FieldPath, str], bytes]:
-    """Every field of a type with every mutation that it can have, and bytes that have the field."""
+    """Return every field of a type with every mutation that it can have, and bytes that have the field."""
     found: dict[tuple[FieldPath, str], bytes] = {}
     for index in range(_OF_MESSAGES if isinstance(wire, codec.MessageType) else _SAMPLES):
         subject = _laid_out(wire, index)
@@ -39,13 +39,13 @@ def places(wire: codec.WireType) -> dict[tuple[FieldPath, str], bytes]:
 
 @lru_cache(maxsize=64)
 def _laid_out(wire: codec.WireType, index: int) -> MutationSubject:
-    """One of the values whose fields are looked at."""
+    """Return one of the values from which fields are collected."""
     return lay_out(wire, generate(wire, RandomChoices(f"places/{SEEDED_AS}/{wire.name}/{index}")).data)
 
 
 @lru_cache(maxsize=1 << 12)
 def in_order(wire: codec.WireType, seed: int) -> tuple[tuple[FieldPath, str], ...]:
-    """The fields and mutations of a type in the order in which they come with a seed, until each field had each."""
+    """Return the fields and mutations of a type in the order of a seed, until each field had each mutation."""
     choices = RandomChoices(f"order/{SEEDED_AS}/{wire.name}/{seed}")
     rows: dict[str, list[tuple[FieldPath, str]]] = {}
     for row in MUTATIONS:
@@ -57,13 +57,13 @@ def in_order(wire: codec.WireType, seed: int) -> tuple[tuple[FieldPath, str], ..
 
 
 def _inserted(items: list[T], item: T, choices: RandomChoices) -> list[T]:
-    """One more item, anywhere."""
+    """Insert an item at any place."""
     at = choices.below(len(items) + 1)
     return [*items[:at], item, *items[at:]]
 
 
 def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[FieldPath, str], ...]:
-    """The field and mutation, or the two together, that are due at a number; none of a type without fields."""
+    """Return the field and mutation for a number, or a pair of them; empty for a type without fields."""
     order = in_order(wire, seed)
     if not order:
         return ()
@@ -72,16 +72,16 @@ def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[FieldPat
 
 
 class MutatedBytes(NamedTuple):
-    """A value with damage."""
+    """A damaged value."""
 
     data: bytes
     mutation: str
     base: bytes
-    """The bytes before: those that were given, or another value's, which has the field that was due."""
+    """The bytes before: the given ones, or those of another value, which has the scheduled field."""
 
 
 def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: RandomChoices) -> MutatedBytes:
-    """The bytes of a value with the damage of a number; where it lacks the field, those of another that has it."""
+    """Return the bytes of a value with the damage of a number; if it lacks the field, those of another value."""
     dues = due_at(wire, number, seed)
     if not dues:
         return MutatedBytes(*mutate(wire, data, choices), data)
@@ -96,7 +96,7 @@ def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: 
 
 
 def _damaged(wire: codec.WireType, data: bytes, due: tuple[FieldPath, str], choices: RandomChoices) -> MutatedBytes:
-    """The bytes, or those of a sample that has the field, with one mutation of one field."""
+    """Return the bytes, or those of a sample that has the field, with one mutation of one field."""
     place, row = due
     for one in (data, places(wire)[due]):
         subject = lay_out(wire, one)

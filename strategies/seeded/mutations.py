@@ -1,7 +1,7 @@
-"""Mutations: each row damages valid bytes at a span that the reference records, whatever the layout.
+"""Mutations: each row damages valid bytes at a span that the reference records, in any layout.
 
-After most damage the lengths around it and the checksum are made right again, through every layer, so that the damage
-is judged and not the checksum. The reference says what a target must make of the result.
+After most damage the lengths around it and the checksum are corrected in every layer; otherwise only the checksum
+would be judged. The reference computes the expectation for the result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _replace(span: Span, new: bytes, *, seal: bool = True) -> ByteEdit:
 
 
 def _written(span: Span, number: int) -> ByteEdit | None:
-    """Another number in a span; None for one that its type does not have."""
+    """Write another number in a span; None if its type does not have the number."""
     try:
         return _replace(span, codec.encode(span.kind, number))
     except codec.Unencodable:
@@ -35,34 +35,34 @@ def _written(span: Span, number: int) -> ByteEdit | None:
 
 
 def _to_edge(_: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """A number becomes one of the edges of its type."""
+    """Replace a number by one of the edges of its type."""
     return _replace(span, codec.encode(span.kind, choices.pick(codec.wire(span.kind).edges)))
 
 
 def _nudged(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit | None:
-    """A number is one too many or too few."""
+    """Make a number larger or smaller by one."""
     return _written(span, codec.decode(span.kind, subject.raw(span)).value + choices.pick((-1, 1)))
 
 
 def _hostile_length(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit | None:
-    """A length or count becomes negative, or larger than anything that is there."""
+    """Make a length or count negative, or larger than all existing data."""
     left = len(subject.layers[span.layer]) - span.stop
     return _written(span, choices.pick((-1, -2, 13, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
 
 
 def _padded(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit | None:
-    """A varint takes more bytes than it needs, within its limit."""
+    """Write a varint in more bytes than it needs, within its limit."""
     size, limit = span.stop - span.start, GROUPS[span.kind]
     return _replace(span, _stretched(subject.raw(span), choices.between(size + 1, limit))) if size < limit else None
 
 
 def _overlong(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """A varint runs on beyond its limit."""
+    """Write a varint in more bytes than its limit."""
     return _replace(span, _stretched(subject.raw(span), GROUPS[span.kind] + choices.pick((1, 1, 2, 5))))
 
 
 def _excess(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """The last byte of a varint in its longest form has bits beyond the range of the type."""
+    """Set bits beyond the range of the type in the last byte of a varint's longest form."""
     limit = GROUPS[span.kind]
     full = _stretched(subject.raw(span), limit) if span.stop - span.start < limit else subject.raw(span)
     return _replace(span, full[:-1] + bytes((full[-1] | choices.pick((0x10, 0x20, 0x40, 0x70)),)))
@@ -74,41 +74,41 @@ def _stretched(raw: bytes, size: int) -> bytes:
 
 
 def _cut(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """The bytes end at the boundary of a field, or within it."""
+    """End the bytes at the boundary of a field, or inside of it."""
     at = choices.pick((span.start, span.stop, choices.between(span.start, span.stop)))
     return ByteEdit(span.layer, at, len(subject.layers[span.layer]), b"", seal=span.layer > 0 or choices.chance(30))
 
 
 def _flipped(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """One bit of a field is the other way round."""
+    """Flip one bit of a field."""
     raw = bytearray(subject.raw(span)[:64])
     raw[choices.below(len(raw))] ^= 1 << choices.below(8)
     return ByteEdit(span.layer, span.start, span.start + len(raw), bytes(raw), seal=choices.chance(70))
 
 
 def _dropped(_: MutationSubject, span: Span, _choices: RandomChoices) -> ByteEdit:
-    """A field or element is missing."""
+    """Remove a field or element."""
     return _replace(span, b"")
 
 
 def _doubled(subject: MutationSubject, span: Span, _: RandomChoices) -> ByteEdit:
-    """A field or element stands twice."""
+    """Duplicate a field or element."""
     return _replace(span, subject.raw(span) * 2)
 
 
 def _swapped(subject: MutationSubject, span: Span, _: RandomChoices) -> ByteEdit:
-    """Two neighbours change places."""
+    """Swap two neighbours."""
     second = next(one for one in subject.pieces() if (one.layer, one.start) == (span.layer, span.stop))
     return ByteEdit(span.layer, span.start, second.stop, subject.raw(second) + subject.raw(span))
 
 
 def _grown(_: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """There are more bytes than there should be at the end of a field, an element or the whole."""
+    """Add bytes at the end of a field, an element or the whole."""
     return ByteEdit(span.layer, span.stop, span.stop, choices.octets(choices.pick((1, 1, 4))))
 
 
 def _spliced(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """From a field on, the bytes are those of another value from the same field on, or from any."""
+    """Replace the bytes from a field on by those of another value, from the same field on, or from any."""
     other = subject.other or subject
     starts = _starts(other)
     alike = [one for one in starts if place_of(one) == place_of(span) and one != span] if choices.chance(70) else []
@@ -117,7 +117,7 @@ def _spliced(subject: MutationSubject, span: Span, choices: RandomChoices) -> By
 
 
 def _end(subject: MutationSubject, at: int) -> int:
-    """Where the entry around a position ends, or the whole."""
+    """Return the end of the entry around a position, or of the whole."""
     layer = subject.layers[0]
     if subject.name not in IN_ENTRIES or subject.name == "RECORD_BATCH":
         return len(layer)
@@ -125,12 +125,12 @@ def _end(subject: MutationSubject, at: int) -> int:
 
 
 def _checksum(_: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """The checksum is wrong."""
+    """Make the checksum wrong."""
     return _replace(span, choices.octets(4), seal=False)
 
 
 def _recoded(subject: MutationSubject, span: Span, choices: RandomChoices) -> ByteEdit:
-    """The attributes name another codec than that of the payload, or a codec that does not exist."""
+    """Set another codec in the attributes than that of the payload, or a codec that does not exist."""
     return ByteEdit(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | choices.below(8),)))
 
 
@@ -145,28 +145,28 @@ def _attributes(subject: MutationSubject) -> list[Span]:
 
 
 def _neighbours(subject: MutationSubject) -> list[Span]:
-    """What something follows at once."""
+    """Return the spans that another span follows directly."""
     pieces = subject.pieces()
     starts = {(span.layer, span.start) for span in pieces}
     return [span for span in pieces if (span.layer, span.stop) in starts]
 
 
 def _starts(subject: MutationSubject) -> list[Span]:
-    """Where one value can go on as another."""
+    """Return the spans at which one value can continue as another."""
     return [span for span in subject.pieces() if not span.layer and span.start]
 
 
 _ENTRY_ATTRIBUTES = re.compile(r"((batches)?\[\d+\]\.)?attributes\Z")
-"""The path of the attributes of an entry, not those of a record."""
+"""The path of the attributes of an entry, but not of a record."""
 
 
 class Mutation(Struct, frozen=True):
     """A kind of damage."""
 
     where: Callable[[MutationSubject], list[Span]]
-    """The spans that can have it."""
+    """Returns the spans that it can damage."""
     do: Callable[[MutationSubject, Span, RandomChoices], ByteEdit | None]
-    """The damage at one of them; None where the bytes there give no occasion."""
+    """Damages one of them; None if its bytes do not allow it."""
 
 
 MUTATIONS: dict[str, Mutation] = {
@@ -187,11 +187,11 @@ MUTATIONS: dict[str, Mutation] = {
     "checksum-broken": Mutation(_checksums, _checksum),
     "recoded": Mutation(_attributes, _recoded),
 }
-"""A row each: name to damage. Adding one is adding it here."""
+"""One row per mutation: name to damage. To add a mutation, add a row."""
 
 
 class FieldPath(NamedTuple):
-    """A field of a layout, whatever its index: in the input or in a decompressed stream."""
+    """A field of a layout, for any index, in the input or in a decompressed stream."""
 
     is_inside: bool
     path: str
@@ -199,13 +199,13 @@ class FieldPath(NamedTuple):
 
 
 def place_of(span: Span) -> FieldPath:
-    """The field that a span is one of."""
+    """Return the field of a span."""
     return FieldPath(span.layer > 0, _field(span.path), span.kind)
 
 
 @lru_cache(maxsize=1 << 14)
 def _field(path: str) -> str:
-    """A path without its indexes; values of a type have the same paths again and again."""
+    """Return a path without its indexes. The cache helps, because values of a type have the same paths."""
     return _INDEX.sub("[]", path)
 
 
@@ -214,7 +214,7 @@ _TRIES = 8
 
 
 def mutate(type_: codec.WireType | str, data: bytes, choices: RandomChoices) -> tuple[bytes, str]:
-    """Damaged bytes and the name of the mutation; mutations that these bytes give no place for are passed over."""
+    """Return damaged bytes and the name of the mutation; mutations that these bytes do not allow are skipped."""
     subject = lay_out(type_, data)
     for _ in range(_TRIES):
         row = choices.pick(tuple(MUTATIONS))
@@ -225,7 +225,7 @@ def mutate(type_: codec.WireType | str, data: bytes, choices: RandomChoices) -> 
 
 
 def spans_of(subject: MutationSubject, place: FieldPath, row: str) -> list[Span]:
-    """The spans of a field that can have a mutation."""
+    """Return the spans of a field that a mutation can damage."""
     return [
         span
         for span in MUTATIONS[row].where(subject)
@@ -234,6 +234,6 @@ def spans_of(subject: MutationSubject, place: FieldPath, row: str) -> list[Span]
 
 
 def damaged_at(subject: MutationSubject, row: str, spans: Sequence[Span], choices: RandomChoices) -> bytes | None:
-    """The bytes with one mutation at one of some spans; None where that gives no occasion for it."""
+    """Return the bytes with one mutation at one of some spans; None if the spans do not allow it."""
     damage = MUTATIONS[row].do(subject, choices.pick(spans), choices) if spans else None
     return None if damage is None else apply(subject, damage)

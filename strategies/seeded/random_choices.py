@@ -1,4 +1,4 @@
-"""Seeded choices that come out the same on every machine and Python."""
+"""Seeded choices that are identical on every machine and Python."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ T = TypeVar("T")
 
 
 class RandomChoices:
-    """Choices that follow from a text. Only `getrandbits` is used: Python keeps its sequence for a seed.
+    """Choices that follow from a text. Only `getrandbits` is used, because Python keeps its sequence for a seed.
 
-    Below a limit as many bits are drawn as it takes, again and again until they are below it.
+    For a number below a limit, as many bits as needed are drawn, repeatedly until the number is below the limit.
     """
 
     __slots__ = ("bits",)
 
     def __init__(self, seed: str) -> None:
         text = seed.encode()
-        # As `random.Random` does with a text, without seeding once more before that.
+        # As `random.Random` does with a text, without its additional seeding before that.
         self.bits = Random(int.from_bytes(text + sha512(text).digest(), "big")).getrandbits
-        """A number of so many bits."""
+        """Returns a number of so many bits."""
 
     def below(self, limit: int) -> int:
-        """A number from 0 to limit - 1."""
+        """Return a number from 0 to limit - 1."""
         width = (limit - 1).bit_length()
         if not width:
             return 0
@@ -36,11 +36,11 @@ class RandomChoices:
         return number
 
     def between(self, low: int, high: int) -> int:
-        """A number from low to high, both included."""
+        """Return a number from low to high, both included."""
         return low + self.below(high - low + 1)
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of several."""
+        """Return one of several options."""
         limit = len(options)
         width = (limit - 1).bit_length()
         if not width:
@@ -50,25 +50,25 @@ class RandomChoices:
         return options[number]
 
     def text(self, letters: str, count: int) -> str:
-        """`count` picks of 256 letters at most, the same as `pick` gives one by one, without a call for each."""
+        """Return `count` picks of at most 256 letters, equal to the results of `pick`, without a call for each."""
         if len(letters) == 1:
             return letters * count
         indexes, passed_over = _by_octet(len(letters))
         picked = b""
         while missing := count - len(picked):
-            # Each pick takes the top bits of a word of 32; as many words are drawn as picks are missing, never more.
+            # Each pick takes the top bits of a 32-bit word. More words than missing picks would change later choices.
             words = self.bits(32 * missing).to_bytes(4 * missing, "little")
             picked += words[3::4].translate(indexes, passed_over)
         return charmap_decode(picked, "strict", letters)[0]
 
     def chance(self, percent: int) -> bool:
-        """True `percent` times in a hundred."""
+        """Return True `percent` times in a hundred."""
         while (number := self.bits(7)) >= _HUNDRED:
             pass
         return number < percent
 
     def octets(self, count: int) -> bytes:
-        """`count` bytes."""
+        """Return `count` bytes."""
         return self.bits(8 * count).to_bytes(count, "big") if count else b""
 
 
@@ -77,7 +77,7 @@ _HUNDRED = 100
 
 @cache
 def _by_octet(limit: int) -> tuple[bytes, bytes]:
-    """What the top octet of a word picks below a limit, by the octet, and the octets that pick nothing."""
+    """Return the pick below a limit for each top octet of a word, and the octets without a pick."""
     picked = [octet >> 8 - (limit - 1).bit_length() for octet in range(256)]
     indexes = bytes(index if index < limit else 0 for index in picked)
     return indexes, bytes(octet for octet, index in enumerate(picked) if index >= limit)

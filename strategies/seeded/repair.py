@@ -1,7 +1,7 @@
 """Repair after damage: from the place outwards, through records, inner messages, payloads and entries to the input.
 
-Lengths, sizes and checksums on this way are made right again, but for the one that the damage is about; compressed
-payloads are stored anew. If damage is not to be sealed, the checksum next to it stays wrong, and no other.
+Lengths, sizes and checksums on this way are corrected, except a damaged one; compressed payloads are stored again. If
+damage is not to be sealed, the checksum next to it stays wrong, and no other.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, 
 
 
 class MutationSubject(Struct, frozen=True):
-    """Valid bytes laid out: the layers (the input, then each decompressed stream) and what lies where."""
+    """Valid bytes with their layers (the input, then each decompressed stream) and their spans."""
 
     name: str
     layers: tuple[bytes, ...]
     spans: tuple[Span, ...]
     other: MutationSubject | None = None
-    """Another value of the type, of which parts may be taken."""
+    """Another value of the type, as a source of parts."""
 
     def numbers(self) -> list[Span]:
-        """Spans of numbers, whose type is known."""
+        """Return the spans of numbers whose type is known."""
         return [span for span in self.spans if span.kind in _NUMBERS and span.stop > span.start]
 
     def lengths(self) -> list[Span]:
-        """Spans of lengths, sizes and counts."""
+        """Return the spans of lengths, sizes and counts."""
         return [span for span in self.numbers() if _LENGTH.search(span.path)]
 
     def varints(self) -> list[Span]:
-        """Spans of numbers in 7-bit groups."""
+        """Return the spans of numbers in 7-bit groups."""
         return [span for span in self.numbers() if span.kind in GROUPS]
 
     def pieces(self) -> list[Span]:
-        """Every span that holds bytes."""
+        """Return every span that has bytes."""
         return [span for span in self.spans if span.stop > span.start]
 
     def raw(self, span: Span) -> bytes:
-        """The bytes of a span."""
+        """Return the bytes of a span."""
         return self.layers[span.layer][span.start : span.stop]
 
 
 class ByteEdit(Struct, frozen=True):
-    """Bytes start to stop of a layer become others; sealed afterwards or not."""
+    """The replacement of bytes start to stop of a layer, with a seal afterwards or without."""
 
     layer: int
     start: int
@@ -59,7 +59,7 @@ class ByteEdit(Struct, frozen=True):
 
 
 def lay_out(type_: codec.WireType | str, data: bytes) -> MutationSubject:
-    """The subject that some bytes are, as far as the reference reads them."""
+    """Return the subject of some bytes, as far as the reference can read them."""
     wire = codec.wire(type_)
     read = codec.decode(wire, data, trail=True)
     return MutationSubject(wire.name, (data, *read.layers), read.spans)
@@ -78,7 +78,7 @@ IN_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 
 
 def apply(subject: MutationSubject, damage: ByteEdit) -> bytes:
-    """The whole input with the damage done, and repaired outwards if the damage says so."""
+    """Return the whole input with the damage, and repair it outwards if the damage is sealed."""
     if damage.seal:
         damage = _with_record_length(subject, damage)
     layer = subject.layers[damage.layer]
@@ -91,7 +91,7 @@ def apply(subject: MutationSubject, damage: ByteEdit) -> bytes:
 
 
 def _in_entry(layer: bytes, damage: ByteEdit, *, whole: bool = False) -> bytes:
-    """A layer of entries with the damage done and the entry around it sealed, unless whole entries came or went."""
+    """Return a layer of entries with the damage; seal the entry around it, unless whole entries came or went."""
     changed = layer[: damage.start] + damage.new + layer[damage.stop :]
     entries = [(0, len(layer))] if whole else list(extents(layer))
     added = damage.start == damage.stop
@@ -99,6 +99,7 @@ def _in_entry(layer: bytes, damage: ByteEdit, *, whole: bool = False) -> bytes:
     if not damage.seal or not around:
         return changed
     start, stop = around[0]
+    # A cut from inside this entry to the end of the layer leaves its beginning, which can be sealed.
     cut = damage.stop == len(layer) and not damage.new and damage.start > start
     if (damage.start, damage.stop) == (start, stop) or (damage.stop > stop and not cut):
         return changed
@@ -108,7 +109,7 @@ def _in_entry(layer: bytes, damage: ByteEdit, *, whole: bool = False) -> bytes:
 
 
 def _sealed(entry: bytes, before: bytes, at: int) -> bytes:
-    """Seal an entry, but for the field in which position `at` lies; `before` are its first bytes before the damage."""
+    """Seal an entry, except the field at position `at`; `before` are its first bytes before the damage."""
     message = stored_magic(before) in LAYOUTS
     layout, names = (LAYOUTS[0], ("messageSize", "crc")) if message else (BATCH_LAYOUT, ("batchLength", "crc"))
     return layout.with_checksums(entry, [name for name in names if not _covers(layout.span(name), at)])
@@ -122,7 +123,7 @@ _PREFIX = re.compile(r"(?:batches)?\[(\d+)\]")
 
 
 def _repacked(subject: MutationSubject, damage: ByteEdit, path: str) -> bytes:
-    """The input with damage in the payload of an entry, into which the span at `path` leads."""
+    """Return the input with damage in the payload of the entry that contains the span at `path`."""
     whole, layer = subject.layers[0], subject.layers[damage.layer]
     prefix = _PREFIX.match(path)
     start, stop = list(extents(whole))[int(prefix[1])] if prefix else (0, len(whole))
@@ -142,7 +143,7 @@ def _repacked(subject: MutationSubject, damage: ByteEdit, path: str) -> bytes:
 
 
 def _with_record_length(subject: MutationSubject, damage: ByteEdit) -> ByteEdit:
-    """The damage, widened so that it makes the length of the record around it right, unless that length is damaged."""
+    """Return the damage, widened to correct the length of the record around it, unless that length is damaged."""
     record = next((span for span in subject.spans if _holds(span, damage)), None)
     if record is None:
         return damage
@@ -158,6 +159,6 @@ def _with_record_length(subject: MutationSubject, damage: ByteEdit) -> ByteEdit:
 
 
 def _holds(span: Span, damage: ByteEdit) -> bool:
-    """Whether a span is a record with the damage inside it."""
+    """Return True if a span is a record that contains the damage."""
     inside = span.layer == damage.layer and span.start <= damage.start and damage.stop <= span.stop
     return inside and re.search(r"(^|\.)records\[\d+\]\Z", span.path) is not None

@@ -1,7 +1,7 @@
 """Shrinking: the smallest bytes or value that still show a failure.
 
-Bytes shrink along the spans that the reference records: elements and fields are dropped, shortened or zeroed, lengths
-and checksums are made right again. A candidate is kept if `shows` says that it fails in the same way.
+Bytes shrink along the spans that the reference records: elements and fields are removed, shortened or zeroed, and
+lengths and checksums are corrected. A candidate is kept if `shows` returns True for it: it fails in the same way.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from conformance.strategies.seeded.repair import ByteEdit, MutationSubject, appl
 T = TypeVar("T")
 
 QUESTIONS = 200
-"""Questions put to a target for one failure."""
+"""The most requests to a target for one failure."""
 _LARGE = 4096
-"""Bytes for each of which a question costs as much as another: it takes longer to make and to ask."""
+"""Bytes that cost as much as one more request: a large request takes longer to make and to answer."""
 _BOLD = 5 / 6
-"""Of the length, so much is left at most after a step that opens the way for bolder ones, tried in vain before it."""
+"""A step to a smaller part of the length than this restarts the search, because bolder steps may work again."""
 
 
 class ShrinkBudget:
-    """How many questions may still be asked; no clock counts, so a failure shrinks to the same everywhere."""
+    """The remaining requests. No clock counts, so that a failure shrinks to the same result everywhere."""
 
     def __init__(self, questions: int = QUESTIONS, within: ShrinkBudget | None = None) -> None:
         self._left, self._within = questions, within
 
     @property
     def is_spent(self) -> bool:
-        """Whether no question is left."""
+        """True if no request is left."""
         return self._left <= 0 or (self._within is not None and self._within.is_spent)
 
     def spend(self, price: int = 1) -> bool:
-        """Take one question, which costs as much as `price` small ones; False when none is left."""
+        """Take one request, which costs as much as `price` small ones. Return False if no request is left."""
         if self.is_spent:
             return False
         self.charge(price)
         return True
 
     def charge(self, price: int) -> None:
-        """Take what a question cost besides."""
+        """Subtract further costs of a request."""
         self._left -= price
         if self._within is not None:
             self._within.charge(price)
@@ -55,22 +55,22 @@ class ShrinkBudget:
 def shrink_bytes(
     type_: codec.WireType | str, data: bytes, shows: Callable[[bytes], bool], budget: ShrinkBudget | None = None
 ) -> bytes:
-    """The smallest bytes found for which `shows` still holds."""
+    """Return the smallest bytes found for which `shows` is still True."""
     return _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or ShrinkBudget(), _weight_of_bytes)
 
 
 def shrink_value(shown: Any, shows: Callable[[Any], bool], budget: ShrinkBudget | None = None) -> Any:
-    """The smallest value (in notation) found for which `shows` still holds."""
+    """Return the smallest value (in notation) found for which `shows` is still True."""
     return _shrink(shown, _smaller_values, shows, budget or ShrinkBudget(), _weight_of_value)
 
 
 def _weight_of_bytes(data: bytes) -> tuple[int, int]:
-    """Shorter is smaller; of two that are equally long, the one with more zeros."""
+    """Compare by length; of equal lengths, more zeros are smaller."""
     return len(data), sum(map(bool, data))
 
 
 def _weight_of_value(value: object) -> tuple[int, int]:
-    """Shorter to write is smaller, false counts like 0; of two that are equally long, the one with smaller numbers."""
+    """Compare by the length of the text (false counts like 0); of equal lengths, smaller numbers are smaller."""
     return len(repr(value).replace("False", "0")), _magnitude(value)
 
 
@@ -91,10 +91,10 @@ def _shrink(
     budget: ShrinkBudget,
     weight: Callable[[T], tuple[int, int]],
 ) -> T:
-    """Take the first smaller candidate that shows the failure, and go on from its place in the order, round and round.
+    """Take the first smaller candidate that shows the failure, and continue from its place in the order, in a circle.
 
-    Those before it were in vain a moment ago, so their turn comes last, unless much has gone since. What is smaller and
-    no shorter waits until nothing shorter shows the failure.
+    Earlier candidates have just failed, so they are tried last, unless much has been removed since. Candidates that are
+    smaller but not shorter are tried when no shorter one shows the failure.
     """
     tried: set[str] = set()
     place, is_shortening = 0, True
@@ -118,7 +118,7 @@ def _shrink(
 
 
 def _from(place: int, best: T, candidates: Callable[[T], Iterator[T]]) -> Iterator[tuple[int, T]]:
-    """The candidates with their places, from one on to the last, and then those before it."""
+    """Yield the candidates with their places, from one place on to the last, and then the earlier ones."""
     yield from islice(enumerate(candidates(best)), place, None)
     yield from islice(enumerate(candidates(best)), place)
 
@@ -127,7 +127,7 @@ def _from(place: int, best: T, candidates: Callable[[T], Iterator[T]]) -> Iterat
 
 
 def _smaller_bytes(type_: codec.WireType | str, data: bytes) -> Iterator[bytes]:
-    """Smaller neighbours, the boldest first."""
+    """Yield smaller neighbours, the boldest first."""
     subject = lay_out(type_, data)
     pieces: list[Span | _CountedElements] = [*_lists(subject), *subject.pieces()]
     pieces.sort(key=lambda piece: piece.start - piece.stop)
@@ -149,16 +149,16 @@ class _CountedElements(Struct, frozen=True):
 
     count: Span
     bounds: list[tuple[int, int]]
-    """Where each of them starts and stops, in their order."""
+    """The start and stop of each element, in order."""
 
     @property
     def start(self) -> int:
-        """Where the first of them starts."""
+        """The start of the first element."""
         return self.bounds[0][0]
 
     @property
     def stop(self) -> int:
-        """Where the last of them stops."""
+        """The stop of the last element."""
         return self.bounds[-1][1]
 
 
@@ -166,7 +166,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def _lists(subject: MutationSubject) -> list[_CountedElements]:
-    """The lists that have a count before them."""
+    """Return the lists that have a count before them."""
     bounds: dict[tuple[int, str], dict[str, tuple[int, int]]] = {}
     for span in subject.spans:
         for index in _INDEX.finditer(span.path):
@@ -184,9 +184,9 @@ def _lists(subject: MutationSubject) -> list[_CountedElements]:
 
 
 def _elements_dropped(subject: MutationSubject, elements: _CountedElements) -> Iterator[bytes]:
-    """All elements of a list are left out, one half of them, the other, each alone, or all that were not read.
+    """Yield the list without all elements, one half, the other half, each single element, or all unread elements.
 
-    The count says so.
+    The count is corrected.
     """
     count, bounds = elements.count, elements.bounds
     layer, number = subject.layers[count.layer], len(bounds)
@@ -198,7 +198,7 @@ def _elements_dropped(subject: MutationSubject, elements: _CountedElements) -> I
             yield from _safely(subject, ByteEdit(count.layer, count.start, elements.stop, fewer + kept))
     unread = count.value - number if isinstance(count.value, int) else 0
     if unread > 0:
-        # The reference stopped at the last one: those behind it go, and more or less of what it did not read of that.
+        # The reference stopped at the last one: remove later ones, and keep parts of the bytes that it did not read.
         fewer, rest = codec.encode(count.kind, told - unread), len(layer) - elements.stop
         for more in (0, *(1 << bits for bits in range(rest.bit_length()))):
             kept = layer[count.stop : elements.stop + more]
@@ -206,7 +206,7 @@ def _elements_dropped(subject: MutationSubject, elements: _CountedElements) -> I
 
 
 def _chunks_dropped(subject: MutationSubject, layer: int) -> Iterator[bytes]:
-    """The last half, quarter and so on of a layer is left out; of a short input also each single byte."""
+    """Yield the input without the last half, quarter and so on of a layer; if it is short, without each single byte."""
     size = len(subject.layers[layer])
     step = size // 2
     while step >= 1:
@@ -220,7 +220,7 @@ def _chunks_dropped(subject: MutationSubject, layer: int) -> Iterator[bytes]:
 
 
 def _emptied(subject: MutationSubject, span: Span) -> Iterator[bytes]:
-    """The content of a field with a length before it is left out, or cut to one byte or a half; the length says so."""
+    """Yield a field with a length prefix whose content is empty, or one byte, or a half; the length is corrected."""
     prefix = next((other for other in subject.spans if other.path == f"{span.path}#length"), None)
     if prefix is None or prefix.layer != span.layer or not isinstance(span.value, (bytes, str)):
         return
@@ -233,7 +233,7 @@ def _emptied(subject: MutationSubject, span: Span) -> Iterator[bytes]:
 
 
 def _safely(subject: MutationSubject, damage: ByteEdit) -> Iterator[bytes]:
-    """The input with damage done; nothing where a structure around it is too broken to be repaired."""
+    """Yield the input with damage, unless a structure around it is too broken for a repair."""
     try:
         yield apply(subject, damage)
     except (ValueError, IndexError, StopIteration, codec.Unencodable):
@@ -244,7 +244,7 @@ def _safely(subject: MutationSubject, damage: ByteEdit) -> Iterator[bytes]:
 
 
 def _smaller_values(value: Any) -> Iterator[Any]:
-    """Smaller neighbours of a value in notation: elements left out, parts emptied, numbers nearer to zero."""
+    """Yield smaller neighbours of a value in notation: without elements, with empty parts, with smaller numbers."""
     if isinstance(value, list):
         for at in range(len(value)):
             yield value[:at] + value[at + 1 :]
@@ -262,7 +262,7 @@ def _smaller_values(value: Any) -> Iterator[Any]:
 
 
 def _smaller_numbers(value: int) -> Iterator[int]:
-    """Numbers nearer to zero, by large steps and by small ones; false for true."""
+    """Yield numbers nearer to zero, by large steps and by small ones; false for true."""
     if isinstance(value, bool):
         yield from (False,) if value else ()
         return
@@ -278,6 +278,7 @@ def _smaller_text(value: str) -> Iterator[str]:
     if number:
         for smaller in _smaller_values(int(value)):
             yield str(smaller)
+    # An even number of characters is kept, because the text may be hex digits.
     half = len(value) // 2
     for smaller in ("", value[: half - half % 2], value[:-2], value[:-1]):
         if len(smaller) < len(value) and not number:

@@ -88,7 +88,7 @@ def test_a_file_changed_during_the_run_is_kept_and_reported(tmp_path):
     assert not any(outputs.write(path, ["ours"]) for path in (watched, folder / "a.yaml", folder / "b.yaml"))
     assert {path.read_text() for path in (watched, folder / "a.yaml", folder / "b.yaml")} == {"theirs"}
     assert len(outputs.problems) == 3
-    assert "known.yaml: someone changed it during the run" in outputs.problems[0]
+    assert "known.yaml: not written, because another process changed it" in outputs.problems[0]
 
 
 def test_a_file_written_by_this_run_is_written_again(tmp_path):

@@ -747,14 +747,14 @@ def test_hostile_batches_damage_compressed_records_under_a_correct_checksum():
         (lambda: wrappers(codec="zstd"), ValueError, "codec must be one of gzip, snappy, lz4"),
         (lambda: wrappers(min_size=0), ValueError, "a wrapper is written with messages"),
         (lambda: fetches(isolation="dirty"), ValueError, "isolation must be one of read_uncommitted, read_committed"),
-        (lambda: fetches(min_size=0), ValueError, "there is something to fetch"),
+        (lambda: fetches(min_size=0), ValueError, "a fetch returns a batch"),
         (lambda: from_type("INT7"), codec.UnknownType, "unknown type 'INT7'"),
-        (lambda: from_type("ARRAY<LOG>"), codec.UnknownType, "no array of it"),
-        (lambda: from_type(8), TypeError, "a type, or the name of one, is expected, not 8"),
+        (lambda: from_type("ARRAY<LOG>"), codec.UnknownType, "cannot be an array element"),
+        (lambda: from_type(8), TypeError, "expected a type or the name of a type, not 8"),
         (lambda: encoded("INT7"), codec.UnknownType, "INT7"),
         (lambda: encoded("INT8", values=[1]), TypeError, "values must be a strategy"),
         (lambda: hostile("ARRAY<X>"), codec.UnknownType, "X"),
-        (lambda: hostile(st.integers()), TypeError, "a type, or the name of one, is expected"),
+        (lambda: hostile(st.integers()), TypeError, "expected a type or the name of a type"),
     ],
 )
 def test_a_wrong_argument_is_rejected_at_the_call(call, error, words):
