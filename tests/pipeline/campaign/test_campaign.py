@@ -283,11 +283,11 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
 @pytest.mark.parametrize(
     "other, said",
     [
-        ({"seed": 1}, "seed was 0, and is 1 now"),
-        ({"cases": 200}, "cases was 100, and is 200 now"),
-        ({"targets": ("reference", "t")}, 'targets was ["t"], and is ["reference", "t"] now'),
-        ({"names": ("INT8",)}, "types was"),
-        ({"terms": ResourceLimits(timeout=1)}, "timeout was 5.0, and is 1 now"),
+        ({"seed": 1}, "expected seed 0, found 1"),
+        ({"cases": 200}, "expected cases 100, found 200"),
+        ({"targets": ("reference", "t")}, 'expected targets ["t"], found ["reference", "t"]'),
+        ({"names": ("INT8",)}, "expected types"),
+        ({"terms": ResourceLimits(timeout=1)}, "expected timeout 5.0, found 1"),
     ],
 )
 def test_another_campaign_is_not_continued(tmp_path, other, said):
@@ -305,7 +305,7 @@ def test_another_campaign_is_not_continued(tmp_path, other, said):
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with (
-        pytest.raises(FileError, match="something else than a campaign"),
+        pytest.raises(FileError, match="expected a new or empty folder or a campaign"),
         CampaignFolder(tmp_path).opened(Campaign(("t",), INTEGERS, 1)),
     ):
         pass
@@ -339,7 +339,7 @@ def test_a_second_process_is_refused_while_a_campaign_runs(tmp_path):
     campaign = Campaign(("t",), INTEGERS, 1)
     with (
         CampaignFolder(tmp_path).opened(campaign),
-        pytest.raises(FileError, match="runs here already"),
+        pytest.raises(FileError, match="another process runs a campaign"),
         CampaignFolder(tmp_path).opened(campaign),
     ):
         pass
@@ -491,7 +491,7 @@ def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path,
     [
         (["--select", "level:must"], "expected type:…, found 'level:must'"),
         (["--select", "type:NONESUCH"], "no type matches 'type:NONESUCH'"),
-        (["--seed", "x"], "--seed: expected a number or random"),
+        (["--seed", "x"], "--seed: expected a number of at most 18 digits or random"),
         (["--corpus", "nowhere"], "nowhere: this file or folder does not exist"),
         (["--known-failures", "nowhere/k.yaml"], "nowhere/k.yaml"),
         (["--conf", "spark"], "--conf: expected KEY=VALUE, found 'spark'"),
@@ -517,11 +517,11 @@ def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(
     target = f"command:{sys.executable} -m conformance.selftest.bad_targets empty-claims"
     campaign = Campaign((target,), ("INT8",), 100)
     work = SliceTask(campaign, CampaignFolder(tmp_path), catalog.requirements, {})
-    from conformance.pipeline.campaign.driver import _meet
+    from conformance.pipeline.campaign.driver import _probe
     from conformance.runner.results import TargetRun
 
     run = TargetRun(target)
-    _meet(run, work, catalog)
+    _probe(run, work, catalog)
     assert {one.verdict.kind for one in run.results} == {"protocol"}
     assert ("decode", "INT8") in work.disproved[target]
 
