@@ -11,7 +11,7 @@ import struct
 
 from conformance import Reject, Unsupported
 
-# --- sample code instead of your library --------------------------------------------------------------
+# --- YOUR LIBRARY: replace this sample code -----------------------------------------------------------
 
 REJECTIONS = ()
 """The exceptions of your library that are rejections: those that it documents, or that an application should catch.
