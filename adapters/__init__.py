@@ -1,1 +1,1 @@
-"""Adapters of foreign targets: a folder each, found by conformance.targets.resolve."""
+"""Adapters for foreign targets, one folder each; conformance.targets.resolve finds them."""

@@ -1,4 +1,4 @@
-"""The record batches that the benchmarks of reading give to both sides."""
+"""Record batches that both sides of the reading benchmarks read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.strategies.seeded.random_choices import RandomChoices
 
 
 def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str, headers: int = 0) -> list[bytes]:
-    """A batch for each base offset: `records` records whose values have `size` bytes of words, as logs have them."""
+    """Return a batch for each base offset: `records` records with `size` bytes of words, as in real logs."""
     choices = RandomChoices(f"benchmarks/batches/{size}")
     words = [bytes(choices.between(97, 122) for _ in range(choices.between(3, 9))) for _ in range(400)]
     extra = tuple({"key": f"header-{index}", "value": b"some value"} for index in range(headers))

@@ -1,10 +1,10 @@
-"""The speed of a campaign on one core and on two, the cost of a case in a short and in a long one, and the memory.
+"""The speed of a campaign on one and two cores, the cost of a case in a short and a long one, and the memory.
 
     python benchmarks/campaign.py [CASES [TARGET]]
 
-The target is the reference in process, unless another is named. The start of Spark and the first slices, during which
-the workers import their modules, are not counted. Compare the figures of one run with one another; machines differ.
-CASES 1000000 shows whether a case costs the same as with 100000.
+The default target is the reference in process. The figures exclude the start of Spark and the first slices, in which
+the workers import their modules. Compare only figures of one run, because machines differ. With CASES 1000000, a case
+should cost as much as with 100000.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CORES = 100
 
 
 class Memory:
-    """The most memory that the Python processes below this one held at once, and this one."""
+    """The largest memory of this process and its Python descendants together."""
 
     def __init__(self) -> None:
         self.workers = self.driver = 0
@@ -46,7 +46,7 @@ class Memory:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look four times a second."""
+        """Poll four times a second."""
         thread = threading.Thread(target=self._watch, daemon=True)
         thread.start()
         try:
@@ -65,7 +65,7 @@ class Memory:
 
 
 def workers() -> list[psutil.Process]:
-    """The Python processes that Spark has started here."""
+    """Return the Python processes that Spark started here."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
@@ -75,7 +75,7 @@ def workers() -> list[psutil.Process]:
 
 
 def worked() -> float:
-    """Seconds of processor time that they have taken."""
+    """Return the CPU seconds of the workers."""
     total = 0.0
     for process in workers():
         with suppress(psutil.Error):
@@ -92,17 +92,17 @@ class Measured:
     gathering: float
     judged: int
     processor: float
-    """Seconds of processor time of the workers; what else runs on the machine does not show in it."""
+    """CPU seconds of the workers, independent of other work on the machine."""
     memory: Memory
 
     @property
     def rate(self) -> float:
-        """Cases a second."""
+        """Cases per second."""
         return self.judged / self.judging
 
 
 def measured(spark: SparkSession, campaign: Campaign, catalog: Catalog) -> Measured:
-    """Run a campaign in a folder of its own."""
+    """Run a campaign in a separate folder."""
     with tempfile.TemporaryDirectory() as folder:
         store, memory = CampaignFolder(Path(folder) / "out"), Memory()
         work = SliceTask(campaign, store, catalog.requirements, {})
@@ -117,7 +117,7 @@ def measured(spark: SparkSession, campaign: Campaign, catalog: Catalog) -> Measu
 
 
 def on_cores(cores: int, campaign: Campaign, catalog: Catalog, lengths: list[int]) -> list[Measured]:
-    """Campaigns of several lengths, in one session."""
+    """Run campaigns of several lengths in one session."""
     with session(SparkOptions(master=f"local[{cores}]"), "benchmark") as spark:
         measured(spark, replace(campaign, cases=cores * 4 * SLICE), catalog)
         found = [measured(spark, replace(campaign, cases=cases), catalog) for cases in lengths]
@@ -147,7 +147,7 @@ def main(arguments: list[str]) -> None:
     growth = (one.judging / one.judged) / (small_one.judging / small_one.judged)
     print(f"a case of {cases:,} : a case of {short:,}      {growth:6.2f}")
     print(f"memory of a worker, long : short           {one.memory.workers / small_one.memory.workers:6.2f}")
-    # An estimate: more cores scale as two do here, at best each as one; the driver alone makes the tables.
+    # This estimate assumes that more cores scale like two, at most linearly; only the driver writes the tables.
     gathering = one.gathering / cases
     rate = one.rate * min(ratio / 2, 1) * CORES
     hour = 3600 / (one.judged / cases / rate + gathering)

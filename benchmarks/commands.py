@@ -1,9 +1,9 @@
-"""How long the small commands take, beside a Python that does nothing.
+"""The time of small commands, compared with a Python that does nothing.
 
     python benchmarks/commands.py [ROUNDS]
 
-The commands take turns, so that whatever else the machine does falls on all of them. Printed are the median and the
-least wall time of each, how many times that of `python -c pass` it is, and how many modules it imports.
+The commands run in turns, so that other load affects all of them. The output is the median and the minimum wall time
+of each, the ratio to `python -c pass`, and the number of imported modules.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ COUNTING = "import sys, atexit; atexit.register(lambda: print(len(sys.modules), 
 
 
 def command(arguments: list[str], before: str = "") -> list[str]:
-    """The command line of a new Python."""
+    """Return the command line of a new Python."""
     code = "from conformance.cli import main; main()" if arguments else "pass"
     return [sys.executable, "-P", "-c", before + code, *arguments]
 
 
 def seconds(arguments: list[str], folder: str) -> float:
-    """How long a command takes in a folder."""
+    """Return the seconds of a command in a folder."""
     start = time.perf_counter()
     subprocess.run(command(arguments), cwd=folder, capture_output=True, check=False)
     return time.perf_counter() - start
 
 
 def modules(arguments: list[str], folder: str) -> int:
-    """How many modules a command imports."""
+    """Return the number of modules that a command imports."""
     done = subprocess.run(command(arguments, COUNTING), cwd=folder, capture_output=True, check=False, text=True)
     return int(done.stderr.split()[-1])
 

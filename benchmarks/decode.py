@@ -1,12 +1,12 @@
-"""How many records a second the audit reads as columns, compared with aiokafka's C extension in the same run.
+"""Records per second of the audit's columns, compared with aiokafka's C extension in the same run.
 
     python benchmarks/decode.py        (needs the extras spark and clients)
 
 Both read the same bytes: batches of 1,000 records, of 100 bytes and of 1 KB, with a key and, in a second round, two
-headers. Both check the checksum and read every field of every record. aiokafka makes an object for each record, as its
-users get it; the columns have a row of numbers. Rounds alternate, the median counts. Compare the figures of one run
-with one another; machines differ. Ends with status 1 where the columns are slower on plain records. With zstd both
-spend most of their time in two builds of the same library, so that line does not count.
+headers. Both check the checksum and read every field of every record. aiokafka builds an object for each record, as its
+users get it; the columns have a row of numbers. Rounds alternate and the median counts. Compare only figures of one
+run, because machines differ. The exit status is 1 if the columns are slower on plain records. With zstd both spend
+most of their time in two builds of the same library, so that line does not count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDS = 7
 
 
 def ours(data: bytes) -> int:
-    """Records that the columns hold."""
+    """Return the number of records in the columns."""
     at = found = 0
     while at < len(data):
         batch = read_batch(data, at)
@@ -40,7 +40,7 @@ def ours(data: bytes) -> int:
 
 
 def theirs(data: bytes) -> int:
-    """Records that aiokafka hands out, every field looked at."""
+    """Return the number of records that aiokafka returns; read every field."""
     found = 0
     log = memory_records.MemoryRecords(data)
     while (batch := log.next_batch()) is not None:
@@ -52,7 +52,7 @@ def theirs(data: bytes) -> int:
 
 
 def rate(work: Callable[[bytes], int], data: bytes) -> float:
-    """Records a second, once."""
+    """Return the records per second of one round."""
     start = time.perf_counter()
     found = work(data)
     assert found == BATCHES * RECORDS, found
@@ -60,7 +60,7 @@ def rate(work: Callable[[bytes], int], data: bytes) -> float:
 
 
 def main() -> None:
-    """Print a line for each kind of batch; fails where the columns are not ahead."""
+    """Print a line for each kind of batch; fail if the columns are slower."""
     assert memory_records.MemoryRecords is _crecords.MemoryRecords, "aiokafka runs without its C extension"
     if not record_kernels.compile_all():
         sys.exit("numba is not installed: nothing to measure")

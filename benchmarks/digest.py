@@ -1,9 +1,9 @@
-"""Whether a change of the code changed a case: one digest over all vectors, one over generated cases.
+"""Digests that show if a code change changed a case: one over all vectors, one over generated cases.
 
     python benchmarks/digest.py [--generated N] [--lines FILE]
 
 Run it before and after a change. Equal digests mean: the ids, requests, bytes and expectations of every case are equal.
-With --lines, FILE gets one line a case, its own digest and its id, so that `diff` names the cases that differ.
+With --lines, FILE gets one line per case with its digest and id, so that `diff` shows the cases that differ.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from conformance.strategies.seeded.cases import TYPES, generated_cases
 
 
 def content(case: Case) -> list[Any]:
-    """What a target is asked in a case and what it is held to; no texts for people."""
+    """Return the request and the expectation of a case, without texts for people."""
     expect = case.expect
     unchecked = getattr(expect, "unchecked", None)
     return [
@@ -33,7 +33,7 @@ def content(case: Case) -> list[Any]:
 
 
 def lines(cases: Iterable[Case]) -> Iterator[str]:
-    """One line for each case: a digest of its content, and its id."""
+    """Return one line per case: the digest of its content, and its id."""
     for case in cases:
         text = json.dumps(content(case), sort_keys=True, default=str)
         yield f"{hashlib.sha256(text.encode()).hexdigest()} {case.id}"

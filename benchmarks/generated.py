@@ -1,10 +1,9 @@
-"""How many generated cases a second are made with their expectation, on one core.
+"""Generated cases per second, with their expectations, on one core.
 
     python benchmarks/generated.py [TYPE…]
 
-A row for each type: cases, bytes of a case, cases a second, and how much longer each takes than decoding it alone. The
-last row is that of all cases of 100 to 400 bytes. Only processor time counts. Compare the figures of one run with one
-another; machines differ.
+A row for each type: cases, bytes per case, cases per second, and the ratio to the time of a decode alone. The last row
+is for all cases of 100 to 400 bytes. Only CPU time counts. Compare only figures of one run, because machines differ.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.strategies.seeded.cases import TYPES, cases_at
 
 COUNT = 400
-"""Indexes of each type that are measured, after a tenth of that which is not."""
+"""Measured indexes of each type, after a tenth as many for warm-up."""
 ABOUT_200 = range(100, 401)
-"""Bytes of a case that is about 200 bytes long."""
+"""Range in bytes of a case of about 200 bytes."""
 
 
 @dataclass
 class Measured:
-    """Cases, their bytes, and the seconds of processor time that making them took, and decoding them alone."""
+    """Cases, their bytes, and the CPU seconds to generate them and to only decode them."""
 
     cases: int = 0
     size: int = 0
@@ -35,14 +34,14 @@ class Measured:
     decoding: float = 0.0
 
     def add(self, cases: list[Case], making: float, decoding: float) -> None:
-        """Count cases that were made together."""
+        """Count cases that were generated together."""
         self.cases += len(cases)
         self.size += sum(len(case.data or b"") for case in cases)
         self.making += making
         self.decoding += decoding
 
-    def told(self, name: str) -> str:
-        """A row of the table."""
+    def row(self, name: str) -> str:
+        """Return a row of the table."""
         ratio = f"{self.making / self.decoding:6.1f}" if self.decoding else "     -"
         size = self.size // max(self.cases, 1)
         return (
@@ -51,7 +50,7 @@ class Measured:
 
 
 def measured(name: str, catalog: Catalog, alike: Measured) -> Measured:
-    """The cases of a type; those of about 200 bytes are counted in `alike`, too."""
+    """Measure the cases of a type; cases of about 200 bytes also count in `alike`."""
     for index in range(COUNT // 10):
         list(cases_at(name, 0, index, catalog))
     found = Measured()
@@ -74,12 +73,12 @@ def main(names: list[str]) -> None:
     catalog, alike, whole = read_catalog(), Measured(), Measured()
     for name in names or TYPES:
         found = measured(name, catalog, alike)
-        print(found.told(name), flush=True)
+        print(found.row(name), flush=True)
         whole.cases, whole.size = whole.cases + found.cases, whole.size + found.size
         whole.making, whole.decoding = whole.making + found.making, whole.decoding + found.decoding
-    print(whole.told("all"))
+    print(whole.row("all"))
     if alike.cases:
-        print(alike.told("those of 100 to 400 bytes"))
+        print(alike.row("those of 100 to 400 bytes"))
 
 
 if __name__ == "__main__":

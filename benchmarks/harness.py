@@ -1,12 +1,11 @@
-"""How many vector cases a second the harness judges, and what each case costs on our side.
+"""Vector cases per second of the harness, and the cost of each case on our side.
 
     python benchmarks/harness.py
 
-Every bundled decode case goes to a subprocess that does as little as a target can: one looks the right answer up, one
-accepts everything without a value, one refuses everything; one is the reference. Every case is judged, as in a run.
-Beside each stands a bare echo: the same
-requests to the same program, as many of them under way, every answer read as JSON and no more done with it. Rounds of
-both alternate. Compare the figures of one run with one another; machines differ.
+Every bundled decode case goes to minimal subprocesses: one looks up the correct answer, one accepts everything without
+a value, one rejects everything; one is the reference. Every case is judged, as in a run. The bare echo for comparison
+sends the same requests to the same program, with as many in flight, and only parses each answer as JSON. Rounds of
+both alternate. Compare only figures of one run, because machines differ.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ CASES = 20_000
 
 
 def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> LaunchSpec:
-    """A target that gives one answer to everything."""
+    """Return a target with one answer to everything."""
     program = folder / f"{name}.py"
     claimed = ",".join(f'"{kind}"' for kind in types)
     program.write_text(TRIVIAL.replace("ANSWER", answer).replace("TYPES", claimed))
@@ -75,7 +74,7 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
 
 
 def right(folder: Path, cases: Sequence[StoredCase], types: Sequence[str]) -> LaunchSpec:
-    """A target that looks up the answer which is due."""
+    """Return a target that looks up the expected answer."""
     program, answers = folder / "right.py", folder / "answers"
     due = {case.request_json[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
     answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in due.items()))
@@ -85,7 +84,7 @@ def right(folder: Path, cases: Sequence[StoredCase], types: Sequence[str]) -> La
 
 
 def answer_of(case: StoredCase) -> object:
-    """The answer that is due, or a refusal."""
+    """Return the expected answer, or a rejection."""
     answer = expected_answer(case.to_case())
     return {"ok": True, **answer} if answer else {"ok": False, "error": case.expected_error or "malformed"}
 
@@ -94,7 +93,7 @@ Work = Callable[[], Iterator[object]]
 
 
 def rate(cases: Sequence[object], work: Work) -> float:
-    """Cases a second, once."""
+    """Return the cases per second of one round."""
     start = time.perf_counter()
     count = sum(1 for _ in work())
     assert count >= len(cases), f"{count} of {len(cases)} cases came back"
@@ -102,7 +101,7 @@ def rate(cases: Sequence[object], work: Work) -> float:
 
 
 def show(label: str, found: Sequence[float], beside: str = "") -> None:
-    """Print the median of some rates, and the least and the largest."""
+    """Print the median, the minimum and the maximum of rates."""
     low, *_, high = found = sorted(found)
     middle = found[len(found) // 2]
     spread = f"({1e6 / middle:5.1f} µs each; {low:,.0f} to {high:,.0f})"
@@ -115,7 +114,7 @@ def rates(label: str, cases: Sequence[object], work: Work) -> None:
 
 
 def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -> None:
-    """Print the rate of `work`, and how it compares with that of a bare echo, measured in turns."""
+    """Print the rate of `work` and its ratio to a bare echo, measured in turns."""
     pairs = [(rate(cases, work), rate(cases, echoed)) for _ in range(ROUNDS)]
     mine, bare = (list(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(one / other for one, other in pairs)
@@ -123,7 +122,7 @@ def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -
 
 
 def echo(launch: LaunchSpec, cases: Sequence[StoredCase]) -> Iterator[object]:
-    """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
+    """Send requests and parse the answers as JSON, concurrently and without other work."""
     requests = (RequestBody(case.request_json()).with_id(at) for at, case in enumerate(cases))
     decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
     with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
@@ -139,7 +138,7 @@ def echo(launch: LaunchSpec, cases: Sequence[StoredCase]) -> Iterator[object]:
 
 
 def judged(spec: TargetSpec, cases: Sequence[Case], catalog: Catalog) -> Iterator[Result]:
-    """The results of a target on cases."""
+    """Return the results of a target on cases."""
     run = TargetRun(spec.name)
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
     return iter(run.results)

@@ -1,17 +1,17 @@
-"""What damaged batches, message sets and logs cost the reference codec: only violations, little time, little memory.
+"""The cost of damaged batches, message sets and logs in the reference codec: only violations, bounded time and memory.
 
     python benchmarks/hostile.py                          # 100,000 batches
     python benchmarks/hostile.py --type LOG --count 20000 --seed 1
     python benchmarks/hostile.py --growth                 # ten times the input
-    python benchmarks/hostile.py --results 100000         # the memory of a run in which so many cases fail
+    python benchmarks/hostile.py --results 100000         # the memory of a run with this number of failures
 
-Generated values in every codec are damaged once each and decoded; every other value has payloads that are really
-compressed (the generator only stores). There are bounds for exceptions (the codec must raise none), for the CPU time of
-a decode, and for the memory that Python allocates during one. Exit status 1 when a bound is broken; the bytes are
-printed. The memory of the libraries is not Python's: it shows in the growth of the process, which has a bound too.
+Each generated value, in every codec, is damaged once and decoded; every second value has compressed payloads (the
+generator only stores). There are bounds for exceptions (the codec must raise none), for the CPU time of a decode, and
+for the memory that Python allocates during one. If a bound is broken, the exit status is 1 and the bytes are printed.
+Memory of the libraries is not Python's: it is part of the growth of the process, which has a bound too.
 
-With `--growth`, each codec, count and question of tests/shared/growing.py is timed at a size and at ten times the size;
-tests/codec/test_growth.py counts the same work.
+With `--growth`, each codec, count and operation of tests/shared/growing.py is timed at one size and at ten times that
+size; tests/codec/test_growth.py counts the same work.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 SLOWEST = 0.1
 """Seconds of CPU time for one value."""
 LARGEST = 64 * 2**20
-"""Bytes that one may allocate, and bytes by which the process may grow in all."""
+"""Bytes that one decode may allocate, and bytes of total process growth."""
 _WARM_UP = 200
-"""Values after which the process has loaded and cached what it ever will."""
+"""Values until all modules are loaded and all caches are filled."""
 _AT_ONCE = 500
 OUTCOMES = ("accepted", "refused", "open", "raised")
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A damaged value: what rebuilds it, its type, the mutation it went through, its bytes."""
+    """A damaged value: its id, type, mutation and bytes."""
 
     id: str
     type: str
@@ -63,7 +63,7 @@ class Damaged:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What became of a value, its CPU seconds, the most bytes allocated for it, and the exception if there was one."""
+    """The outcome of a decode, its CPU seconds, its peak of allocated bytes, and the exception, if any."""
 
     outcome: str
     seconds: float
@@ -72,7 +72,7 @@ class Cost:
 
     @property
     def broken(self) -> str:
-        """The bound that is broken; empty when none is."""
+        """The broken bound, or "" if there is none."""
         if self.error:
             return f"raised {self.error}"
         if self.seconds > SLOWEST:
@@ -81,7 +81,7 @@ class Cost:
 
 
 def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
-    """`count` damaged values of a type; a seed gives the same on every machine, except for the compressors' output."""
+    """Yield `count` damaged values of a type, the same on each machine except for the compressors' output."""
     for index in range(count):
         identity = f"hostile/{seed}/{index}"
         choices = RandomChoices(identity)
@@ -92,7 +92,7 @@ def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
 
 
 def _compressed(name: str, whole: GeneratedValue) -> bytes:
-    """The same entries as the codec writes them: with compressed payloads."""
+    """Return the same entries written by the codec, with compressed payloads."""
     if name == "RECORD_BATCH":
         return codec.wire(name).encode(whole.value)
     log = codec.decode("LOG", whole.data).value
@@ -100,9 +100,9 @@ def _compressed(name: str, whole: GeneratedValue) -> bytes:
 
 
 def costs(some: Sequence[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
-    """Decode values twice: against the clock, then with every allocation counted, which is slow."""
+    """Decode values twice: with a clock, then with a count of allocations, which is slow."""
     times = [_timed(one.type, one.data) for one in some]
-    # Started once for many values: every start and stop leaves a few kilobytes behind.
+    # Started once for many values, because each start and stop leaks a few kilobytes.
     tracemalloc.start()
     try:
         for one, (seconds, error) in zip(some, times, strict=True):
@@ -113,7 +113,7 @@ def costs(some: Sequence[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
 
 
 def _timed(name: str, data: bytes) -> tuple[float, str]:
-    """CPU seconds of a decode, and what it raised; a slow one is timed again, since other work may have interfered."""
+    """Return the CPU seconds of a decode and its exception; time a slow one again, in case of other load."""
     least = math.inf
     try:
         for _ in range(2):
@@ -128,7 +128,7 @@ def _timed(name: str, data: bytes) -> tuple[float, str]:
 
 
 def _weighed(name: str, data: bytes) -> tuple[str, int, str]:
-    """What becomes of bytes, the most that Python allocates for them, and what was raised."""
+    """Return the outcome of a decode, its peak of allocated bytes, and its exception."""
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
     try:
@@ -147,13 +147,13 @@ def _all_costs(values: Iterator[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
 
 
 def _high_water() -> int:
-    """The most bytes that were ever resident."""
+    """Return the peak of resident bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most << 10
 
 
 def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
-    """A line for each mutation: how many values, and what became of them."""
+    """Return a line for each mutation with the number of values and their outcomes."""
     yield f"{'mutation':<18}" + "".join(f"{name:>10}" for name in ("values", *OUTCOMES))
     for mutation in (*MUTATIONS, "all"):
         row = [
@@ -167,7 +167,7 @@ _SIZE = 200
 
 
 def growth() -> int:
-    """Time each row at a size and at ten times the size, and print both and their ratio."""
+    """Time each row at one size and at ten times that size, and print both and their ratio."""
     print(f"{'what there are ten times as many of':<42}{_SIZE:>10,}{10 * _SIZE:>10,}{'times':>8}")
     for name, row in GROWING.items():
         small, large = (min(_seconds(row, size) for _ in range(3)) for size in (_SIZE, 10 * _SIZE))
@@ -176,14 +176,14 @@ def growth() -> int:
 
 
 def _seconds(row: Row, size: int) -> float:
-    deed = row(size)
+    work = row(size)
     start = time.thread_time()
-    deed()
+    work()
     return time.thread_time() - start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; 1 when a bound is broken."""
+    """Measure and print; return 1 if a bound is broken."""
     parser = argparse.ArgumentParser(description="What damaged values cost the reference codec.")
     parser.add_argument("--type", choices=TYPES, default=TYPES[0])
     parser.add_argument("--count", type=int, default=100_000)

@@ -1,7 +1,7 @@
-"""The part of hostile.py that counts what a run holds: of a target that is wrong in all it is asked, at length.
+"""The part of hostile.py that measures the memory of a run, with a target whose answers are all wrong and long.
 
-It shows what is right where a claim is tried, so that all cases are put to it; then its answers are 4,000 characters
-that do not compress, the most of an answer that a result keeps, each time others.
+It answers each probe of a claim correctly, so that it gets all cases. Then each answer has 4,000 different
+incompressible characters, the longest part of an answer that a result stores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from peak import run_alone
 from conformance.process.launcher import own_python
 
 LARGEST = 500 << 20
-"""Bytes of the suite's own process."""
+"""Bytes of the suite's process."""
 
 _TARGET = r"""
 import json, random, sys
@@ -41,15 +41,15 @@ for line in sys.stdin.buffer:
 
 _SIMPLE = ("BOOLEAN", "INT8", "INT16", "INT32", "INT64", "VARINT", "VARLONG", "UUID", "STRING", "COMPACT_STRING")
 _CASES_OF_SIMPLE = 1.5
-"""Cases that come of one generated value of such a type."""
+"""Cases per generated value of such a type."""
 _VECTORS, _CASES_OF_ALL = 5_000, 103
-"""Cases of the catalogue, and those that come of one generated value of every type."""
+"""Cases of the catalogue, and cases per generated value of every type."""
 
 
 def results(count: int) -> int:
-    """Judge the target on some `count` cases of simple types, and of every type, and print the memory of each run.
+    """Judge the target on about `count` cases of simple types, then of every type, and print the memory of each run.
 
-    1 when either takes more than it may.
+    Return 1 if either exceeds its bound.
     """
     simple = [part for name in _SIMPLE for part in ("--select", f"type:{name}")]
     runs = {
@@ -59,16 +59,16 @@ def results(count: int) -> int:
     print(f"{'cases of':<26}{'results':>10}{'failures':>10}{'seconds':>10}{'memory':>10}")
     most = 0
     for name, options in runs.items():
-        told, failing, seconds, memory = judged(options)
+        count_of_results, failing, seconds, memory = judged(options)
         most = max(most, memory)
-        print(f"{name:<26}{told:>10,}{failing:>10,}{seconds:>10.0f}{memory >> 20:>6,} MiB")
+        print(f"{name:<26}{count_of_results:>10,}{failing:>10,}{seconds:>10.0f}{memory >> 20:>6,} MiB")
     if most > LARGEST:
         print(f"that is more than the bound of {LARGEST >> 20} MiB")
     return int(most > LARGEST)
 
 
 def judged(options: list[str]) -> tuple[int, int, float, int]:
-    """Results and failures of a run with reports, its seconds, and the most bytes of the suite's own process."""
+    """Return the results and failures of a run with reports, its seconds, and the peak bytes of the suite's process."""
     with tempfile.TemporaryDirectory() as place:
         target, report = Path(place, "target.py"), Path(place, "report.json")
         target.write_text(_TARGET, encoding="utf-8")
@@ -76,9 +76,9 @@ def judged(options: list[str]) -> tuple[int, int, float, int]:
         started = time.perf_counter()
         done, memory = run_alone([*line, "--json", str(report), "--junit", str(Path(place, "report.xml"))])
         seconds = time.perf_counter() - started
-        if done.returncode not in (1, 3):  # 3: a log is to be read, and nothing was shown of it
+        if done.returncode not in (1, 3):  # 3: the answers show no part of the log
             raise SystemExit(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-        # The summary stands in the second line; the whole may be half a gigabyte.
+        # The summary is in the second line; the whole file may have half a gigabyte.
         with report.open(encoding="utf-8") as lines:
             next(lines)
             (counts,) = json.loads("{" + next(lines).strip().strip(",") + "}")["summary"].values()

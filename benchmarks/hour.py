@@ -1,16 +1,15 @@
-"""An hour of hostility: what the suite makes of inputs, targets and files that mean it harm.
+"""An hour of hostile inputs, targets and files for the suite.
 
     python benchmarks/hour.py inputs                       # 1,000,000 mutated requests to the reference
     python benchmarks/hour.py inputs --count 20000 --seed 1
     python benchmarks/hour.py targets                      # each behaviour of tests/shared/hostile_targets.py
     python benchmarks/hour.py files                        # 1,000 damaged files
 
-Inputs: values of every type, damaged, as requests to decode, read and convert; values to encode in which something is
-replaced; lines of the protocol with wrong bytes. No answer may raise anything, or take 100 ms of CPU time; a process
-stays below 500 MiB. Targets: each is judged beside the reference, whose results must be those of a run alone; nothing
-may be left running, no traceback be shown, and the suite's own process stays below 500 MiB. Files: no command may end
-with a traceback or the status of a defect. Exit status 1 when
-a bound is broken; what broke it is printed.
+Inputs: damaged values of every type in requests to decode, read and convert; values to encode with a replaced part;
+protocol lines with wrong bytes. An answer may not raise an exception or take 100 ms of CPU time; a process stays below
+500 MiB. Targets: each runs next to the reference, whose results must equal those of a separate run; no process may be
+left, no traceback be shown, and the suite's process stays below 500 MiB. Files: no command may end with a traceback or
+with the status of a defect. If a bound is broken, the exit status is 1 and the input is printed.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ SLOWEST = 0.1
 LARGEST = 500 << 20
 """Bytes of memory of a process."""
 WHOLE = 64 << 10
-"""Bytes of a large input; one in LARGE_ONES is so large."""
+"""Bytes of a large input, which is one in LARGE_ONES."""
 LARGE_ONES = 500
 _VARIANTS = 10
-"""Requests made of one generated value."""
+"""Requests from one generated value."""
 
 Request = dict[str, object]
 
@@ -55,7 +54,7 @@ Request = dict[str, object]
 
 
 def names() -> list[str]:
-    """Every type, arrays of some, and every shipped message in every version."""
+    """Return every type, arrays of some types, and every shipped message in every version."""
     arrays = [
         f"{form}<{element}>" for form in ("ARRAY", "COMPACT_ARRAY") for element in ("INT32", "COMPACT_STRING", "UUID")
     ]
@@ -63,12 +62,12 @@ def names() -> list[str]:
 
 
 def requests(count: int, seed: int) -> Iterator[tuple[str, Callable[[], object]]]:
-    """`count` hostile requests, each with what rebuilds it and what answers it; a seed gives the same everywhere."""
+    """Yield `count` hostile requests, each an id and a function; a seed always gives the same ones."""
     types, all_names = shipped_types(), names()
     for index in range(-(-count // _VARIANTS)):
         identity = f"hour/{seed}/{index}"
         rng, choices = random.Random(identity), RandomChoices(identity)  # noqa: S311 - repeatable on purpose
-        # A third of all are batches, sets and logs, where most can go wrong.
+        # A third are batches, sets and logs, the largest formats.
         name = (
             rng.choice(("RECORD_BATCH", "MESSAGE_SET", "LOG")) if index % 3 == 0 else all_names[index % len(all_names)]
         )
@@ -77,25 +76,25 @@ def requests(count: int, seed: int) -> Iterator[tuple[str, Callable[[], object]]
         if index % (LARGE_ONES // _VARIANTS) == 0:
             data = (data * (WHOLE // max(len(data), 1) + 1))[:WHOLE]
         for variant in range(min(_VARIANTS, count - index * _VARIANTS)):
-            yield f"{identity}/{variant} ({name})", _deed(variant, wire, data, rng, choices)
+            yield f"{identity}/{variant} ({name})", _request(variant, wire, data, rng, choices)
 
 
-def _deed(
+def _request(
     variant: int, wire: codec.WireType, data: bytes, rng: random.Random, choices: RandomChoices
 ) -> Callable[[], object]:
     named: Request = {"type": wire.name}
     if isinstance(wire, codec.MessageType):
         named = {"type": "MESSAGE", "message": wire.message.name, "version": wire.version}
     if variant == 0:
-        asked = _replaced(wire.notation.render(value(wire, choices)), rng)
-        return lambda: answer({"op": rng.choice(("encode", "size")), **named, "value": asked})
+        replaced = _replaced(wire.notation.render(value(wire, choices)), rng)
+        return lambda: answer({"op": rng.choice(("encode", "size")), **named, "value": replaced})
     if variant == 1:
         line = bytearray(json.dumps({"id": 0, "op": "decode", **named, "hex": data[:500].hex()}).encode())
         for _ in range(rng.randint(1, 4)):
             line[rng.randrange(len(line))] = rng.randrange(256)
         return lambda: serve([bytes(line)], io.BytesIO(), answer)
     damaged = mutate(wire, data, choices)[0] if len(data) < WHOLE and variant < 6 else data
-    damaged = _scarred(damaged, rng) if variant > 3 else damaged
+    damaged = _damaged(damaged, rng) if variant > 3 else damaged
     if wire.name == "LOG" and variant == 8:
         return lambda: answer({"op": "read", "hex": damaged.hex(), "isolation": "read_committed", "fetchOffset": "0"})
     if wire.name == "LOG" and variant == 9:
@@ -103,8 +102,8 @@ def _deed(
     return lambda: answer({"op": "decode", **named, "hex": damaged.hex()})
 
 
-def _scarred(data: bytes, rng: random.Random) -> bytes:
-    """Bytes of which some are changed, gone, twice there or others."""
+def _damaged(data: bytes, rng: random.Random) -> bytes:
+    """Return bytes with some changed, removed, repeated or replaced."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(out) + 1)
@@ -125,7 +124,7 @@ _JUNK = (None, True, -1, 1 << 40, 10**40, 1.5, float("nan"), "", "x", "\ud800", 
 
 
 def _replaced(given: object, rng: random.Random) -> object:
-    """A value in which one thing, anywhere, is something else."""
+    """Return a value with one part replaced at any depth."""
     if isinstance(given, dict) and given and rng.random() < 0.85:
         name = rng.choice(sorted(given))
         return {**given, name: _replaced(given[name], rng)}
@@ -136,13 +135,13 @@ def _replaced(given: object, rng: random.Random) -> object:
 
 
 def judge_inputs(given: tuple[int, int]) -> tuple[Counter[str], float, str, int, list[str]]:
-    """Answer `count` requests of a seed: how many of which kind, the slowest, the most memory, what broke a bound."""
+    """Answer `count` requests of a seed; return counts by kind, the slowest, the peak memory, and broken bounds."""
     count, seed = given
     kinds: Counter[str] = Counter()
     slowest, which, broken = 0.0, "", list[str]()
-    for identity, deed in requests(count, seed):
+    for identity, send in requests(count, seed):
         try:
-            seconds, kind = _timed(deed)
+            seconds, kind = _timed(send)
         except BaseException:  # noqa: BLE001 - whatever it is, it is counted
             broken.append(f"{identity} raised\n{traceback.format_exc(limit=-3)}")
             continue
@@ -153,28 +152,28 @@ def judge_inputs(given: tuple[int, int]) -> tuple[Counter[str], float, str, int,
     return kinds, slowest, which, memory(resource.RUSAGE_SELF), broken
 
 
-def _timed(deed: Callable[[], object]) -> tuple[float, str]:
-    """CPU seconds of an answer, the least of three where it is slow, and what kind of answer it is."""
+def _timed(send: Callable[[], object]) -> tuple[float, str]:
+    """Return the CPU seconds of an answer, for a slow one the minimum of three, and its kind."""
     least = 1e9
     for _ in range(3):
         start = time.thread_time()
-        told = deed()
+        answered = send()
         least = min(least, time.thread_time() - start)
         if least <= SLOWEST:
             break
-    if not isinstance(told, dict):
+    if not isinstance(answered, dict):
         return least, "a line"
-    return least, "unsupported" if "unsupported" in told else "accepted" if told["ok"] else "refused"
+    return least, "unsupported" if "unsupported" in answered else "accepted" if answered["ok"] else "refused"
 
 
 def memory(who: int) -> int:
-    """The most bytes that a process, or one of those it ended, ever had resident."""
+    """Return the peak of resident bytes of a process or of its ended children."""
     most = resource.getrusage(who).ru_maxrss
     return most if sys.platform == "darwin" else most << 10
 
 
 def inputs(count: int, seed: int, jobs: int) -> list[str]:
-    """Judge inputs in several processes and print what they made of them; what broke a bound."""
+    """Judge inputs in several processes, print the outcomes, and return the broken bounds."""
     started = time.perf_counter()
     with multiprocessing.Pool(jobs) as pool:
         results = pool.map(judge_inputs, [(count // jobs, seed + job) for job in range(jobs)])
@@ -191,11 +190,11 @@ def inputs(count: int, seed: int, jobs: int) -> list[str]:
     return broken + ([f"a process took {most >> 20} MiB"] if most > LARGEST else [])
 
 
-# --- the whole ----------------------------------------------------------------------------------------
+# --- the command --------------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one part; 1 when a bound is broken."""
+    """Run one part; return 1 if a bound is broken."""
     from hour_files import files
     from hour_targets import targets
 

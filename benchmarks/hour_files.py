@@ -1,4 +1,4 @@
-"""The part of hour.py that gives damaged files to every command that reads files."""
+"""The part of hour.py with damaged files for every command that reads files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _JUNK += (
 
 
 def files(count: int, seed: int) -> list[str]:
-    """Damage `count` files and have them read; prints what became of them; what broke a bound."""
+    """Damage `count` files, run commands on them, print the statuses, and return the broken bounds."""
     started, statuses, slowest = time.perf_counter(), Counter[int](), (0.0, "")
     broken: list[str] = []
     for index in range(count):
@@ -69,7 +69,7 @@ def files(count: int, seed: int) -> list[str]:
 
 
 def _damaged(data: bytes, rng: random.Random) -> bytes:
-    """A file with something cut off, changed, repeated, or put in."""
+    """Return a file with a part cut off, changed, repeated or inserted."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(out) + 1)
@@ -90,7 +90,7 @@ def _damaged(data: bytes, rng: random.Random) -> bytes:
 
 
 def _command(*arguments: object) -> int:
-    """The status of a command, run here. Raises what it raises; an AssertionError where it says that it is broken."""
+    """Return the status of a command, run in this process. Raise its exception, or AssertionError for a defect."""
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -153,7 +153,7 @@ def _log(rng: random.Random) -> bytes:
 
 
 def _segment(folder: Path, rng: random.Random) -> int:
-    """A segment with its index, audited here: what Spark adds has tests of its own."""
+    """Audit a segment with its index in this process; Spark has separate tests."""
     from conformance.pipeline.audit.batch_checks import PartAudit
     from conformance.pipeline.audit.segment_reader import parts_of
     from conformance.pipeline.audit.segments import find_segments
@@ -174,7 +174,7 @@ def _segment(folder: Path, rng: random.Random) -> int:
 
 
 def _campaign(folder: Path, rng: random.Random) -> int:
-    """A campaign that was begun, its manifest or a slice damaged; what needs no Spark of going on."""
+    """Continue a campaign with a damaged manifest or slice, as far as possible without Spark."""
     from conformance.errors import ConformanceError
     from conformance.pipeline.campaign.slices import Campaign
     from conformance.pipeline.campaign.store import CampaignFolder
@@ -195,7 +195,7 @@ def _campaign(folder: Path, rng: random.Random) -> int:
 
 
 def _config(folder: Path, rng: random.Random) -> int:
-    """A target that is a file of Python, damaged."""
+    """Run a target that is a damaged Python file."""
     path = folder / "adapter.py"
     source = "def decode(type, data):\n    return 0, 1\n\n\ndef describe():\n    return {'name': 'x', 'version': '1'}\n"
     path.write_bytes(_damaged(source.encode(), rng))
@@ -214,4 +214,4 @@ KINDS: dict[str, Callable[[Path, random.Random], int]] = {
     "campaign": _campaign,
     "module": _config,
 }
-"""What a damaged file is, and what reads it; the status of that."""
+"""By the kind of file, the function that damages one, reads it, and returns the status."""

@@ -1,4 +1,4 @@
-"""The part of hour.py that judges hostile targets, each beside the reference."""
+"""The part of hour.py that judges hostile targets, each next to the reference."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _ASKED = ("--select", "varint/m*", "--generated", "0", "--jobs", "1")
 
 
 def targets(count: int | None, jobs: int) -> list[str]:
-    """Judge the hostile targets (the first `count`) and print what became of them; what broke a bound."""
+    """Judge the first `count` hostile targets, print the results, and return the broken bounds."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         alone, *_ = _run(folder, "alone", [])
         all_targets = list(written(folder))[:count]
         with ThreadPoolExecutor(jobs) as pool:
-            told = list(pool.map(lambda one: (one[0], *_judged(folder, one[1], alone)), all_targets))
-    for name, _, seconds, memory, status in sorted(told, key=lambda one: -one[2])[:5]:
+            finished = list(pool.map(lambda one: (one[0], *_judged(folder, one[1], alone)), all_targets))
+    for name, _, seconds, memory, status in sorted(finished, key=lambda one: -one[2])[:5]:
         print(f"{name}: {seconds:.0f} s, {memory >> 20} MiB, status {status}")
-    statuses = Counter(status for *_, status in told)
-    print(f"{len(told)} hostile targets in {time.perf_counter() - started:.0f} s")
+    statuses = Counter(status for *_, status in finished)
+    print(f"{len(finished)} hostile targets in {time.perf_counter() - started:.0f} s")
     print(f"exit statuses: {dict(sorted(statuses.items()))}")
-    print(f"conform: {', '.join(name for name, *_, status in told if status == 0) or 'none of them'}")
-    print(f"most memory of the suite: {max(memory for _, _, _, memory, _ in told) >> 20} MiB")
-    return [f"{name}: {problem}" for name, problems, *_ in told for problem in problems]
+    print(f"conform: {', '.join(name for name, *_, status in finished if status == 0) or 'none of them'}")
+    print(f"most memory of the suite: {max(memory for _, _, _, memory, _ in finished) >> 20} MiB")
+    return [f"{name}: {problem}" for name, problems, *_ in finished for problem in problems]
 
 
 def _judged(folder: Path, path: Path, alone: object) -> tuple[list[str], float, int, int]:
-    """What is wrong, the seconds, the memory of the suite and the exit status of a run with one hostile target."""
+    """Return the problems, the seconds, the suite's memory and the exit status of a run with one hostile target."""
     beside, status, said, seconds, memory, left = _run(folder, path.stem, [command(path)])
     problems = []
     if beside != alone:
@@ -79,7 +79,7 @@ def _run(folder: Path, name: str, further: list[str]) -> tuple[object, int, str,
 
 
 def _watched(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a run, whatever it takes; the most memory that its own process was seen with, in bytes."""
+    """Wait for a run, and return the largest observed memory of its process, in bytes."""
     most, until = 0, time.monotonic() + _PATIENCE
     while process.poll() is None:
         try:
@@ -94,7 +94,7 @@ def _watched(process: subprocess.Popen[bytes]) -> int:
 
 
 def _left(mark: str, script: str) -> list[str]:
-    """The processes that bear the mark in their environment, or the program in their command, two seconds later."""
+    """Return the processes, after two seconds, with the mark in their environment or the program in their command."""
     until = time.monotonic() + 2
     while (left := [*_marked(mark, script)]) and time.monotonic() < until:
         time.sleep(0.1)

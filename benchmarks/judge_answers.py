@@ -1,4 +1,4 @@
-"""The answers that benchmarks/judge_mutants.py puts to a damaged judge: right, nearly right, and wrong ones."""
+"""Answers for benchmarks/judge_mutants.py: correct, nearly correct, and wrong ones."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ from conformance.semantics.producer_state import ANSWERS
 from conformance.targets.reference import answer as honest
 
 Pair = tuple[str, Case, Outcome]
-"""Whose answer it is, and to which case."""
+"""The source of an answer, its case and its outcome."""
 
 _OF_EACH = 12
-"""Answers of a seeded defect that are judged, at most."""
+"""The maximum number of judged answers per seeded fault."""
 _TRIED = 3_000
-"""Further cases that a seeded fault answers, besides those of its requirements and all scenarios."""
+"""Further cases for a seeded fault, in addition to those of its requirements and all scenarios."""
 _NEAR = {"send": 100, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
 _NEAR_OPEN, _NEAR_OTHERS = 12, 2
-"""By the operation, answers to a case that differ from one that is right in one place; where a place is open; else."""
+"""Answers with one change to a correct one, by operation: of unspecified input, and of other cases."""
 
 
 def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
-    """Answers to cases, those to the smallest case of each requirement first."""
+    """Return answers to cases, with the smallest case of each requirement first."""
     cases = in_killing_order(catalog.cases.values())
     right = {case.id: honest(case.request) for case in cases}
     shared = [*(case for case in cases if case.op in ("send", "scenario")), *cases[:tried]]
     bent: dict[str, list[Pair]] = {}
     for name in DEFECTS:
-        for pair in islice(_bent(name, cases, shared, right), _OF_EACH):
+        for pair in islice(_faulty(name, cases, shared, right), _OF_EACH):
             bent.setdefault(pair[1].id, []).append(pair)
     for case in cases[:tried]:
         bent.setdefault(case.id, []).extend(_broken(case, right[case.id]))
@@ -71,7 +71,7 @@ def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
 
 
 def _plain(case: Case, right: Answer) -> Iterator[Pair]:
-    """What the reference answers, and what any target may."""
+    """Yield the answer of the reference, and answers possible for any case."""
     for who, outcome in {
         "the reference": outcome_of(right),
         "a refusal": Rejected("other"),
@@ -85,7 +85,7 @@ def _plain(case: Case, right: Answer) -> Iterator[Pair]:
 
 
 def _broken(case: Case, right: Answer) -> Iterator[Pair]:
-    """No answer in the protocol's sense."""
+    """Yield outcomes without a valid answer."""
     for who, outcome in {
         "a crash": NoAnswer("crash", "it died"),
         "a crash of itself": NoAnswer("crash", "it died", unprovoked=True),
@@ -98,7 +98,7 @@ def _broken(case: Case, right: Answer) -> Iterator[Pair]:
 
 
 def _near(case: Case, right: Answer) -> Iterator[Pair]:
-    """Answers that differ in one place from one that is right, the same every time."""
+    """Yield answers with one change to a correct one, always the same ones."""
     dice = Random(case.id)  # noqa: S311 - no secret
     if case.op == "send" and right.get("ok"):
         yield from _of_some(case, right["value"])
@@ -111,7 +111,7 @@ def _near(case: Case, right: Answer) -> Iterator[Pair]:
 
 
 def _allowed(case: Case, right: Answer) -> Iterator[Answer]:
-    """The answers that are right: that of the reference, and where a place is open each reading."""
+    """Yield the correct answers: that of the reference, and each accepted interpretation."""
     if right.get("ok"):
         yield {name: part for name, part in right.items() if name != "ok"}
     for reading in case.expect.readings if isinstance(case.expect, ExpectAnyOf) else ():
@@ -124,7 +124,7 @@ def _allowed(case: Case, right: Answer) -> Iterator[Answer]:
 
 
 def _of_some(case: Case, rows: Sequence[Answer]) -> Iterator[Pair]:
-    """What a client sent without the requests of one name, or those alone; in the first versions; too little."""
+    """Yield sent requests without those of one name, only with those, in their first versions, or cut."""
     named = [(api_of(bytes.fromhex(row["hex"])), row) for row in rows]
     for name in sorted({name for name, _ in named}):
         yield f"without {name}", case, Accepted({"value": [row for other, row in named if other != name]})
@@ -142,14 +142,14 @@ def _in_its_first_version(message: MessageSpec) -> bytes:
 
 
 def _by_an_error(due: ExpectedResponse, row: Answer) -> Answer:
-    """What came of a frame that may be refused by closing the connection, where it is answered by an error."""
-    with suppress(LookupError, ValueError):  # not every frame has an answer
+    """Return an error response to a frame that may also close the connection."""
+    with suppress(LookupError, ValueError):  # not every frame has a response
         return row if due.must_answer else {"hex": answer_to(replace(due, must_refuse=True)).hex()}
     return row
 
 
 def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
-    """An answer with what only some targets show."""
+    """Return an answer with parts that only some targets show."""
     match case.op:
         case "append":
             return {**answer, "value": {**answer["value"], "stored": answer["hex"], "segment": "a file"}}
@@ -170,7 +170,7 @@ def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
 
 
 def _changed(given: Any, dice: Random) -> Any:
-    """A value that differs from one of an answer in one place, drawn by lot."""
+    """Return a value with one random change."""
     at = dice.randrange(max(1, len(given))) if isinstance(given, list | dict | str) else 0
     goes_on = dice.random() < _DEEPER
     match given:
@@ -198,7 +198,7 @@ _WORDS_OF_ANSWERS = (ERRORS, (*ANSWERS, REFUSED), ENDS, TIMESTAMP_TYPES)
 
 
 def _changed_text(given: str, dice: Random) -> str:
-    """Another number, other bytes, or another word of those that stand in answers."""
+    """Return another number, other bytes, or another word of the protocol."""
     if _DECIMAL.fullmatch(given):
         return str(dice.choice((int(given) - 1, int(given) + 1, 0, -1)))
     if _DIGITS.fullmatch(given):
@@ -207,24 +207,24 @@ def _changed_text(given: str, dice: Random) -> str:
 
 
 def _rewritten(data: bytes, dice: Random) -> bytes:
-    """The bytes of a request or a log of which a value is another one; bytes of which one is another, or the last."""
+    """Return a request or log with a changed value, or bytes with one changed or removed."""
     for wire in filter(None, (frame_wire(data), codec.wire("LOG"))):
         read = codec.decode(wire, data)
         if read.ok and read.consumed == len(data) and dice.random() < _DEEPER:
-            with suppress(Exception):  # not everything that differs in one place can be written
+            with suppress(Exception):  # some changed values have no encoding
                 notation = wire.notation
                 return bytes(wire.encode(notation.parse(_changed(notation.render(read.value), dice))))
     at = dice.randrange(len(data))
     return dice.choice((data[:at], data[:at] + bytes([(data[at] + 1) % 256]) + data[at + 1 :]))
 
 
-def _bent(name: str, cases: Sequence[Case], shared: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
-    """The answers of a seeded defect that differ: to cases of the requirements that it names, then to those of all."""
+def _faulty(name: str, cases: Sequence[Case], shared: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
+    """Yield the changed answers of a seeded fault, first to cases of its requirements, then to all."""
     defect = DEFECTS[name]
     own = [case for case in cases if case.requirement in defect.try_first]
     for case in chain(own, shared):
         answer = right[case.id]
-        with suppress(Exception):  # a few defects are not made for each case
+        with suppress(Exception):  # some faults do not apply to each case
             answer = defect.mutate(case.request, answer)
         if answer is not right[case.id] and answer != right[case.id]:
             yield name, case, outcome_of(answer)

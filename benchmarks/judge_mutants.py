@@ -1,33 +1,30 @@
-"""The sweep over the judge: whether the suite notices that what judges is damaged in one place.
+"""The mutant sweep over the judge: the suite should notice one change in the code that judges.
 
     python benchmarks/judge_mutants.py                      # the whole sweep
-    python benchmarks/judge_mutants.py --sample 60 --seed 0 # a sample of it
-    python benchmarks/judge_mutants.py --only ID            # one, and what kills it
+    python benchmarks/judge_mutants.py --sample 60 --seed 0 # a sample
+    python benchmarks/judge_mutants.py --only ID            # one mutant, and the answer that kills it
 
-Every place of `conformance/judging/` is damaged as `mutants.py` does it, and requirement ids, names of types,
-complaints about an answer and questions for the kind of a value besides. The damaged judge is put to answers of which
-the intact one gave its verdict:
+It mutates `conformance/judging/` like `mutants.py`, and also requirement ids, names of types, errors about an answer
+and type checks. The mutated judge gets answers with a verdict of the original:
 
-- to every vector case those that are right, what any target may do (refuse, crash, answer without a value …), and
-  answers that differ from a right one in one place: an element is left out, is there twice or stands elsewhere, a
-  number is one more or less, a value is null, also inside a request or a log that is written;
-- of each seeded defect of `conformance selftest` the first answers that are not the reference's, wrong or not.
+- for each vector case: correct answers, outcomes of any target (rejection, crash, answer without a value …), and
+  answers with one change: an element is missing, repeated or moved, a number is one more or less, a value is null,
+  also inside a written request or log;
+- for each seeded fault of `conformance selftest`: the first answers that differ from the reference's.
 
-A mutant is put to those in which the intact judge runs the function that it lies in, or, where it lies in a table, a
-function that the table may reach. It is killed by the first answer on which its verdict is another one: in kind, in
-level, in the requirement that it charges, or in what it counts as not shown. It is *told apart* where only the path or
-the words are others.
+A mutant gets the answers for which the original runs the mutated function, or, for a mutated table, a function that
+uses the table. The first answer with another verdict kills it: another kind, level, requirement or set of unobserved
+fields. It is *distinguished* if only the path or the text differs.
 
-What is left alone:
+The sweep does not mutate:
 
-- the words of a verdict, and its path: the arguments of `Verdict`, `failed` and `at` that give them, f-strings, local
-  names that nothing but those use, and the functions that make nothing else (`_WORDS`). In judge.py a path is damaged,
-  because the requirement of an open place is found by it;
-- `strict` of zip: that both have one length is seen to before, and says so to who reads it;
-- `causes.py`, `readings.py` and `codes.py`, which group and word what was judged, and what serves them alone.
+- the text and the path of a verdict: those arguments of `Verdict`, `failed` and `at`, f-strings, local names for only
+  these, and functions that build only these (`_TEXT_NAMES`). In judge.py it mutates paths, because they lead to the
+  requirement of unspecified bytes;
+- `strict` of zip: the lengths are equal by earlier checks, and the option only informs the reader;
+- `failure_causes.py` and `target_comparison.py`, which group and describe verdicts, and their helpers.
 
-The list in `judge_mutants.yaml` says of each survivor of the whole sweep why no answer shows it; a `gap` is what one
-could show.
+`judge_mutants.yaml` states for each survivor of the whole sweep why no answer shows it; an answer could show a `gap`.
 """
 
 from __future__ import annotations
@@ -60,9 +57,9 @@ from mutants import (
     called,
     known_survivors,
     mutants_of,
+    print_survivors,
     sampled,
     shown,
-    tell_survivors,
 )
 
 from conformance.cases.model import (
@@ -78,19 +75,19 @@ EXEMPT = ("judging/failure_causes.py", "judging/target_comparison.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 JOBS = 2
 _SECONDS = 60
-"""Of processor time that a mutant has."""
+"""CPU seconds of a mutant."""
 
 Judge = Callable[[Case, Outcome], Verdict]
 
 
-# --- what is damaged ----------------------------------------------------------------------------------
+# --- mutants ------------------------------------------------------------------------------------------
 
 _TEXT: Mapping[str, tuple[int, ...]] = {
     **{"Verdict": (1, 2), "failed": (0, 1), "at_request": (0,), "batches_in": (1,)},
     **{"_no_progress": (1,), "_as_sent": (3,)},
 }
-"""By what is called, the arguments that are words or a path."""
-_WORDS = frozenset(
+"""By called function, the arguments that are a text or a path."""
+_TEXT_NAMES = frozenset(
     (
         *("_apart", "_named", "request_name", "text", "producer_text", "_short", "_first_difference"),
         *("_SAID", "RECORDS"),
@@ -99,24 +96,24 @@ _WORDS = frozenset(
         *("codes_of", "_of_frames", "_LONGEST"),
     )
 )
-"""Functions and constants that make words, or that serve what groups and words verdicts."""
+"""Functions and constants that build texts, or that only group and describe verdicts."""
 
 
 class _Judging(Sites, ast.NodeVisitor):
-    """Walks a file of the judge."""
+    """Visits a file of the judge."""
 
-    unseen, complains = _WORDS, False
+    exempt_names, complains = _TEXT_NAMES, False
 
     def __init__(self, file: str, source: bytes) -> None:
         by_path = file == "judging/judge.py"
-        self.aside = frozenset(("detail", "flaky", "strict", *["path"] * (not by_path)))
+        self.exempt_arguments = frozenset(("detail", "flaky", "strict", *["path"] * (not by_path)))
         of_scenarios = file.startswith("judging/broker_scenario")  # there a failure has no path
         self._text = {**_TEXT, **({"Verdict": (1,)} if by_path else {"failed": (0,)} if of_scenarios else {})}
         self._worded: set[str] = set()
         super().__init__(file, source)
 
     def others(self, value: object) -> list[object]:
-        """What a constant is changed to, ids and names too."""
+        """Return the mutations of a constant, including ids and names."""
         return super().others(value) or ([f"{value}x"] if isinstance(value, str) else [])
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -138,14 +135,14 @@ class _Judging(Sites, ast.NodeVisitor):
             super().visit_AugAssign(node)
 
     def _words_in(self, function: ast.FunctionDef) -> set[str]:
-        """The local names that are set there, and that nothing uses but words and paths."""
+        """Return the local names that only texts and paths use."""
         found = {name.id for name in ast.walk(function) if isinstance(name, ast.Name) and _is_set(name)}
         while used := found & {name.id for name in self._beyond(function, found) if not _is_set(name)}:
             found -= used
         return found
 
     def _beyond(self, node: ast.AST, words: set[str]) -> Iterator[ast.Name]:
-        """The names in what is neither words nor a path, nor sets these names."""
+        """Yield the names outside texts, paths and assignments to `words`."""
         if isinstance(node, ast.Name):
             yield node
         elif not (isinstance(node, ast.JoinedStr) or _sets(node, words)):
@@ -154,10 +151,10 @@ class _Judging(Sites, ast.NodeVisitor):
                 yield from self._beyond(part, words)
 
     def _decisive(self, node: ast.Call) -> list[ast.expr]:
-        """The arguments that are neither words nor a path."""
+        """Return the arguments that are neither a text nor a path."""
         text = self._text.get(called(node), ())
         placed = [argument for index, argument in enumerate(node.args) if index not in text]
-        return placed + [keyword.value for keyword in node.keywords if keyword.arg not in self.aside]
+        return placed + [keyword.value for keyword in node.keywords if keyword.arg not in self.exempt_arguments]
 
 
 def _is_set(name: ast.Name) -> bool:
@@ -165,26 +162,26 @@ def _is_set(name: ast.Name) -> bool:
 
 
 def _sets(node: ast.AST, names: Container[str]) -> bool:
-    """Whether a statement sets some of these names, and nothing else."""
+    """Return True if a statement assigns only to these names."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
     return bool(parts) and all(isinstance(part, ast.Name) and part.id in names for part in parts)
 
 
 def judge_mutants() -> list[Mutant]:
-    """Every mutant of what judges, in order."""
-    return [one for one in mutants_of(PACKAGE, (FOLDER,), _Judging) if one.file not in EXEMPT]
+    """Return every mutant of the judge, in order."""
+    return [mutant for mutant in mutants_of(PACKAGE, (FOLDER,), _Judging) if mutant.file not in EXEMPT]
 
 
-# --- a damaged judge ----------------------------------------------------------------------------------
+# --- a mutated judge ----------------------------------------------------------------------------------
 
 
 def damaged(mutant: Mutant, folder: Path) -> Judge:
-    """The judge of a damaged copy of the package, which takes the place of the one that is imported."""
+    """Return the judge of a mutated copy of the package, which replaces the imported one."""
     package = f"conformance.{FOLDER}"
     copy = folder / FOLDER
     shutil.copytree(PACKAGE / FOLDER, copy)
-    if mutant.file:  # of the undamaged one it is empty
+    if mutant.file:  # empty for the original
         path = copy / Path(mutant.file).name
         path.write_bytes(mutant.applied(path.read_bytes()))
         for stale in (copy / "__pycache__").glob(f"{path.stem}.*.pyc"):
@@ -195,18 +192,18 @@ def damaged(mutant: Mutant, folder: Path) -> Judge:
     assert spec is not None
     sys.modules[package] = importlib.util.module_from_spec(spec)
     module = importlib.import_module(f"{package}.judge")
-    assert module.judge is not judge, "the damaged copy is not what is imported"
+    assert module.judge is not judge, "the mutated copy is not imported"
     return lambda case, outcome: module.judge(case, module.more_serious(case, outcome))
 
 
-class Court:
-    """Puts answers to damaged judges, each in a process of its own."""
+class JudgeSweep:
+    """Runs mutated judges on answers, each in a separate process."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
         self._usual: list[Verdict] = []
         self._reached: dict[tuple[str, int], list[int]] = {}
-        """By file and first line of a function of the judge, the answers in which it runs."""
+        """By file and first line of a function of the judge, the answers that run it."""
         run: set[CodeType] = set()
         before = sys.gettrace()
         sys.settrace(lambda frame, *_: run.add(frame.f_code))
@@ -220,43 +217,43 @@ class Court:
             sys.settrace(before)
 
     def fates(self, mutants: Sequence[Mutant], jobs: int = JOBS) -> Iterator[Fate]:
-        """The fates of mutants, in their order."""
-        # What the initializer is given is inherited, and pickled for no one.
-        with get_context("fork").Pool(jobs, _sit, (self,), maxtasksperchild=1) as pool:
+        """Yield the fates of mutants, in order."""
+        # The arguments of the initializer are inherited by fork, without pickling.
+        with get_context("fork").Pool(jobs, _initialize, (self,), maxtasksperchild=1) as pool:
             yield from pool.imap(_fate, mutants)
 
     def fate(self, mutant: Mutant) -> Fate:
-        """What becomes of a mutant, in this process."""
+        """Return the fate of a mutant, judged in this process."""
         with tempfile.TemporaryDirectory() as folder:
             try:
                 judging = damaged(mutant, Path(folder))
-            except Exception as error:  # noqa: BLE001 - whatever a mutant does
+            except Exception as error:  # noqa: BLE001 - a mutant may raise anything
                 return Fate(mutant, f"not imported: {error!r:.80}")
-            killer, told = self._compared(judging, self._reaching(mutant))
-        return Fate(mutant, killer, told="" if killer else told)
+            killer, difference = self._compared(judging, self._reaching(mutant))
+        return Fate(mutant, killer, distinguished_by="" if killer else difference)
 
     def _reaching(self, mutant: Mutant) -> Iterable[int]:
-        """The answers in which a function runs that a mutant may change; all for the undamaged one."""
+        """Return the answers that run a function affected by a mutant; all answers for the original."""
         if not mutant.file:
             return range(len(self._pairs))
         places = [(str(PACKAGE / file), line) for file, lines in _functions_of(mutant) for line in lines]
         return sorted({index for place in places for index in self._reached.get(place, ())})
 
     def _compared(self, judging: Judge, places: Iterable[int]) -> tuple[str, str]:
-        """The first answer that kills a judge, and the first that tells it apart."""
-        told = ""
+        """Return the first answer that kills a judge, and the first that distinguishes it."""
+        difference = ""
         for index in places:
-            (who, case, outcome), known = self._pairs[index], self._usual[index]
+            (source, case, outcome), known = self._pairs[index], self._usual[index]
             try:
                 verdict = judging(case, outcome)
                 weight = _weight(verdict)
-            except Exception as error:  # noqa: BLE001 - whatever a mutant does
-                return f"raises: {who}, {case.id}: {error!r:.80}", told
+            except Exception as error:  # noqa: BLE001 - a mutant may raise anything
+                return f"raises: {source}, {case.id}: {error!r:.80}", difference
             if weight != _weight(known):
-                return f"{known.kind} becomes {verdict.kind}: {who}, {case.id}", told
-            if verdict != known and not told:
-                told = f"{who}, {case.id}"
-        return "", told
+                return f"{known.kind} becomes {verdict.kind}: {source}, {case.id}", difference
+            if verdict != known and not difference:
+                difference = f"{source}, {case.id}"
+        return "", difference
 
 
 def _weight(verdict: Verdict) -> tuple[object, ...]:
@@ -264,7 +261,7 @@ def _weight(verdict: Verdict) -> tuple[object, ...]:
 
 
 def _functions_of(mutant: Mutant) -> Iterator[tuple[str, range]]:
-    """The lines of the function that a mutant lies in; of one in a table, those of all functions that it may reach."""
+    """Yield the lines of the mutated function; for a mutated table, those of all functions that may use it."""
     for function in _functions_in(_trees()[mutant.file]):
         lines = _lines(function)
         if mutant.line in lines:
@@ -281,28 +278,28 @@ def _functions_of(mutant: Mutant) -> Iterator[tuple[str, range]]:
     }:
         names |= more
     for file, tree in _trees().items():
-        yield from ((file, _lines(one)) for one in _functions_in(tree) if _names_in(one) & names)
+        yield from ((file, _lines(function)) for function in _functions_in(tree) if _names_in(function) & names)
 
 
 @cache
 def _trees() -> dict[str, ast.Module]:
-    """What judges, by file."""
+    """Return the syntax trees of the judge, by file."""
     return {f"{FOLDER}/{path.name}": ast.parse(path.read_bytes()) for path in (PACKAGE / FOLDER).glob("*.py")}
 
 
 def _functions_in(tree: ast.Module) -> list[ast.FunctionDef]:
-    """The outermost functions, those of classes too."""
+    """Return the outermost functions and methods."""
     bodies = [tree.body, *(part.body for part in tree.body if isinstance(part, ast.ClassDef))]
     return [part for part in chain.from_iterable(bodies) if isinstance(part, ast.FunctionDef)]
 
 
 def _lines(part: ast.stmt) -> range:
     decorators = part.decorator_list if isinstance(part, ast.FunctionDef) else []
-    return range(min((part.lineno, *(one.lineno for one in decorators))), (part.end_lineno or 0) + 1)
+    return range(min((part.lineno, *(decorator.lineno for decorator in decorators))), (part.end_lineno or 0) + 1)
 
 
 def _bound(part: ast.stmt) -> set[str]:
-    """The names that a statement of a module sets."""
+    """Return the names that a statement of a module binds."""
     if isinstance(part, ast.ClassDef | ast.FunctionDef):
         return {part.name}
     return {name.id for name in ast.walk(part) if isinstance(name, ast.Name) and _is_set(name)}
@@ -313,12 +310,12 @@ def _names_in(part: ast.AST) -> set[str]:
     return names | {node.attr for node in ast.walk(part) if isinstance(node, ast.Attribute)}
 
 
-_SITTING: list[Court] = []
+_SWEEPS: list[JudgeSweep] = []
 
 
-def _sit(court: Court) -> None:
-    """Begin a process that judges with one mutant."""
-    _SITTING.append(court)
+def _initialize(sweep: JudgeSweep) -> None:
+    """Initialize a process that judges with one mutant."""
+    _SWEEPS.append(sweep)
     signal.signal(signal.SIGPROF, _end)
     signal.setitimer(signal.ITIMER_PROF, _SECONDS)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
@@ -329,41 +326,43 @@ def _end(*_: object) -> None:
 
 
 def _fate(mutant: Mutant) -> Fate:
-    return _SITTING[0].fate(mutant)
+    return _SWEEPS[0].fate(mutant)
 
 
 # --- the command --------------------------------------------------------------------------------------
 
 
 def _table(tally: Tally) -> Iterator[str]:
-    yield "file                               mutants  killed     rate  told apart  explained  others"
+    yield "file                               mutants  killed     rate  distinguished  explained  others"
     files = sorted({fate.mutant.file for fate in tally.fates})
     parts = [(file, Tally([fate for fate in tally.fates if fate.mutant.file == file], tally.known)) for file in files]
     for name, part in (*parts, ("all", tally)):
-        killed, told = (sum(1 for fate in part.fates if of(fate)) for of in (lambda it: it.killed, lambda it: it.told))
+        killed = sum(1 for fate in part.fates if fate.killed)
+        distinguished = sum(1 for fate in part.fates if fate.distinguished_by)
         explained = sum(1 for _, reason in part.survivors if reason)
         others = len(part.survivors) - explained
-        yield f"{name:<34} {len(part.fates):>7} {killed:>7} {part.rate:>7.1f}% {told:>11} {explained:>10} {others:>7}"
-    blamed = len(tally.fates) - tally.blameless
+        counts = f"{distinguished:>14} {explained:>10} {others:>7}"
+        yield f"{name:<34} {len(part.fates):>7} {killed:>7} {part.rate:>7.1f}% {counts}"
+    visible = len(tally.fates) - tally.equivalent
     killed = sum(1 for fate in tally.fates if fate.killed)
-    share = f"{100 * killed / max(blamed, 1):.1f} %"
-    yield f"\nNo answer may show {tally.blameless} of them. Of the other {blamed}, {killed} are killed: {share}"
+    share = f"{100 * killed / max(visible, 1):.1f} %"
+    yield f"\nNo answer may show {tally.equivalent} of them. Of the other {visible}, {killed} are killed: {share}"
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Damage the judge in one place at a time: is it noticed?")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many mutants only, drawn by --seed")
+    parser = argparse.ArgumentParser(description="Mutate the judge in one place at a time: does the suite notice?")
+    parser.add_argument("--sample", type=int, metavar="N", help="only this number of mutants, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0, help="for --sample [0]")
-    parser.add_argument("--file", default="*", metavar="PATTERN", help="mutants of these files only")
-    parser.add_argument("--only", action="append", metavar="ID", help="this mutant only, and say what kills it")
+    parser.add_argument("--file", default="*", metavar="PATTERN", help="only mutants of these files")
+    parser.add_argument("--only", action="append", metavar="ID", help="only this mutant; show the answer that kills it")
     parser.add_argument("--list", action="store_true", help="list the mutants and end")
-    parser.add_argument("--list-survivors", action="store_true", help="list explained survivors too, with the reasons")
-    parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"mutants at a time [{JOBS}]")
+    parser.add_argument("--list-survivors", action="store_true", help="also list explained survivors, with reasons")
+    parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"mutants in parallel [{JOBS}]")
     return parser.parse_args(given)
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Run the sweep and print how it came out."""
+    """Run the sweep and print its results."""
     options = _arguments(given)
     mutants = [mutant for mutant in judge_mutants() if fnmatchcase(mutant.file, options.file)]
     if options.only:
@@ -379,16 +378,16 @@ def main(given: Sequence[str] | None = None) -> int:
     begin = time.perf_counter()
     pairs = pairs_of(read_catalog())
     tally = Tally([], known_survivors(KNOWN_SURVIVORS))
-    court = Court(pairs)
-    gc.freeze()  # the processes share what there is by now
-    for fate in court.fates(mutants, options.jobs):
+    sweep = JudgeSweep(pairs)
+    gc.freeze()  # the child processes share all existing objects
+    for fate in sweep.fates(mutants, options.jobs):
         tally.fates.append(fate)
         print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
     print(f"\n{len(tally.fates)} mutants, {len(pairs):,} answers, {time.perf_counter() - begin:.0f} s\n")
     print("\n".join(_table(tally)))
     if options.only:
         print("\n".join(f"{shown(fate.mutant)}\n    {fate.vectors}" for fate in tally.fates if fate.killed))
-    tell_survivors(tally, options, KNOWN_SURVIVORS)
+    print_survivors(tally, options, KNOWN_SURVIVORS)
     return 0
 
 

@@ -1,15 +1,14 @@
-"""What quick readers and writers gain: generated cases a second, and records a second beside kafka-python's decoder.
+"""The gain of compiled readers and writers: generated cases per second, and records per second next to kafka-python.
 
     python benchmarks/layouts.py           # kafka-python's part needs the extra clients
-    python benchmarks/layouts.py 20000     # so many generated indexes
+    python benchmarks/layouts.py 20000     # the number of generated indexes
 
-The cases are those of a campaign on all types: made with what must come of them, answered by the reference in process,
-and judged; once with quick readers and writers, once with the interpreter of the tables alone. As a few of them are
-large, those of 100 to 400 bytes are measured by themselves too. The batches have 1,000
-records of 100 bytes. Both sides check the checksum and read every field of every record; kafka-python is measured as
-its batches hand records out, and as its consumer hands them to an application. All figures are processor time of this
-one process, of which other work on the machine takes none; rounds alternate and the best counts. Compare the figures
-of one run with one another; machines differ.
+The cases are those of a campaign on all types: generated with their expectation, answered by the reference in process,
+and judged; once with compiled readers and writers, once only with the interpreter of the tables. A few cases are
+large, so cases of 100 to 400 bytes are also measured separately. The batches have 1,000 records of 100 bytes. Both
+sides check the checksum and read every field of every record; kafka-python is measured twice: its batches, and its
+consumer. All figures are CPU time of this process, independent of other load; rounds alternate and the best counts.
+Compare only figures of one run, because machines differ.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from conformance.targets.reference import ReferenceTarget
 INDEXES = 10_000
 SLICE = 1_000
 MIDDLING = (100, 400)
-"""Bytes: the goal is for inputs of about 200."""
+"""Range in bytes: the goal applies to inputs of about 200 bytes."""
 ROUNDS = 5
 RECORDS, BATCHES = 1_000, 20
 
@@ -44,7 +43,7 @@ RECORDS, BATCHES = 1_000, 20
 
 
 class Cost(NamedTuple):
-    """Seconds for making, answering and judging."""
+    """Seconds to generate, to answer and to judge."""
 
     making: float
     answering: float
@@ -56,18 +55,18 @@ Place = tuple[int, int]
 
 
 def made(places: Sequence[Place], catalog: Catalog) -> list[Case]:
-    """The cases of some places."""
+    """Return the cases of some places."""
     return [case for index, which in places for case in cases_at(TYPES[which], 0, index, catalog)]
 
 
 def size_of(cases: Sequence[Case]) -> float:
-    """The bytes that cases are about, on the average."""
+    """Return the average bytes per case."""
     sizes = [len(case.data) for case in cases if case.data is not None]
     return sum(sizes) / len(sizes) if sizes else 0
 
 
 def cost_of(places: Sequence[Place], catalog: Catalog, target: ReferenceTarget) -> tuple[int, Cost]:
-    """How many cases there are at some places, and what they cost."""
+    """Return the number of cases at some places, and their cost."""
     times = [time.process_time()]
     cases = made(places, catalog)
     times.append(time.process_time())
@@ -79,7 +78,7 @@ def cost_of(places: Sequence[Place], catalog: Catalog, target: ReferenceTarget) 
 
 
 def campaign(indexes: int) -> None:
-    """Print the cost of generated cases, quickly and by the interpreter: of all, and of those of middling size."""
+    """Print the cost of generated cases, compiled and interpreted: of all, and of those of medium size."""
     catalog = read_catalog()
     every = [divmod(drawn, len(TYPES)) for drawn in range(indexes)]
     middling = [place for place in every if MIDDLING[0] <= size_of(made([place], catalog)) <= MIDDLING[1]]
@@ -114,7 +113,7 @@ def _compared(title: str, places: Sequence[Place], catalog: Catalog) -> None:
 
 
 def ours(data: bytes) -> int:
-    """Records that the codec reads, every field of which it holds against the tables."""
+    """Return the number of records that the codec reads and checks against the tables."""
     read = codec.decode("RECORD_BATCH", data)
     assert read.ok
     assert not read.remarks
@@ -122,13 +121,13 @@ def ours(data: bytes) -> int:
 
 
 def interpreted(data: bytes) -> int:
-    """The same by the interpreter of the tables."""
+    """Return the same for the interpreter of the tables."""
     with patch.object(dispatch, "COMPILED", new=False):
         return ours(data)
 
 
 def handed_out(data: bytes) -> int:
-    """Records that kafka-python's batches hand out, every field looked at."""
+    """Return the number of records of kafka-python's batches; read every field."""
     from kafka.record import MemoryRecords
 
     records, count = MemoryRecords(data), 0
@@ -141,7 +140,7 @@ def handed_out(data: bytes) -> int:
 
 
 def consumed(data: bytes) -> int:
-    """Records that kafka-python's consumer hands to an application, checksums looked at as by default."""
+    """Return the number of records of kafka-python's consumer, with its default checksum check."""
     from kafka.consumer.fetcher import Fetcher
     from kafka.record import MemoryRecords
     from kafka.structs import TopicPartition
@@ -150,7 +149,7 @@ def consumed(data: bytes) -> int:
 
 
 def rate(work: Callable[[bytes], int], batches: Sequence[bytes]) -> float:
-    """Records a second, once."""
+    """Return the records per second of one round."""
     start = time.process_time()
     count = sum(map(work, batches))
     assert count == RECORDS * BATCHES, count
@@ -158,7 +157,7 @@ def rate(work: Callable[[bytes], int], batches: Sequence[bytes]) -> float:
 
 
 def readers() -> Iterator[tuple[str, Callable[[bytes], int]]]:
-    """Who reads."""
+    """Return the readers by name."""
     yield "quick", ours
     yield "the interpreter alone", interpreted
     try:
@@ -170,7 +169,7 @@ def readers() -> Iterator[tuple[str, Callable[[bytes], int]]]:
 
 
 def decoding() -> None:
-    """Print how many records each reader reads, and how many times as many the codec does."""
+    """Print the records per second of each reader, and the ratio to the codec."""
     batches = word_batches(range(0, BATCHES * RECORDS, RECORDS), RECORDS, 100, "none")
     rates: dict[str, list[float]] = {}
     for _ in range(3 * ROUNDS):

@@ -1,9 +1,9 @@
-"""The most memory that the suite's own processes take while it judges targets; theirs does not count.
+"""The peak memory of the suite's own processes during a run, without its targets.
 
     python benchmarks/memory.py kafka-python aiokafka kio    # a default run, with a report in JSON
 
-It is what Linux says (VmHWM) of the process that judges, at its end, and of the one that makes generated cases, while
-it runs. Exit status 1 when both together are more than the bound.
+It is VmHWM of Linux, of the judging process at its end, and of the process that generates cases while it runs. The
+exit status is 1 if their sum exceeds the bound.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psutil
 LARGEST = 300 << 20
 """Bytes."""
 _EVERY = 0.02
-"""Seconds between two looks at the process that makes generated cases."""
+"""Poll interval in seconds for the process that generates cases."""
 
 _RUN = """
 import atexit
@@ -33,7 +33,7 @@ main()
 
 
 def main() -> int:
-    """Judge the targets that the command line names, and print the memory."""
+    """Judge the targets of the command line, and print the memory."""
     makers = 0
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "status")
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _of_maker(parent: int) -> int:
-    """The most that the process takes which makes cases for this one, in bytes; without one: 0."""
+    """Return the peak bytes of the process that generates cases for this one, or 0 without one."""
     with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, OSError):
         for child in psutil.Process(parent).children():
             if "conformance.runner.generated_cases" in " ".join(child.cmdline()):
@@ -59,7 +59,7 @@ def _of_maker(parent: int) -> int:
 
 
 def _most(status: Path) -> int:
-    """The most memory so far, in bytes, as a file of Linux says it; of a process that has ended: 0."""
+    """Return the peak bytes so far from a status file of Linux, or 0 for an ended process."""
     found = re.search(r"VmHWM:\s+(\d+)", status.read_text(encoding="utf-8"))
     return int(found[1]) << 10 if found else 0
 

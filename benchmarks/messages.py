@@ -1,11 +1,11 @@
-"""Messages: the time to read definitions, a round trip of every message and version, the speed of small messages.
+"""Messages: the time to read definitions, a round trip of each message and version, the speed of small messages.
 
     python benchmarks/messages.py PATH               # a folder, file, jar or zip of definitions
     python benchmarks/messages.py PATH --values 200  # N generated values of each message in each version
 
-Prints the seconds for reading all definitions and for making a layout of every version; how many generated values came
-back from a round trip as they were; and how many small messages a second the reference, kafka-python and kio each
-decode and encode again, side by side in one run (a library that is not installed is left out).
+The output is the seconds to read all definitions and to build a layout of each version; the number of generated values
+that survive a round trip; and the small messages per second that the reference, kafka-python and kio decode and encode
+again in one run (without libraries that are not installed).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _round_trips(wires: list[codec.WireType], count: int) -> int:
-    """Encode and decode generated values of every type; how many did not come back."""
+    """Encode and decode generated values of each type; return the number of changed ones."""
     different = 0
     for wire in wires:
         for index in range(count):
@@ -76,7 +76,7 @@ def _round_trips(wires: list[codec.WireType], count: int) -> int:
 
 
 def _speeds(types: codec.TypeRegistry) -> None:
-    """Small messages a second, decoded and encoded again, by each library that has them."""
+    """Print the small messages per second, decoded and encoded again, of each library that has them."""
     print(f"\n{'message':<26}" + "".join(f"{name:>24}" for name in ("reference", *_LIBRARIES)))
     for message, version, given in SMALL:
         if message not in types.messages or version not in types.messages[message].valid:
@@ -90,7 +90,7 @@ def _speeds(types: codec.TypeRegistry) -> None:
 
 
 def _speed(again: Again | None, data: bytes) -> float:
-    """Messages a second, the best of a few rounds; 0 where the library does not have the message."""
+    """Return the messages per second of the best round, or 0 if the library lacks the message."""
     if again is None:
         return 0.0
     if again(data) != data:
@@ -105,7 +105,7 @@ def _speed(again: Again | None, data: bytes) -> float:
 
 
 Again = Callable[[bytes], bytes]
-"""Decodes a message and encodes it again."""
+"""Return a function that decodes a message and encodes it again."""
 
 
 def _reference(wire: codec.WireType) -> Again:
@@ -113,7 +113,7 @@ def _reference(wire: codec.WireType) -> Again:
 
 
 def _kafka_python(message: str, version: int) -> Again | None:
-    """Decodes, and encodes an object with the same fields: the library does not encode what it has decoded."""
+    """Return a function that decodes, then encodes a new object, because decoded objects cannot be encoded."""
     try:
         from kafka.protocol import admin, consumer, metadata, producer
     except ImportError:

@@ -1,63 +1,60 @@
-"""The mutant sweep: whether the suite notices that a codec is damaged in one place.
+"""The mutant sweep over the codec: the suite should notice one change in its code.
 
     python benchmarks/mutants.py                      # the whole sweep, on the vectors
-    python benchmarks/mutants.py --sample 60 --seed 0 # a sample of it
-    python benchmarks/mutants.py --generated 200      # generated cases besides, for what the vectors let live
-    python benchmarks/mutants.py --generated 200 --alone --sample 200  # and what they find by themselves
+    python benchmarks/mutants.py --sample 60 --seed 0 # a sample
+    python benchmarks/mutants.py --generated 200      # then generated cases on the survivors of the vectors
+    python benchmarks/mutants.py --generated 200 --alone --sample 200  # generated cases on all mutants
 
-Every comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is damaged, one at a
-time. The damaged copy of the package is the target (`serve reference`, the copy first on PYTHONPATH, where the
-interpreter of the tables reads and writes everything); the installed suite, whole, is the judge. A mutant is killed by
-the first failure at must or should, disputed ones included (the reference meets what Apache Kafka does not), by a
-crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict` holds against a target.
-A mutant that lives may still be *told apart*: the report on it is not the report on the undamaged codec, as it chose
-another reading at an open place, failed a may, or showed less. Nobody is accused of those, so they are counted apart
-and not as killed.
+Each comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is mutated, one at a
+time. The mutated copy of the package is the target (`serve reference` with the copy first on PYTHONPATH, and only the
+interpreter of the tables); the installed suite is the judge. A mutant is killed by the first failure at must or should,
+including disputed ones (the reference meets requirements that Apache Kafka does not), by a crash, a timeout, a protocol
+fault, or a failed start: by each failure of `run --fail-on should --strict`. A survivor may still be *distinguished*:
+its report differs from that of the original, because it chose another accepted interpretation, failed a may, or showed
+fewer fields. These are no failures of a target, so they do not count as killed.
 
-What is damaged, and how (a mutant each):
+The mutations:
 
-- comparisons: `<` and `<=`, `>` and `>=`, `==` and `!=`, `in` and `not in`, `is` and `is not` change places;
-- numbers (an expression of numbers alone is one): one more and one less; 0 becomes 1; bytes: the last bit is turned
-  over, empty ones become a zero byte; true and false change places; strings: a letter more, or the other byte order,
+- comparisons: `<` and `<=`, `>` and `>=`, `==` and `!=`, `in` and `not in`, `is` and `is not` are swapped;
+- numbers (an expression of only numbers is one): plus one and minus one; 0 becomes 1; bytes: the last bit is flipped,
+  empty ones become a zero byte; true and false are swapped; strings: one more letter, or the other byte order,
   encoding or error handler;
-- operators: `+` and `-`, `*` and `//`, `<<` and `>>`, `&` and `|` change places, `%` becomes `//`, `^` becomes `|`;
-  `and` and `or` change places; a `-` or a `not` before a value goes;
+- operators: `+` and `-`, `*` and `//`, `<<` and `>>`, `&` and `|` are swapped, `%` becomes `//`, `^` becomes `|`;
+  `and` and `or` are swapped; a `-` or `not` before a value is removed;
 - `raise`, and the calls that raise for the codec (`fail`, `violation`), become `pass`.
 
-What is left alone, because it is not part of the wire format, or an answer of a target cannot show it:
+Not mutated, because it is not part of the wire format, or because an answer of a target cannot show it:
 
-- what makes quick readers and writers of the tables (`compiled/`, `dispatch.py`, `shape`, the letters of `struct`): a
-  damage in one of the two ways would be mended by the other. tests/codec/test_quick.py holds them against each other
-  on damaged inputs;
-- `hex_dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of
+- the compiled readers and writers (`compiled/`, `dispatch.py`, `shape`, the letters of `struct`): the interpreter would
+  hide a fault in them. tests/codec/test_quick.py compares both on damaged inputs;
+- `hex_dump.py`, trails (spans, paths, code that runs only while tracing), and the places, hints and requirement ids of
   findings;
-- remarks (`cursor.remark`, `remarks`, `rests_on`), whether a refusal is open (`open=`, `negative_open=`), and a refusal
-  that always is, with the conditions, functions and constants that do nothing but make or choose them: the protocol has
-  no word for them, the suite alone goes by them;
-- what writes bytes for the generator (`stored_frames.py`, `builders.py`, `compact_batch` …), and what writes a LOG or
-  a message set of both magics: no target is asked for those;
-- complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of
-  another kind (`isinstance`), a batch of which a field is missing or without records, an unknown type, magic, codec
-  or version, a definition unlike one before, steps of a scenario that do not fit together. Requests are whole and in
-  the notation (docs/adapters.md#the-protocol-version-1), so no case asks;
-- our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
-  outcome but a crash will do, and no case is of that size;
-- what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
-  the content size in lz4, the leader's epoch in a batch that is converted; and what a broker is free in: which ids and
-  times it gives, the text of a refusal, the value of a marker;
-- the judge's half of the notation (`same`, `mismatches`, `observed`, `compare.py`, `further` names …), of logs
+- remarks (`cursor.remark`, `remarks`, `rests_on`) and the marks of unspecified rejections (`open=`, `negative_open=`),
+  with the conditions, functions and constants only for them: the protocol does not transmit them, only the suite uses
+  them;
+- functions that write bytes for the generator (`stored_frames.py`, `builders.py`, `compact_batch` …), and those that
+  write a LOG or a message set of both magics: targets get no such requests;
+- errors about a request instead of a value: JSON outside the notation (`NotationError`), a value of another type
+  (`isinstance`), a batch without a field or without records, an unknown type, magic, codec or version, a definition
+  that contradicts an earlier one, inconsistent steps of a scenario. Requests are complete and in the notation
+  (docs/adapters.md#the-protocol-version-1), so no case has these;
+- our limits of memory and time (`Limits` and its counters, the steps in which bytes are fed): beyond them any outcome
+  except a crash is allowed, and no case is that large;
+- free choices of writers that no reader checks: the size of snappy blocks, xerial's version fields, a time in gzip,
+  the content size in lz4, the leader epoch in a converted batch; and free choices of brokers: ids, times, the text of
+  an error, the value of a marker;
+- the judge's part of the notation (`same`, `mismatches`, `observed`, `compare.py`, `further` names …), of logs
   (`hidden`, `legacy`, `before_damage`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`,
-  `has_written` …), and the edges of types: the codec that judges is not the damaged one, and a target runs none of it.
-  So is what the suite's own broker serves clients by (`abort_markers`);
-- what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
-  header before a message, as no target is asked for headers;
+  `has_written` …), and the edges of types: the judging codec is not mutated, and a target runs none of these. The same
+  applies to the mock broker's part (`abort_markers`);
+- the linter's part of definitions (overlapping and nested version ranges), and the header version of a message, because
+  targets get no requests about headers;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
-- f-strings (messages and names, all of them), docstrings, annotations and the names given to types, decorators,
-  imports, `__all__`, `__slots__`.
+- f-strings, docstrings, annotations and the names given to types, decorators, imports, `__all__`, `__slots__`.
 
-`mutants.yaml` beside this file says of each survivor of the whole sweep why no case kills it. All of them count in the
-table. The line below it leaves out those that no case may hold against a target: the documents leave the place open, or
-no answer of a target shows the damage. What a case could show, and none does, is a `gap` there.
+`mutants.yaml` states for each survivor of the whole sweep why no case kills it. All of them count in the table. The
+line below it excludes survivors that no case may fail: the documents leave the behaviour unspecified, or no answer of
+a target shows the change. A survivor that a case could kill is a `gap`.
 """
 
 from __future__ import annotations
@@ -118,37 +115,37 @@ KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 ALLOWANCE = ResourceLimits(timeout=6.0, startup=20.0, memory=512 * 2**20)
 JOBS = 2
 _FIRST = 400
-"""Cases put to a mutant before the others."""
+"""Cases that a mutant gets before the others."""
 
-# --- what is damaged ----------------------------------------------------------------------------------
+# --- mutants ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One place in one file, and what is put there instead."""
+    """A replacement at one place of one file."""
 
     file: str
     """Relative to the package."""
     line: int
     number: int
-    """Of the line's mutants, from 1."""
+    """Number among the mutants of the line, from 1."""
     damage: str
-    """What it was, an arrow, what it becomes."""
+    """The original, an arrow, the replacement."""
     text: str
     """The source line, stripped."""
     span: tuple[int, int]
-    """Bytes of the file that are replaced."""
+    """The replaced bytes of the file."""
     replacement: str
     above: str = ""
-    """The source line before it, stripped: it tells equal lines apart."""
+    """The previous source line, stripped: it distinguishes equal lines."""
 
     @property
     def id(self) -> str:
-        """File and line, and which of the line's it is."""
+        """File, line and number."""
         return f"{self.file}:{self.line}.{self.number}"
 
     def applied(self, source: bytes) -> bytes:
-        """The damaged file."""
+        """Return the mutated file."""
         start, stop = self.span
         return source[:start] + self.replacement.encode() + source[stop:]
 
@@ -174,11 +171,11 @@ _TWINS = {
     **{"surrogateescape": "replace", "replace": "surrogateescape"},
 }
 _TURNED = str.maketrans("<>", "><")
-"""The byte order that a format of `struct` begins with."""
+"""The byte order at the start of a `struct` format."""
 
 _RAISERS = ("fail", "violation")
 _FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt", "requires")
-"""Calls whose arguments are places, hints and ids."""
+"""Calls with places, hints and ids as arguments."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
 _NAMED = {
@@ -186,22 +183,22 @@ _NAMED = {
     **dict.fromkeys(("Checksum", "Codec", "Notation"), 0),
     "take": 2,
 }
-"""What takes a name, of a type, of a field or for messages, and in which place."""
+"""Calls with a name as argument (of a type, of a field or for messages), and its position."""
 
 
 def _names(*lines: str) -> frozenset[str]:
     return frozenset(name for line in lines for name in line.split())
 
 
-_ASIDE = _names(
+_EXEMPT_ARGUMENTS = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
     "open negative_open is_inner magics others shape expression writing",
     "mtime store_size hash compare origin digest source refused",
 )
-"""What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
-_UNSEEN = _names(
-    # findings, trails, and what only remarks and the choice of requirements go by
+"""Exempt arguments and attributes: names, ids, descriptions, edges for strategies, free choices."""
+_EXEMPT_NAMES = _names(
+    # findings, trails, and code only for remarks and the choice of requirements
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation BoundedStream._violation hint",
     "rule_of _RULES MESSAGE_RULES Layout.rules_by_name _is_append_time _around _unordered",
     "CODEC_AT count_at after_key _high_bits codec/record_batch.py:_at",
@@ -210,10 +207,10 @@ _UNSEEN = _names(
     "rescued _rescue self.fed _doubt_part _beyond _MUCH _traced_numbers _LETTERS",
     "semantics/consumer_view.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     "ExpectedRange NumberShape.code _may_overflow self.explaining self.hurried inner.hurried",
-    # whether a refusal is open
+    # marks of unspecified rejections
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
-    # the judge's half
+    # the judge's part
     "_refuse _same_float _same_text _REPLACED unshown_paths _collect_unshown unknown_fields",
     "compare ValueComparison parse_known codec/compare.py:_MOST allowed_results semantics/producer_state.py:_answers",
     "semantics/producer_state.py:_merge_states codecs_and_magics _OF_ENTRIES",
@@ -233,13 +230,13 @@ _UNSEEN = _names(
     "_AbortedTransactionFilter.is_aborted_header _may_be_skipped _is_passed_over _whole_records",
     "outcomes _outcome _label parsed_told FILLER_VALUE ProducerIdentity.in_transaction",
     "ProducerIdentity.has_written self.has_written",
-    # what serves clients at work
+    # the mock broker's part
     "abort_markers",
-    # complaints about a scenario, and names of types
+    # errors about a scenario, and names of types
     "semantics/broker_steps.py:_problem _problem_of_batch _DAY Step Told Number _Index _State",
-    # what puts scenarios to brokers, and what tells definitions apart
+    # code that runs scenarios on brokers, and code that distinguishes definitions
     "listed_in Produce.wants_answer MessageSpec.is_shipped",
-    # the generator's, the linter's, and what no target is asked for
+    # the generator's and the linter's part, and code that no request reaches
     "semantics/partition_log.py:_DERIVED compact_batch _emptied _lasting with_checksums",
     "message_with_checksums Layout.with_field",
     "Layout.with_checksums BitField.mask",
@@ -253,8 +250,8 @@ _UNSEEN = _names(
     "codec/compression_formats.py:step _FOLLOWED",
     "_XERIAL_BLOCK _XERIAL_VERSIONS _FIRST_IDENTITY _NOW _FENCED BASE_TIME_MS",
 )
-"""Classes, functions, tables, constants and calls that are left alone."""
-LEFT_ALONE = sorted(_ASIDE | _UNSEEN)
+"""Exempt classes, functions, tables, constants and calls."""
+EXEMPT = sorted(_EXEMPT_ARGUMENTS | _EXEMPT_NAMES)
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
 _CANNOT_BE_ASKED = frozenset(
     (
@@ -267,14 +264,14 @@ _CANNOT_BE_ASKED = frozenset(
         "convert.up-to-v2",
     )
 )
-"""What is raised about a request, and the requirements named where a part of one is missing, or names a magic, a codec,
-a version or a conversion that there is not, or asks for nothing to be written."""
+"""Exceptions about a request, and the requirements of errors about a missing part, an unknown magic, codec, version or
+conversion, or nothing to write."""
 
 
 def mutants_of(
     package: Path, folders: Sequence[str] = FOLDERS, sites: Callable[[str, bytes], Sites] | None = None
 ) -> list[Mutant]:
-    """Every mutant of the files in those folders of a package, in order."""
+    """Return every mutant of the files in these folders of a package, in order."""
     sites = sites or Sites
     found: list[Mutant] = []
     for path in (path for folder in folders for path in sorted((package / folder).glob("*.py"))):
@@ -285,11 +282,11 @@ def mutants_of(
 
 
 class Sites(ast.NodeVisitor):
-    """Walks a file and collects what can be damaged."""
+    """Visits a file and collects its mutants."""
 
-    aside, unseen = _ASIDE, _UNSEEN
+    exempt_arguments, exempt_names = _EXEMPT_ARGUMENTS, _EXEMPT_NAMES
     complains = True
-    """Whether complaints about a request, and what asks for the kind of a value, are left alone."""
+    """True if errors about a request and type checks are exempt."""
 
     def __init__(self, file: str, source: bytes) -> None:
         self.found: list[Mutant] = []
@@ -301,10 +298,10 @@ class Sites(ast.NodeVisitor):
         self._names: list[str] = []
         self.visit(ast.parse(source))
 
-    # --- writing a mutant down ----------------------------------------------------------------------
+    # --- collecting a mutant ------------------------------------------------------------------------
 
     def _add(self, node: ast.expr | ast.stmt, damage: str, replacement: str) -> None:
-        """Put text in the place of a node; as many lines are kept as it had."""
+        """Replace a node by text; keep the number of lines."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self._starts[node.lineno - 1] + node.col_offset
@@ -317,7 +314,7 @@ class Sites(ast.NodeVisitor):
         self.found.append(Mutant(self._file, node.lineno, number, damage, line, (start, stop), text, above))
 
     def _swap(self, node: ast.expr | ast.stmt, change: Callable[[ast.AST], None], damage: str) -> None:
-        """Put a changed copy in the place of a node."""
+        """Replace a node by a changed copy."""
         changed = copy.deepcopy(node)
         change(changed)
         self._add(node, damage, ast.unparse(changed))
@@ -344,7 +341,7 @@ class Sites(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if ast.unparse(node.target).partition("[")[0] in self.unseen:
+        if ast.unparse(node.target).partition("[")[0] in self.exempt_names:
             return
         if not _is_sequence(node.value):
             self._operator(node)
@@ -387,7 +384,7 @@ class Sites(ast.NodeVisitor):
             self._add(node, f"{ast.unparse(node)} -> {now!r}", repr(now))
 
     def others(self, value: object) -> list[object]:
-        """What a constant is changed to."""
+        """Return the mutations of a constant."""
         return _others(value)
 
     def visit_Raise(self, node: ast.Raise) -> None:
@@ -401,19 +398,19 @@ class Sites(ast.NodeVisitor):
             self._add(node, f"{called(node.value)} -> pass", "pass")
         self.visit(node.value)
 
-    # --- what is left alone -------------------------------------------------------------------------
+    # --- exemptions ---------------------------------------------------------------------------------
 
     def visit_Import(self, node: ast.Import) -> None:
-        """Nothing."""
+        """Skip: nothing to mutate."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Nothing."""
+        """Skip: nothing to mutate."""
 
     def visit_Assert(self, node: ast.Assert) -> None:
-        """Nothing: they speak to the type checker."""
+        """Skip asserts, which are for the type checker."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Nothing."""
+        """Skip: nothing to mutate."""
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._inside(node.name, node.body)
@@ -423,11 +420,11 @@ class Sites(ast.NodeVisitor):
             return
         named = [*node.args.args[len(node.args.args) - len(node.args.defaults) :], *node.args.kwonlyargs]
         defaults = zip(named, [*node.args.defaults, *node.args.kw_defaults], strict=True)
-        kept = [default for name, default in defaults if default is not None and name.arg not in self.aside]
+        kept = [default for name, default in defaults if default is not None and name.arg not in self.exempt_arguments]
         self._inside(node.name, [*kept, *node.body])
 
     def visit_Dict(self, node: ast.Dict) -> None:
-        """The values, and keys that are no names."""
+        """Visit the values, and keys that are no names."""
         for key in node.keys:
             if key is not None and not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
                 self.visit(key)
@@ -440,19 +437,26 @@ class Sites(ast.NodeVisitor):
     def _inside(self, name: str, parts: Sequence[ast.AST]) -> None:
         self._names.append(name)
         path = ".".join(self._names)
-        if path not in self.unseen and f"{self._file}:{path}" not in self.unseen:
+        if path not in self.exempt_names and f"{self._file}:{path}" not in self.exempt_names:
             for part in _untraced(parts):
                 self.visit(part)
         self._names.pop()
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {ast.unparse(target).strip("()").partition("[")[0].partition(",")[0] for target in node.targets}
-        if not any(name in self.aside | self.unseen or f"{self._file}:{name}" in self.unseen for name in names):
+        if not any(
+            name in self.exempt_arguments | self.exempt_names or f"{self._file}:{name}" in self.exempt_names
+            for name in names
+        ):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         name = ast.unparse(node.target)
-        if node.value is not None and name not in self.aside and ".".join((*self._names, name)) not in self.unseen:
+        if (
+            node.value is not None
+            and name not in self.exempt_arguments
+            and ".".join((*self._names, name)) not in self.exempt_names
+        ):
             self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
@@ -464,7 +468,7 @@ class Sites(ast.NodeVisitor):
             self.visit(part)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
-        """What is not about the trail."""
+        """Visit the parts that are not about the trail."""
         asks = _asks_for_trail(node.test)
         parts = {None: (node.test, node.body, node.orelse), True: (node.orelse,), False: (node.body,)}
         for part in parts[asks]:
@@ -472,7 +476,7 @@ class Sites(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = called(node)
-        if name in _FINDINGS or ast.unparse(node.func) in self.unseen:
+        if name in _FINDINGS or ast.unparse(node.func) in self.exempt_names:
             return
         self.visit(node.func)
         for index, argument in enumerate(node.args):
@@ -481,12 +485,12 @@ class Sites(ast.NodeVisitor):
                 self.visit(argument)
         for keyword in node.keywords:
             null_in_notation = name == "ListOf" and keyword.arg == "nullable"
-            if keyword.arg not in self.aside and not null_in_notation:
+            if keyword.arg not in self.exempt_arguments and not null_in_notation:
                 self.visit(keyword.value)
 
 
 def _others(value: object) -> list[object]:
-    """What a constant is changed to."""
+    """Return the mutations of a constant."""
     match value:
         case bool():
             return [not value]
@@ -502,7 +506,7 @@ def _others(value: object) -> list[object]:
 
 
 def _number(node: ast.expr) -> int | None:
-    """The value of an expression of numbers alone."""
+    """Return the value of an expression of only numbers."""
     if any(not isinstance(part, _ARITHMETIC) or type(getattr(part, "value", 0)) is not int for part in ast.walk(node)):
         return None
     return int(eval(ast.unparse(node)))  # noqa: S307 - numbers and operators, as was just seen
@@ -512,20 +516,20 @@ _ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.USub)
 
 
 def called(node: ast.AST) -> str:
-    """The name of what is called, without what it is a part of; empty for no call."""
+    """Return the unqualified name of a called function, or "" for no call."""
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def _is_open(node: ast.AST) -> bool:
-    """Whether a call refuses at an open place, whatever is read there."""
+    """Return True if a call always makes an unspecified rejection."""
     assert isinstance(node, ast.Call)
     return any(word.arg == "open" and ast.unparse(word.value) == "True" for word in node.keywords)
 
 
 def _is_sequence(node: ast.AST) -> bool:
-    """Text, bytes and the like, as far as can be seen: another operator on those is no damage but a type error."""
+    """Return True for text, bytes and other sequences: another operator on them is only a type error."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str | bytes)
     return isinstance(node, _SEQUENCES) or called(node) in (
@@ -537,7 +541,7 @@ _SEQUENCES = (ast.JoinedStr, ast.Tuple, ast.List, ast.Dict, ast.IfExp, ast.Gener
 
 
 def _asks_for_trail(test: ast.expr) -> bool | None:
-    """Whether a condition is that a trail is kept (True) or that none is (False); None when it is another one."""
+    """Return True for a condition that a trail is kept, False for its negation, None for others."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _asks_for_trail(test.operand)
         return None if inner is None else not inner
@@ -547,7 +551,7 @@ def _asks_for_trail(test: ast.expr) -> bool | None:
 
 
 def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """The parts of a body up to `if not tracing: return …`, behind which all is about the trail."""
+    """Return the parts of a body before `if not tracing: return …`; the rest is about the trail."""
     for part in parts:
         yield part
         if isinstance(part, ast.If) and _asks_for_trail(part.test) is False and isinstance(part.body[-1], ast.Return):
@@ -555,7 +559,7 @@ def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _is_remark(node: ast.stmt) -> bool:
-    """A remark or a further ground of a value, or an `if` that does nothing but make some."""
+    """Return True for a remark or an additional basis of a value, or an `if` with only those."""
     match node:
         case ast.If():
             return all(map(_is_remark, (*node.body, *node.orelse)))
@@ -573,13 +577,13 @@ _REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests_on\b|\brequires$"
 
 
 def _asks_for_kind(test: ast.expr) -> bool:
-    """Whether a condition is about the Python type of a value."""
+    """Return True if a condition is about the Python type of a value."""
     inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
     return called(inner) == "isinstance" or (isinstance(inner, ast.Compare) and called(inner.left) == "type")
 
 
 def _is_complaint(node: ast.stmt) -> bool:
-    """A raise that is about the request and not about the value in it."""
+    """Return True for a raise about the request instead of its value."""
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
         return False
     first = node.exc.args[0] if node.exc.args else None
@@ -587,13 +591,13 @@ def _is_complaint(node: ast.stmt) -> bool:
 
 
 def _only_complains(node: ast.If) -> bool:
-    """An `if` that does nothing but complain, or that refuses a value of another kind."""
+    """Return True for an `if` that only raises about the request, or rejects a value of another type."""
     raises = all(isinstance(part, ast.Raise) for part in node.body) and not node.orelse
     return raises and (_asks_for_kind(node.test) or all(map(_is_complaint, node.body)))
 
 
 def _only_remarks(node: ast.FunctionDef) -> bool:
-    """Whether a function has no other effect than remarks: it sets local names, may return early, and remarks."""
+    """Return True if a function only adds remarks: it may bind local names and return early."""
 
     def harmless(part: ast.stmt) -> bool:
         match part:
@@ -616,32 +620,32 @@ def _only_remarks(node: ast.FunctionDef) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a mutant: by which cases it was killed or told apart, empty where by none."""
+    """The fate of a mutant: the cases that killed or distinguished it, "" if there is none."""
 
     mutant: Mutant
     vectors: str = ""
-    """The first vector that killed it, with verdict and requirement, or what else ended it."""
+    """The first vector that killed it, with verdict and requirement, or another reason."""
     generated: str = ""
-    """The same of the generated cases: where the vectors let it live, or for all as if there were no vectors."""
-    told: str = ""
-    """The first case that has it reported otherwise than the undamaged codec, when nothing killed it."""
+    """The same for generated cases: on survivors of the vectors, or on all mutants."""
+    distinguished_by: str = ""
+    """The first case with another report than for the original, if no case killed it."""
 
     @property
     def killed(self) -> bool:
-        """Whether anything failed."""
+        """True if a case failed."""
         return bool(self.vectors or self.generated)
 
 
 Sight = tuple[object, ...]
-"""What a report says of a case."""
+"""The report on a case."""
 
 
 _SERVE = "from conformance.codec import dispatch; dispatch.COMPILED = False; from conformance.cli import main; main()"
-"""Serves what the interpreter reads and writes, damaged as it may be."""
+"""Serves the possibly mutated package without compiled code."""
 
 
 class Workshop:
-    """Makes damaged copies of the package and has them judged."""
+    """Makes mutated copies of the package and judges them."""
 
     def __init__(self, folder: Path, catalog: Catalog, generated: Sequence[Case] = (), *, alone: bool = False) -> None:
         self._folder = folder
@@ -651,15 +655,15 @@ class Workshop:
         self._generated = in_killing_order(generated)
         self._whole = folder / "whole" / "conformance"
         shutil.copytree(PACKAGE, self._whole, ignore=shutil.ignore_patterns("vectors", "adapters"))
-        # A target serves the shipped messages too.
+        # the target also serves the shipped messages
         shutil.copytree(PACKAGE / "vectors" / "definitions", self._whole / "vectors" / "definitions")
         compileall.compile_dir(self._whole, quiet=2)
         (folder / "elsewhere").mkdir()
         self._check_import()
         launch = self._launch(self._whole.parent)
-        killer, self._usual = self._judged(NOBODY, launch, [*self._vectors, *self._generated])
+        killer, self._usual = self._judged(ORIGINAL, launch, [*self._vectors, *self._generated])
         if killer:
-            raise SystemExit(f"the undamaged codec is killed by {killer}")
+            raise SystemExit(f"the unmutated codec is killed by {killer}")
 
     def _launch(self, root: Path) -> LaunchSpec:
         env = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -667,7 +671,7 @@ class Workshop:
         return LaunchSpec("mutant", command, env, str(self._folder / "elsewhere"))
 
     def _check_import(self) -> None:
-        """The copy, and not the installed package, is what a target imports."""
+        """Check that a target imports the copy and not the installed package."""
         launch = self._launch(self._whole.parent)
         found = subprocess.run(
             [sys.executable, "-c", "import conformance.codec; print(conformance.codec.__file__)"],
@@ -680,11 +684,11 @@ class Workshop:
         assert Path(found.stdout.strip()).is_relative_to(self._whole), f"the target imports {found.stdout.strip()}"
 
     def fate(self, mutant: Mutant) -> Fate:
-        """Have a mutant judged, by the vectors and, if it lives or they stand alone, by the generated cases."""
+        """Judge a mutant with the vectors and, if it survives or with --alone, with the generated cases."""
         root = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             shutil.copytree(self._whole, root / "conformance", copy_function=os.link)
-            if mutant is not NOBODY:
+            if mutant is not ORIGINAL:
                 self._damage(mutant, root / "conformance")
             vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
             generated = ""
@@ -700,15 +704,15 @@ class Workshop:
     def _damage(mutant: Mutant, package: Path) -> None:
         path = package / mutant.file
         damaged = mutant.applied(path.read_bytes())
-        path.unlink()  # it is a link to the undamaged one
+        path.unlink()  # it is a hard link to the original
         path.write_bytes(damaged)
         for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
     def _judged(self, mutant: Mutant, launch: LaunchSpec, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
-        """What killed it, and what is reported of each case up to there."""
+        """Return the killer of a mutant, and the report on each case up to it."""
         sights: dict[str, Sight] = {}
-        # Most die early: the many others are not even written out for those.
+        # Most mutants die early, so the large rest is not even serialized for them.
         for share in (cases[:_FIRST], cases[_FIRST:]):
             killer = self._put(mutant, launch, share, sights) if share else ""
             if killer:
@@ -732,12 +736,12 @@ class Workshop:
         return "" if judged else "not started: no case was judged"
 
 
-NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
-"""Stands for the undamaged codec."""
+ORIGINAL = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+"""The unmutated codec."""
 
 
 def in_killing_order(cases: Iterable[Case]) -> list[Case]:
-    """The smallest case of every requirement first, so that most mutants die early; the same order every time."""
+    """Return the cases in a fixed order, the smallest of each requirement first, so that most mutants die early."""
     groups: defaultdict[str, list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.requirement].append(case)
@@ -747,37 +751,37 @@ def in_killing_order(cases: Iterable[Case]) -> list[Case]:
 
 
 @contextlib.contextmanager
-def impatience() -> Iterator[None]:
-    """One fault is enough: the rest is not asked of a target that is to die anyway. Slowness alone kills nobody."""
+def one_fault_limit() -> Iterator[None]:
+    """Stop a target after one fault, because it is enough to kill it; slowness alone does not kill."""
     with patch.dict(FAULT_LIMITS, {**dict.fromkeys(FAULT_LIMITS, 1), "slow": 0}):
         yield
 
 
 @contextlib.contextmanager
 def opened(catalog: Catalog, generated: Sequence[Case] = (), *, alone: bool = False) -> Iterator[Workshop]:
-    """A workshop in a folder of its own that is removed at the end; until then everybody is impatient."""
-    with tempfile.TemporaryDirectory() as folder, impatience():
+    """Yield a workshop in a temporary folder, with a limit of one fault per target."""
+    with tempfile.TemporaryDirectory() as folder, one_fault_limit():
         yield Workshop(Path(folder), catalog, generated, alone=alone)
 
 
 def sweep(mutants: Sequence[Mutant], workshop: Workshop, *, jobs: int = JOBS) -> Iterator[Fate]:
-    """The fates of mutants, in their order; cases are put to them in theirs."""
+    """Yield the fates of mutants, in order."""
     with ThreadPoolExecutor(jobs) as pool:
         yield from pool.map(workshop.fate, mutants)
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of the mutants, drawn by a seed, in their order."""
+    """Return a number of the mutants, drawn by a seed, in order."""
     drawn = random.Random(seed).sample(range(len(mutants)), min(count, len(mutants)))  # noqa: S311 - no secret
     return [mutants[index] for index in sorted(drawn)]
 
 
-# --- survivors that are known -------------------------------------------------------------------------
+# --- known survivors ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Mutants of a line, below `above` where given, that survive for a reason; without damages, all of the line."""
+    """Mutants of a line that survive for a reason: those with `damages`, or all; `above` is the previous line."""
 
     file: str
     text: str
@@ -785,19 +789,19 @@ class Known:
     reason: str
     above: str = ""
     is_gap: bool = False
-    """Whether a case could hold it against a target, and only none does."""
+    """True if a case could kill it, but none does."""
     numbers: tuple[int, ...] = ()
-    """Which of the line's mutants are meant, where others with the same damages die; without any, all."""
+    """The numbers of the mutants, if others with the same damages die; otherwise all."""
 
     def covers(self, mutant: Mutant) -> bool:
-        """Whether it speaks of a mutant."""
+        """Return True if it is about a mutant."""
         here = (mutant.file, mutant.text) == (self.file, self.text)
         here &= self.above in ("", mutant.above) and (not self.numbers or mutant.number in self.numbers)
         return here and (not self.damages or mutant.damage in self.damages)
 
 
 def known_survivors(path: Path = KNOWN_SURVIVORS) -> list[Known]:
-    """The list beside this file: reasons, each with the places that it holds for."""
+    """Return the list next to this file: reasons, each with its places."""
     groups = yaml.safe_load(path.read_text()) if path.exists() else []
     return [
         Known(
@@ -815,57 +819,57 @@ def known_survivors(path: Path = KNOWN_SURVIVORS) -> list[Known]:
 
 @dataclass(slots=True)
 class Tally:
-    """How a sweep came out."""
+    """The results of a sweep."""
 
     fates: list[Fate]
     known: list[Known]
 
     @property
     def survivors(self) -> list[tuple[Fate, str]]:
-        """Who survived, with the reason where one is known."""
+        """The survivors, each with its reason, if known."""
         alive = [fate for fate in self.fates if not fate.killed]
         return [(fate, next((entry.reason for entry in self.known if entry.covers(fate.mutant)), "")) for fate in alive]
 
     def share(self, of: Callable[[Fate], object]) -> float:
-        """The mutants of which something holds, of all in percent."""
+        """Return the percentage of mutants with a property."""
         return 100 * sum(1 for fate in self.fates if of(fate)) / max(len(self.fates), 1)
 
     @property
     def rate(self) -> float:
-        """Killed of all, in percent."""
+        """The percentage of killed mutants."""
         return self.share(lambda fate: fate.killed)
 
     @property
-    def blameless(self) -> int:
-        """Survivors that no case may hold against a target: another answer is as right, or none shows it."""
+    def equivalent(self) -> int:
+        """The number of survivors that no case may fail: their answers are correct or do not show the change."""
         beyond = [entry for entry in self.known if not entry.is_gap]
         return sum(1 for fate, _ in self.survivors if any(entry.covers(fate.mutant) for entry in beyond))
 
     def stale(self) -> list[Known]:
-        """Entries that no survivor bears out."""
+        """Return the entries without a survivor."""
         alive = [fate.mutant for fate in self.fates if not fate.killed]
         return [entry for entry in self.known if not any(map(entry.covers, alive))]
 
     def table(self) -> Iterator[str]:
-        """Kills by file and in all."""
-        yield "                                    killed by                             told    survivors"
-        yield "file                      mutants  vectors  generated  either       rate   apart  explained  others"
+        """Yield the lines of a table of kills by file and in total."""
+        yield "                                    killed by                           distin-    survivors"
+        yield "file                      mutants  vectors  generated  either       rate guished  explained  others"
         files = sorted({fate.mutant.file for fate in self.fates})
         parts = [(file, Tally([fate for fate in self.fates if fate.mutant.file == file], self.known)) for file in files]
         for name, part in (*parts, ("all", self)):
             explained = sum(1 for _, reason in part.survivors if reason)
-            vectors, generated, killed, told = (
-                sum(1 for fate in part.fates if of(fate)) for of in (*_COLUMNS, lambda fate: fate.told)
+            vectors, generated, killed, distinguished = (
+                sum(1 for fate in part.fates if of(fate)) for of in (*_COLUMNS, lambda fate: fate.distinguished_by)
             )
             yield (
                 f"{name:<25} {len(part.fates):>7} {vectors:>8} {generated:>10} {killed:>7} {part.rate:>9.1f}% "
-                f"{told:>7} {explained:>10} {len(part.survivors) - explained:>7}"
+                f"{distinguished:>7} {explained:>10} {len(part.survivors) - explained:>7}"
             )
         yield "in percent                         " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
-        killed, blamed = sum(1 for fate in self.fates if fate.killed), len(self.fates) - self.blameless
+        killed, visible = sum(1 for fate in self.fates if fate.killed), len(self.fates) - self.equivalent
         yield (
-            f"\nNo case may hold {self.blameless} of them against a target. "
-            f"Of the other {blamed}, {killed} are killed: {100 * killed / max(blamed, 1):.1f} %"
+            f"\nNo case may hold {self.equivalent} of them against a target. "
+            f"Of the other {visible}, {killed} are killed: {100 * killed / max(visible, 1):.1f} %"
         )
 
 
@@ -878,20 +882,20 @@ _WIDTHS = tuple(zip(_COLUMNS, (7, 10, 7), strict=True))
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Damage the codec in one place at a time: does the suite notice?")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many mutants only, drawn by --seed")
+    parser = argparse.ArgumentParser(description="Mutate the codec in one place at a time: does the suite notice?")
+    parser.add_argument("--sample", type=int, metavar="N", help="only this number of mutants, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0, help="for --sample and --generated [0]")
-    parser.add_argument("--generated", type=int, default=0, metavar="N", help="generated cases per type, besides [0]")
-    parser.add_argument("--alone", action="store_true", help="put those to all mutants, as if there were no vectors")
+    parser.add_argument("--generated", type=int, default=0, metavar="N", help="additional generated cases per type [0]")
+    parser.add_argument("--alone", action="store_true", help="run these on all mutants, as if there were no vectors")
     parser.add_argument("--vectors", action="append", default=[], type=Path, metavar="DIR", help="further vectors")
-    parser.add_argument("--file", default="*", metavar="PATTERN", help="mutants of these files only")
-    parser.add_argument("--only", action="append", metavar="ID", help="this mutant only, and say what kills it")
+    parser.add_argument("--file", default="*", metavar="PATTERN", help="only mutants of these files")
+    parser.add_argument("--only", action="append", metavar="ID", help="only this mutant; show the case that kills it")
     parser.add_argument("--list", action="store_true", help="list the mutants and end")
-    parser.add_argument("--list-survivors", action="store_true", help="list explained survivors too, with the reasons")
-    parser.add_argument("--kills", action="store_true", help="list what killed each of the others")
-    parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"mutants at a time [{JOBS}]")
+    parser.add_argument("--list-survivors", action="store_true", help="also list explained survivors, with reasons")
+    parser.add_argument("--kills", action="store_true", help="list the killer of each killed mutant")
+    parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"mutants in parallel [{JOBS}]")
     parser.add_argument(
-        "--at-least", type=float, default=0, metavar="PERCENT", help="fail when fewer than these are killed"
+        "--at-least", type=float, default=0, metavar="PERCENT", help="fail if a smaller percentage is killed"
     )
     return parser.parse_args(given)
 
@@ -904,12 +908,12 @@ def _chosen(options: argparse.Namespace) -> list[Mutant]:
 
 
 def _types(catalog: Catalog) -> list[str]:
-    """Every type that cases are generated for, and the messages that vectors bring definitions of."""
+    """Return every type with generated cases, and the messages defined in vectors."""
     return [*TYPES, *sorted({case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")})]
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Run the sweep and print how it came out."""
+    """Run the sweep and print its results."""
     options = _arguments(given)
     mutants = _chosen(options)
     if options.list:
@@ -942,22 +946,22 @@ def _report(tally: Tally, options: argparse.Namespace) -> None:
         for fate in tally.fates:
             if fate.killed:
                 print(f"{shown(fate.mutant)}\n    {fate.vectors or '-'}\n    {fate.generated or '-'}")
-    tell_survivors(tally, options, KNOWN_SURVIVORS)
+    print_survivors(tally, options, KNOWN_SURVIVORS)
 
 
-def tell_survivors(tally: Tally, options: argparse.Namespace, known: Path) -> None:
-    """Print who lives, and after a whole sweep which entries of the list of survivors nobody bears out."""
+def print_survivors(tally: Tally, options: argparse.Namespace, known: Path) -> None:
+    """Print the survivors, and after a whole sweep the entries of the list without a survivor."""
     for fate, reason in tally.survivors:
         if not reason or options.list_survivors or options.only:
-            told = f"\n    told apart by {fate.told}" if fate.told else ""
-            print(f"\n{shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + told)
+            by = f"\n    distinguished by {fate.distinguished_by}" if fate.distinguished_by else ""
+            print(f"\n{shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + by)
     if options.sample is None and options.file == "*" and not options.only:
         for entry in tally.stale():
             print(f"\n{known.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")
 
 
 def shown(mutant: Mutant) -> str:
-    """A mutant as it is listed: where it is, what is damaged, the line."""
+    """Return the listing of a mutant: its place, its damage and its line."""
     return f"{mutant.id}  {mutant.damage}\n    {mutant.text}"
 
 

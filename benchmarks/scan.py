@@ -1,13 +1,13 @@
-"""How fast the audit reads a segment on one core, compared with Kafka's own DumpLogSegments in the same run.
+"""The speed of the audit on one core, compared with Kafka's own DumpLogSegments in the same run.
 
     python benchmarks/scan.py [MEGABYTES]        (needs the extra spark, Java 17 and Maven)
 
-The peer is org.apache.kafka.tools.DumpLogSegments --deep-iteration of the version in tests/broker/pom.xml, which Maven
-fetches and keeps under ~/.cache/kafka-conformance. Both read the same file: batches of about 16 KB, records of 100
-bytes and of 1 KB, in every codec. The audit makes all its checks; the output of both is thrown away. Spark takes no
-part: this is the work of one executor. The time that Java needs to start, measured on a segment of one batch, is
-subtracted. Rounds alternate, the median counts, MB/s are those of the file. Ends with status 1 where a ratio is too
-low: below 3 at 1 KB, below 2 at 100 B and with zstd at 1 KB.
+The peer is org.apache.kafka.tools.DumpLogSegments --deep-iteration of the version in tests/broker/pom.xml; Maven
+fetches it into ~/.cache/kafka-conformance. Both read the same file: batches of about 16 KB, records of 100 bytes and
+of 1 KB, in every codec. The audit makes all its checks; the output of both is discarded. Spark is not used: this is
+the work of one executor. The start time of Java, measured on a segment of one batch, is subtracted. Rounds alternate,
+the median counts, MB/s refer to the file. The exit status is 1 if a ratio is too low: below 3 at 1 KB, below 2 at
+100 B and with zstd at 1 KB.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from conformance.pipeline.audit.segments import SegmentPart, find_segments
 ROUNDS = 3
 BATCH = 16_000
 DISTINCT = 40
-ASKED = {(1_000, "none"): 3.0, (100, "none"): 2.0, (1_000, "zstd"): 2.0}
+REQUIRED_RATIOS = {(1_000, "none"): 3.0, (100, "none"): 2.0, (1_000, "zstd"): 2.0}
 BROKER = Path(__file__).resolve().parent.parent / "tests" / "broker"
 
 
 def peer() -> list[str]:
-    """The command of DumpLogSegments, built by Maven where it is not yet."""
+    """Return the command of DumpLogSegments; build it with Maven if necessary."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-conformance" / "broker"
     if not (cache / "broker.jar").exists():
         subprocess.run(("mvn", "-q", "-B", "package", f"-Dout={cache}"), cwd=BROKER, check=True)
@@ -47,7 +47,7 @@ def peer() -> list[str]:
 
 
 def write_segment(path: Path, parts: Sequence[bytes], records: int, size: int) -> None:
-    """Batches over and over, each at the next offset, which stands outside the checksum."""
+    """Write batches repeatedly, each at the next offset, which the checksum does not cover."""
     offset = written = 0
     with path.open("wb") as file:
         while written < size:
@@ -58,7 +58,7 @@ def write_segment(path: Path, parts: Sequence[bytes], records: int, size: int) -
 
 
 def audit(path: Path) -> float:
-    """Seconds for the whole audit of one segment, which has to be clean."""
+    """Return the seconds of the whole audit of one valid segment."""
     start = time.perf_counter()
     (segment,) = find_segments([str(path)])
     part = PartAudit(SegmentPart(segment, 0, segment.size), {})
@@ -70,14 +70,14 @@ def audit(path: Path) -> float:
 
 
 def dump(command: Sequence[str], path: Path) -> float:
-    """Seconds for DumpLogSegments."""
+    """Return the seconds of DumpLogSegments."""
     start = time.perf_counter()
     subprocess.run((*command, str(path)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
 
 
 def middle(seconds: Sequence[float]) -> float:
-    """The median."""
+    """Return the median."""
     return sorted(seconds)[len(seconds) // 2]
 
 
@@ -103,12 +103,12 @@ def main() -> None:
                 total = path.stat().st_size
             ours, theirs, start = (middle(column) for column in zip(*rounds, strict=True))
             mine, other = total / ours / 1e6, total / (theirs - start) / 1e6
-            asked = ASKED.get((record_size, name))
-            note = f"  (asked: {asked:.0f})" if asked else ""
+            bound = REQUIRED_RATIOS.get((record_size, name))
+            note = f"  (required: {bound:.0f})" if bound else ""
             print(f"{record_size:>5} B, {name:<8} {mine:>7.0f} MB/s {other:>12.0f} MB/s   {mine / other:.1f}{note}")
-            if asked and mine < asked * other:
+            if bound and mine < bound * other:
                 short.append(f"{record_size} B, {name}")
-    sys.exit(f"short of what is asked: {', '.join(short)}" if short else 0)
+    sys.exit(f"below the required ratio: {', '.join(short)}" if short else 0)
 
 
 if __name__ == "__main__":

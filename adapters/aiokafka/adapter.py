@@ -1,6 +1,6 @@
 """aiokafka as a target: the types of its messages; messages.py has the messages, record_sets.py the records.
 
-Only what the library's own requests and responses run through is judged: it has types that nothing uses.
+Only types on the path of the library's own requests and responses are judged; it has unused types too.
 """
 
 import io
@@ -21,10 +21,10 @@ from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
-VERSION = version("aiokafka")  # once, before processes are forked: a file is read and parsed for it
+VERSION = version("aiokafka")  # read once, before processes are forked, because it needs a file
 
-# KafkaError is the library's own family. ValueError is what the protocol types raise on purpose ("Buffer underrun",
-# "Invalid value", invalid UTF-8 too): their _pack and _unpack turn struct.error into it.
+# KafkaError is the library's base class. The protocol types raise ValueError on purpose ("Buffer underrun", "Invalid
+# value", also for invalid UTF-8): their _pack and _unpack convert struct.error to it.
 REJECTIONS = (KafkaError, ValueError)
 
 STRING = types.String()
@@ -43,17 +43,17 @@ TYPES: dict[str, Any] = {
     "RECORDS": types.Bytes,
 }
 ARRAYS: dict[str, Any] = {"ARRAY": types.Array, "COMPACT_ARRAY": types.CompactArray}
-# The library writes lengths and counts only, and no tagged field: what a caller could give it otherwise is not asked.
+# The library only writes lengths and counts, and no tagged field, so requests contain no other values.
 ONLY_READ: dict[str, Any] = {"UNSIGNED_VARINT": types.UnsignedVarInt32, "TAGGED_FIELDS": types.TaggedFields}
 
 READ = "internal: AIOKafkaConnection > Response.decode"
 WRITTEN = "internal: AIOKafkaConnection.send > Struct.encode"
-# Of the flexible messages the library sends one, DeleteRecordsRequest 2.
+# The library sends only one flexible message, DeleteRecordsRequest 2.
 COMPACT_READ = "internal: AIOKafkaConnection > DeleteRecordsResponse.decode"
 COMPACT_WRITTEN = "internal: AIOKafkaAdminClient.delete_records > DeleteRecordsRequest.encode"
 
 
-def _doors(plain: str, compact: str) -> dict[str, str]:
+def _entry_points(plain: str, compact: str) -> dict[str, str]:
     doors = {name: f"{compact if name.startswith('COMPACT_') else plain} > {_codec_name(name)}" for name in TYPES}
     return doors | {"ARRAY": f"{plain} > Array", "COMPACT_ARRAY": f"{compact} > CompactArray", "MESSAGE": plain}
 
@@ -65,19 +65,19 @@ def _codec_name(type: str) -> str:
 
 DOORS: dict[str, dict[str, str]] = {
     "decode": {
-        **_doors(READ, COMPACT_READ),
+        **_entry_points(READ, COMPACT_READ),
         "UNSIGNED_VARINT": f"{COMPACT_READ} > UnsignedVarInt32",
         "TAGGED_FIELDS": f"{COMPACT_READ} > TaggedFields",
         **record_sets.DOORS["decode"],
     },
-    "encode": {**_doors(WRITTEN, COMPACT_WRITTEN), **record_sets.DOORS["encode"]},
+    "encode": {**_entry_points(WRITTEN, COMPACT_WRITTEN), **record_sets.DOORS["encode"]},
 }
 
 read = record_sets.read
 
 
 def describe() -> dict[str, object]:
-    """Say what this target can do and by which of its calls, under the name of the implementation that is loaded."""
+    """Return the supported operations and the judged calls, under the name of the loaded implementation."""
     return {
         "name": "aiokafka-pure" if decode_varint is decode_varint_py else "aiokafka",
         "version": VERSION,
@@ -96,14 +96,14 @@ def describe() -> dict[str, object]:
 
 
 def decode(type: str, data: bytes, **parameters: Any) -> Any:
-    """Decode one value, with the bytes consumed where the library tells."""
+    """Decode one value; return it with the number of consumed bytes, if the library reports it."""
     if type in record_sets.READERS:
         return record_sets.READERS[type](data)
     try:
         if type == "MESSAGE":
             return messages.decode(data, parameters["message"], parameters["version"])
         return _decode_type(type, data)
-    except (ValueError, struct.error) as error:  # to an application either is the cause of a KafkaConnectionError
+    except (ValueError, struct.error) as error:  # both become the cause of a KafkaConnectionError
         raise Reject("malformed", str(error)) from error
 
 
@@ -116,13 +116,13 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
             return messages.encode(value, parameters["message"], parameters["version"])
         return _encode_primitive(type, value)
     except (ValueError, OverflowError, struct.error, AssertionError) as error:
-        # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error; an
-        # assertion answers a caller's mistake.
+        # For a number out of range the C code raises OverflowError and the Python code struct.error; assertions check
+        # arguments.
         raise Reject("invalid-value", str(error)) from error
 
 
 def _codec(type: str) -> Any:
-    """Find the library's type, composing its arrays."""
+    """Return the library's type, with composed arrays."""
     outer, _, element = type.partition("<")
     if outer in ARRAYS and element:
         return ARRAYS[outer](_codec(element[:-1]))
@@ -142,14 +142,14 @@ def _encode_primitive(type: str, value: Any) -> bytes:
 
 
 def _given(type: str, value: Any) -> Any:
-    """Turn the notation of a request into what the library takes."""
+    """Convert the notation of a request to an argument of the library."""
     if type == "INT64":
         return int(value)
     return bytes.fromhex(value) if type.endswith(("BYTES", "RECORDS")) else value
 
 
 def _shown(type: str, value: Any) -> Any:
-    """Turn what the library returns into the notation of an answer."""
+    """Convert a result of the library to the notation of an answer."""
     if type == "TAGGED_FIELDS":
         return [{"tag": tag, "data": content} for tag, content in value.items()]
     return str(value) if type == "INT64" else value

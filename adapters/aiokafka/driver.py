@@ -13,47 +13,47 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common
 import cramjam
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
-from driving import DAMAGED, Told, shown_as
+from driving import DAMAGED, Line, shown_as
 from driving_async import drive
 from writer import produce
 
-# What the library documents; and what the codecs' own libraries document for damaged data: aiokafka lets them pass.
+# The library's documented errors, and those of the codec libraries for damaged data, which aiokafka does not wrap.
 REFUSALS = (KafkaError, ValueError, cramjam.DecompressionError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 RACK = {"client_rack": "rack"} if "client_rack" in signature(AIOKafkaConsumer).parameters else {}
 IN_GROUP = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
 
 
-async def consume(told: Told) -> AsyncGenerator[Any, None]:
-    """Yield the records that getone() hands out, from the offset on, or as a member of a group."""
-    partition = TopicPartition(told["topic"], told["partition"])
-    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None} | RACK
-    consumer = AIOKafkaConsumer(**settings | (IN_GROUP | {"group_id": told["topic"]} if "group" in told else {}))
+async def consume(line: Line) -> AsyncGenerator[Any, None]:
+    """Yield the records of getone(), from the offset on or as a member of a group."""
+    partition = TopicPartition(line["topic"], line["partition"])
+    settings = {"bootstrap_servers": line["bootstrap"], "isolation_level": line["isolation"], "group_id": None} | RACK
+    consumer = AIOKafkaConsumer(**settings | (IN_GROUP | {"group_id": line["topic"]} if "group" in line else {}))
     try:
         await consumer.start()
-        if "group" in told:
-            consumer.subscribe([told["topic"]])
+        if "group" in line:
+            consumer.subscribe([line["topic"]])
         else:
             consumer.assign([partition])
-            consumer.seek(partition, int(told["offset"]))
+            consumer.seek(partition, int(line["offset"]))
         while True:
             yield await consumer.getone()
-            if "group" in told:
+            if "group" in line:
                 await consumer.commit()
     finally:
         await consumer.stop()
 
 
-def shown(record: Any) -> Told:
+def shown(record: Any) -> Line:
     """Return a ConsumerRecord in the notation of `read`."""
     timestamp = -1 if record.timestamp is None else record.timestamp
-    # None stands for magic 0 and for a timestamp that is not there
+    # None means magic 0 or a missing timestamp
     kind = None if record.timestamp_type is None else TYPES.get(record.timestamp_type, "other")
     return shown_as(record.offset, timestamp, kind, record.key, record.value, record.headers)
 
 
 def is_refusal(error: Exception) -> bool:
-    """Tell what an application can be expected to catch."""
+    """Return True for an exception that an application should catch."""
     return isinstance(error, REFUSALS)
 
 

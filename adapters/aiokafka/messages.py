@@ -1,7 +1,7 @@
-"""The messages of aiokafka: those that its requests are built of, each with the response that it reads for it.
+"""The messages of aiokafka: the requests that it builds, each with the response that it reads.
 
-The library has schemas of its own, one for each version, with names of its own. NAMES says how Apache Kafka's
-definitions call its fields. The order of the fields is the same; a schema holds nothing else but types.
+The library has its own schemas, one for each version, with its own names. NAMES maps them to the names in Apache
+Kafka's definitions. The order of the fields is the same; a schema contains only types.
 """
 
 import io
@@ -30,12 +30,12 @@ REQUESTS = {
     "OffsetRequest": "ListOffsetsRequest",
     "SaslHandShakeRequest": "SaslHandshakeRequest",
 }
-"""Requests that have another name in the library: that name, and the name of the definition."""
+"""Requests with another name in the library: that name, and the name of the definition."""
 
-# Fields whose name in the definition is not just the library's name with its words joined. Before the = is the
-# library's name (its path, where the library has the name twice), after it the definition's. A field after a / is the
-# only one of its structure, and the library has its value in place of the structure. Nothing after the = means that
-# the library has a structure where the definition has its fields in the outer one.
+# Fields with another name in the definition than the library's words joined. Before the = is the library's name (a
+# path, if the name is not unique), after it the definition's. A field after a / is the only one of its structure, and
+# the library has its value instead of the structure. An empty name after the = means that the library has a structure
+# whose fields the definition has in the outer one.
 NAMES = {
     message: dict(entry.split("=") for entry in entries.split())
     for message, _, entries in (
@@ -103,11 +103,11 @@ NEVER_SENT = (
     *("CreateAclsRequest", "DeleteAclsRequest", "DescribeAclsRequest"),
     *("DeleteGroupsRequest", "DescribeClientQuotasRequest"),
 )
-"""Requests that no code of the library makes."""
+"""Requests that the library never builds."""
 
 
 def _classes() -> dict[str, dict[int, Any]]:
-    """Find the classes by message and version."""
+    """Return the classes by message and version."""
     classes: dict[str, dict[int, Any]] = {
         "RequestHeader": {1: api.RequestHeader_v1, 2: api.RequestHeader_v2},
         "ResponseHeader": {0: api.ResponseHeader_v0, 1: api.ResponseHeader_v1},
@@ -117,7 +117,7 @@ def _classes() -> dict[str, dict[int, Any]]:
             if not isinstance(request, type) or api.Request not in request.__bases__ or name in NEVER_SENT:
                 continue
             message = REQUESTS.get(name, name)
-            # A version of a response is what is read in answer to that version of the request.
+            # The version of a response is that of its request.
             versions = {one.API_VERSION: one for one in vars(request)["_CLASSES"]}
             classes[message] = versions
             classes[message.replace("Request", "Response")] = {
@@ -131,7 +131,7 @@ VERSIONS = {message: f"{min(versions)}-{max(versions)}" for message, versions in
 
 
 def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int]:
-    """Decode a message, with the bytes consumed. Raises Unsupported where the library has none."""
+    """Decode a message; return it with the number of consumed bytes. Raises Unsupported if the library lacks it."""
     message_class = _class(message, version)
     if message.endswith(("Request", "RequestHeader")):
         raise Unsupported("a client does not read requests")
@@ -142,7 +142,7 @@ def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int
 
 
 def encode(value: dict[str, Any], message: str, version: int) -> bytes:
-    """Encode a message. Raises Unsupported where the library has none, and for what its schema cannot say."""
+    """Encode a message. Raises Unsupported if the library lacks it, and for values that its schema cannot express."""
     message_class = _class(message, version)
     if message.endswith(("Response", "ResponseHeader")):
         raise Unsupported("a client does not write responses")
@@ -160,7 +160,7 @@ def _class(message: str, version: int) -> Any:
 
 
 def _name(message: str, path: str) -> tuple[str, str]:
-    """Name a field as the definition does, and the field of which its structures consist where it is left out."""
+    """Return the definition's name of a field, and the name of the only field of its structures, if omitted."""
     names = NAMES.get(message, {})
     last = path.rpartition(".")[2]
     words = "".join(word[:1].upper() + word[1:] for word in last.split("_"))
@@ -196,7 +196,7 @@ def _shown(message: str, field: Any, value: Any, outer: str) -> Any:
 
 
 def _given_fields(message: str, schema: Any, value: dict[str, Any], outer: str = "") -> tuple[Any, ...]:
-    """Make the values of a schema. All of them must be there: the library has no defaults."""
+    """Return the values of a schema. Each one is necessary, because the library has no defaults."""
     rest = dict(value)
     values = tuple(_taken_fields(message, schema, rest, outer))
     if rest.pop(UNKNOWN, None) or rest:
@@ -205,7 +205,7 @@ def _given_fields(message: str, schema: Any, value: dict[str, Any], outer: str =
 
 
 def _taken_fields(message: str, schema: Any, rest: dict[str, Any], outer: str) -> Iterator[Any]:
-    """Make the values of a schema out of some of those given, which are taken away."""
+    """Return the values of a schema, and remove them from `rest`."""
     for label, field in zip(schema.names, schema.fields, strict=True):
         name, only = _name(message, outer + label)
         if field is types.TaggedFields:

@@ -1,4 +1,4 @@
-"""The records of aiokafka: what MemoryRecords reads, what the builders write, and what a consumer hands out."""
+"""The records of aiokafka: those of MemoryRecords, of the builders, and of a consumer."""
 
 import gzip
 import zlib
@@ -24,7 +24,7 @@ from notation import CODECS, TIMESTAMP_TYPES, named
 
 from conformance import Reject, Unsupported
 
-# What the codecs' own libraries document for damaged data; aiokafka lets them pass.
+# The documented exceptions of the codec libraries for damaged data, which aiokafka does not wrap.
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, cramjam.DecompressionError)
 
 # --- decode -------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Tell what an application can be expected to catch from what should never have reached it."""
+    """Convert exceptions that an application should catch to rejections; others are crashes."""
     try:
         yield
     except CorruptRecordException as error:
@@ -74,7 +74,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _batches(data: bytes) -> Iterator[Any]:
-    """Take the whole batches, each with its checksum checked, as the library's fetcher does: has_next() first."""
+    """Yield the whole batches with checked checksums, like the library's fetcher: has_next() first."""
     with _refusals():
         records = MemoryRecords(data)
         while records.has_next():
@@ -85,7 +85,7 @@ def _batches(data: bytes) -> Iterator[Any]:
 
 
 def _entry(batch: Any) -> dict[str, Any]:
-    """Show a batch, or a message of magic 0 or 1, whose own offset and codec are not public."""
+    """Return a batch in notation, or a message of magic 0 or 1, whose offset and codec are not public."""
     return _batch(batch) if isinstance(batch, DefaultRecordBatch) else {"messages": _messages(batch)}
 
 
@@ -105,7 +105,7 @@ def _messages(batch: Any) -> list[dict[str, Any]]:
 
 
 def _encode_batch(value: dict[str, Any]) -> bytes:
-    """Write a batch as create_batch(), append() and the sender do. Raises Unsupported for what they cannot be asked."""
+    """Write a batch like create_batch(), append() and the sender. Raises Unsupported for other fields."""
     if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
         raise Unsupported("the builder takes no base offset, control batch or timestamp type")
     if [int(record["offset"]) for record in value["records"]] != list(range(len(value["records"]))):
@@ -138,7 +138,7 @@ ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMIT
 
 
 def read(data: bytes, **asked: Any) -> dict[str, Any]:
-    """Return what getone() and `async for` hand out of a fetched partition, and the position they leave."""
+    """Return the records of a fetched partition for getone() and `async for`, and the position after them."""
     partition = PartitionRecords(
         PARTITION,
         MemoryRecords(data),
@@ -160,9 +160,9 @@ def read(data: bytes, **asked: Any) -> dict[str, Any]:
 
 
 def _consumed(record: Any) -> dict[str, Any]:
-    """Show a ConsumerRecord; None is its word for no timestamp.
+    """Return a ConsumerRecord in notation; its timestamp is None if there is none.
 
-    A type of None says nothing: the C extension gives it for magic 0, and for magic 1 with timestamp -1.
+    A type of None is ambiguous: the C extension returns it for magic 0, and for magic 1 with timestamp -1.
     """
     value = {**shown_record(record), "timestamp": "-1" if record.timestamp is None else str(record.timestamp)}
     if record.timestamp_type is not None:

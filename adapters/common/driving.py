@@ -1,4 +1,4 @@
-"""What the drivers in Python share: topics come in on standard input, what an application is handed goes out."""
+"""Shared code of the Python drivers: read topics from standard input, write the application's records and errors."""
 
 import gzip
 import json
@@ -13,63 +13,63 @@ from typing import Any
 END = b"conformance.end"
 """The key of the record that ends a topic."""
 
-Told = dict[str, Any]
-"""A line of the suite: `topic`, `partition`, `bootstrap`, and `offset` and `isolation`, or `produce`."""
+Line = dict[str, Any]
+"""A JSON object; from the suite `topic`, `partition`, `bootstrap`, and `offset` and `isolation`, or `produce`."""
 _out = threading.Lock()
 
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
-"""What the standard library documents for damaged data; a client that lets it pass leaves it to the application."""
+"""The documented exceptions of the standard library for damaged data; some clients pass them to the application."""
 
 IsRefusal = Callable[[Exception], bool]
-"""Tells what the library documents, or an application can be expected to catch, from a crash."""
+"""Returns True for an exception that the library documents or an application should catch; others are crashes."""
 
 
 def drive(
     version: str,
-    consume: Callable[[Told], Iterable[Any]],
-    shown: Callable[[Any], Told],
+    consume: Callable[[Line], Iterable[Any]],
+    shown: Callable[[Any], Line],
     *,
     at_once: int,
     is_refusal: IsRefusal,
-    produce: Callable[[Told], object] | None = None,
+    produce: Callable[[Line], object] | None = None,
 ) -> None:
-    """Consume the topics that the suite names, or write to them, so many at once, until it ends the input."""
+    """Consume the topics of the suite or write to them, at most `at_once` in parallel, until the input ends."""
     say({"version": version})
 
-    def one(told: Told) -> None:
-        with ending(told["topic"], is_refusal):
-            if produce is not None and "produce" in told:
-                produce(told)
+    def serve(line: Line) -> None:
+        with ending(line["topic"], is_refusal):
+            if produce is not None and "produce" in line:
+                produce(line)
                 return
-            for record in consume(told):
-                if hand(told["topic"], shown(record)):
+            for record in consume(line):
+                if hand(line["topic"], shown(record)):
                     break
 
     with ThreadPoolExecutor(at_once) as pool:
-        for told in topics():
-            pool.submit(one, told)
+        for line in topics():
+            pool.submit(serve, line)
 
 
 @contextmanager
 def ending(topic: str, is_refusal: IsRefusal) -> Iterator[None]:
-    """Say that a topic has come to its end, or what was raised before that."""
+    """Report the end of a topic, or the exception before it."""
     try:
         yield
         say({"topic": topic, "end": True})
-    except Exception as error:  # noqa: BLE001 - whatever an application would get
+    except Exception as error:  # noqa: BLE001 - any exception for the application
         say({"topic": topic, **raised(error, is_refusal)})
 
 
-def hand(topic: str, record: Told) -> bool:
-    """Say a record that the consumer handed out, and return whether it is the last one of its topic."""
+def hand(topic: str, record: Line) -> bool:
+    """Report a record of the consumer, and return True for the last one of its topic."""
     say({"topic": topic, "record": record})
     return bool(record["key"] == END.hex())
 
 
 def shown_as(
     offset: int, timestamp: int, timestamp_type: str | None, key: Any, value: Any, headers: Iterable[tuple[str, Any]]
-) -> Told:
-    """Return a record in the notation of `read`; the type of the timestamp is left out where it is None."""
+) -> Line:
+    """Return a record in the notation of `read`; a timestamp type of None is omitted."""
     return {
         "offset": str(offset),
         "timestamp": str(timestamp),
@@ -80,17 +80,17 @@ def shown_as(
     }
 
 
-class CannotBeTold(Exception):
-    """A record that the client's interface has no way to name; the message says what."""
+class CannotExpress(Exception):
+    """A record that the client's interface cannot express; the message names the part."""
 
 
-def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[list[Told]]:
-    """The records to write, batch after batch, their keys, values and timestamps as a client takes them.
+def batches(line: Line, cannot: Callable[[Line], str] = lambda _: "") -> list[list[Line]]:
+    """Return the records to write, batch by batch, with key, value, timestamp and headers for a client.
 
-    Those that none waits for the one before are one list: the client makes batches of at most `batchBytes` of them.
-    `cannot` says what of a record the client's interface has no way to name. Raises CannotBeTold.
+    With `together` they are one list, of which the client makes batches of at most `batchBytes`. `cannot` returns the
+    part of a record that the client's interface cannot express, or "". Raises CannotExpress.
     """
-    made = [
+    rows = [
         [
             {
                 "key": octets(record["key"]),
@@ -100,33 +100,33 @@ def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[li
             }
             for record in batch
         ]
-        for batch in told["produce"]["batches"]
+        for batch in line["produce"]["batches"]
     ]
-    for what in filter(None, (cannot(record) for batch in made for record in batch)):
-        raise CannotBeTold(what)
-    return [[record for batch in made for record in batch]] if told["produce"]["together"] else made
+    for part in filter(None, (cannot(record) for batch in rows for record in batch)):
+        raise CannotExpress(part)
+    return [[record for batch in rows for record in batch]] if line["produce"]["together"] else rows
 
 
-def in_turn(told: Told, made: list[list[Told]]) -> Iterator[tuple[list[Told], bool, str, bool]]:
-    """Batches, whether a transaction begins with each, how it ends behind it, and whether what fails of it is given up.
+def in_turn(line: Line, rows: list[list[Line]]) -> Iterator[tuple[list[Line], bool, str, bool]]:
+    """Yield each batch, True if it begins a transaction, the end of that, and True if its errors are ignored.
 
-    It ends by `commit`, `abort`, or not yet.
+    The end is `commit`, `abort`, or "" for a transaction that continues.
     """
-    asked = told["produce"]
-    begins = asked["transactional"]
-    for batch, end, is_given_up in zip(made, asked["ends"], asked["givenUp"], strict=False):
+    options = line["produce"]
+    begins = options["transactional"]
+    for batch, end, is_given_up in zip(rows, options["ends"], options["givenUp"], strict=False):
         yield batch, begins, end, is_given_up
         begins = bool(end)
 
 
 def octets(digits: Any) -> Any:
-    """Hex digits as bytes; None as it is."""
+    """Return hex digits as bytes; None stays None."""
     return None if digits is None else bytes.fromhex(digits)
 
 
-def raised(error: Exception, is_refusal: IsRefusal) -> Told:
-    """Return what is said of an exception."""
-    if isinstance(error, CannotBeTold):
+def raised(error: Exception, is_refusal: IsRefusal) -> Line:
+    """Return the report of an exception."""
+    if isinstance(error, CannotExpress):
         return {"unsupported": str(error)}
     text = f"{type(error).__name__}: {error}"
     if not is_refusal(error):
@@ -135,19 +135,18 @@ def raised(error: Exception, is_refusal: IsRefusal) -> Told:
     return {"error": "corrupt" if corrupt else "other", "message": text}
 
 
-def topics() -> Iterator[Told]:
-    """The lines of the suite."""
-    for line in sys.stdin:
-        yield json.loads(line)
+def topics() -> Iterator[Line]:
+    """Yield the lines of the suite."""
+    yield from map(json.loads, sys.stdin)
 
 
-def say(told: Told) -> None:
+def say(line: Line) -> None:
     """Write a line."""
     with _out:
-        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
 
 def hexed(data: Any) -> Any:
-    """Bytes as hex digits; None as it is."""
+    """Return bytes as hex digits; None stays None."""
     return None if data is None else bytes(data).hex()

@@ -1,36 +1,36 @@
-"""What a driver in Python needs whose client runs in an event loop, besides driving.py."""
+"""Shared code of the Python drivers for clients in an event loop, in addition to driving.py."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
-from driving import IsRefusal, Told, ending, hand, say, topics
+from driving import IsRefusal, Line, ending, hand, say, topics
 
 
 async def drive(
     version: str,
-    consume: Callable[[Told], AsyncGenerator[Any, None]],
-    shown: Callable[[Any], Told],
+    consume: Callable[[Line], AsyncGenerator[Any, None]],
+    shown: Callable[[Any], Line],
     *,
     is_refusal: IsRefusal,
-    produce: Callable[[Told], Awaitable[object]],
+    produce: Callable[[Line], Awaitable[object]],
 ) -> None:
-    """Consume the topics that the suite names, or write to them, each in a task of its own, until it ends the input."""
+    """Consume the topics of the suite or write to them, one task each, until the input ends."""
     say({"version": version})
 
-    async def one(told: Told) -> None:
-        with ending(told["topic"], is_refusal):
-            if "produce" in told:
-                await produce(told)
+    async def serve(line: Line) -> None:
+        with ending(line["topic"], is_refusal):
+            if "produce" in line:
+                await produce(line)
                 return
-            async with aclosing(consume(told)) as records:
+            async with aclosing(consume(line)) as records:
                 async for record in records:
-                    if hand(told["topic"], shown(record)):
+                    if hand(line["topic"], shown(record)):
                         break
 
     running, lines = set(), topics()
-    while told := await asyncio.get_running_loop().run_in_executor(None, next, lines, None):
-        task = asyncio.create_task(one(told))
+    while line := await asyncio.get_running_loop().run_in_executor(None, next, lines, None):
+        task = asyncio.create_task(serve(line))
         running.add(task)
         task.add_done_callback(running.discard)

@@ -1,4 +1,4 @@
-"""Records in notation, for kafka-python and for aiokafka, whose record code descends from it and keeps its names."""
+"""Records in notation, for kafka-python and aiokafka, which took its record code from kafka-python with its names."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ BATCH_FIELDS = {
 
 
 def shown_header(batch: Any) -> dict[str, Any]:
-    """Show the header of a batch."""
+    """Return the header of a batch in notation."""
     value = {name: getattr(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
     value["compression"] = named(CODECS, batch.compression_type)
     value["timestampType"] = named(TIMESTAMP_TYPES, batch.timestamp_type)
@@ -31,13 +31,13 @@ def shown_header(batch: Any) -> dict[str, Any]:
 
 
 def shown_record(record: Any) -> dict[str, Any]:
-    """Show a record of a batch, or one that a consumer hands out."""
+    """Return a record of a batch or of a consumer in notation."""
     headers = [{"key": key, "value": value} for key, value in record.headers]
     return {**_content(record), "timestamp": str(record.timestamp), "headers": headers}
 
 
 def shown_message(record: Any) -> dict[str, Any]:
-    """Show a message of magic 0 or 1; magic 0 has no timestamp type."""
+    """Return a message of magic 0 or 1 in notation; magic 0 has no timestamp type."""
     value = _content(record)
     if record.timestamp_type is not None:
         value |= {"timestamp": str(record.timestamp), "timestampType": named(TIMESTAMP_TYPES, record.timestamp_type)}
@@ -49,7 +49,7 @@ def _content(record: Any) -> dict[str, Any]:
 
 
 def write_batch(builder_class: Any, value: dict[str, Any]) -> bytes:
-    """Write a batch with the library's builder. Raises Unsupported for what the builder cannot be asked for."""
+    """Write a batch with the library's builder. Raises Unsupported for fields that the builder does not accept."""
     if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
         raise Unsupported("the builder takes no base offset, control batch or timestamp type")
     builder = builder_class(
@@ -67,7 +67,7 @@ def write_batch(builder_class: Any, value: dict[str, Any]) -> bytes:
 
 
 def given_content(record: dict[str, Any]) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
-    """Return key, value and headers of a record, as the builders take them."""
+    """Return key, value and headers of a record, as arguments of the builders."""
     if any(header["key"] is None for header in record["headers"]):
         raise Unsupported("a header key is a str")
     headers = [(header["key"], from_hex(header["value"])) for header in record["headers"]]

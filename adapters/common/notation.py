@@ -1,4 +1,4 @@
-"""What the bundled Python adapters share: the notation of docs/adapters.md#how-values-are-written, and no library."""
+"""Shared code of the bundled Python adapters: the notation of docs/adapters.md#how-values-are-written."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -9,22 +9,22 @@ TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
 def named(names: tuple[str, ...], number: int) -> str | int:
-    """Name a number, or show it as it is where no name fits."""
+    """Return the name of a number, or the number if it has no name."""
     return names[number] if 0 <= number < len(names) else number
 
 
 def from_hex(value: str | None) -> bytes | None:
-    """Turn hex digits into bytes; null stays null."""
+    """Return hex digits as bytes; null stays null."""
     return None if value is None else bytes.fromhex(value)
 
 
 def float_from_bits(value: str) -> float:
-    """Turn the hex digits of a FLOAT64 into the number."""
+    """Return the number of the hex digits of a FLOAT64."""
     return float(struct.unpack(">d", bytes.fromhex(value))[0])
 
 
 def float_bits(value: float) -> str:
-    """Show a FLOAT64 by the hex digits of its bits."""
+    """Return the hex digits of the bits of a FLOAT64."""
     return struct.pack(">d", value).hex()
 
 
@@ -38,7 +38,7 @@ def each(convert: Callable[[str, Any], Any], type: str, value: Any) -> Any:
 
 
 def vias(doors: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Key the doors of the operations and types as the answer to describe does."""
+    """Return the entry points of the operations and types under the keys of the answer to describe."""
     return {f"{operation} {name}": door for operation, of_types in doors.items() for name, door in of_types.items()}
 
 

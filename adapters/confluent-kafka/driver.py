@@ -8,43 +8,43 @@ from typing import Any
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common")]
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion, version
-from driving import Told, drive, shown_as
+from driving import Line, drive, shown_as
 from writer import produce
 
 TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 IN_GROUP = {"auto.offset.reset": "earliest", "heartbeat.interval.ms": 100}
 
 
-def consume(told: Told) -> Iterator[Any]:
-    """Yield the messages that poll() hands out, from the offset on, or in a group. Raises KafkaException."""
+def consume(line: Line) -> Iterator[Any]:
+    """Yield the messages of poll(), from the offset on or in a group. Raises KafkaException."""
     settings = {
-        "bootstrap.servers": told["bootstrap"],
-        "group.id": told["topic"],  # it asks for one, also where it never joins it
+        "bootstrap.servers": line["bootstrap"],
+        "group.id": line["topic"],  # required even without joining the group
         "enable.auto.commit": False,
-        "isolation.level": told["isolation"],
+        "isolation.level": line["isolation"],
         "check.crcs": True,
         "fetch.error.backoff.ms": 10,
         "client.rack": "rack",
     }
-    consumer = Consumer(settings | (IN_GROUP if "group" in told else {}))
+    consumer = Consumer(settings | (IN_GROUP if "group" in line else {}))
     try:
-        if "group" in told:
-            consumer.subscribe([told["topic"]])
+        if "group" in line:
+            consumer.subscribe([line["topic"]])
         else:
-            consumer.assign([TopicPartition(told["topic"], told["partition"], int(told["offset"]))])
+            consumer.assign([TopicPartition(line["topic"], line["partition"], int(line["offset"]))])
         while True:
             message = consumer.poll(0.2)
             if message is not None and message.error() is not None:
                 raise KafkaException(message.error())
             if message is not None:
                 yield message
-                if "group" in told:
+                if "group" in line:
                     consumer.commit(message, asynchronous=False)
     finally:
         consumer.close()
 
 
-def shown(message: Any) -> Told:
+def shown(message: Any) -> Line:
     """Return a message in the notation of `read`."""
     kind, timestamp = message.timestamp()
     headers = message.headers() or []

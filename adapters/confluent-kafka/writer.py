@@ -6,23 +6,25 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from driving import Told, batches, in_turn
+from driving import Line, batches, in_turn
 
 
-def produce(told: Told) -> None:
-    """Write batches, each by a flush of its own. Raises KafkaException for the error that a delivery reports."""
-    asked, topic = told["produce"], told["topic"]
-    rows = batches(told, lambda row: "" if row["timestamp"] else "the timestamp 0, which stands for now")
-    settings = {"transactional.id": topic} if asked["transactional"] else {"enable.idempotence": asked["idempotent"]}
+def produce(line: Line) -> None:
+    """Write batches, with a flush after each. Raises KafkaException for a delivery error."""
+    options, topic = line["produce"], line["topic"]
+    rows = batches(line, lambda row: "" if row["timestamp"] else "the timestamp 0, which stands for now")
+    settings = (
+        {"transactional.id": topic} if options["transactional"] else {"enable.idempotence": options["idempotent"]}
+    )
     producer = Producer(
         {
-            "bootstrap.servers": told["bootstrap"],
+            "bootstrap.servers": line["bootstrap"],
             "client.id": topic,
             "acks": "all",
-            "compression.type": asked["compression"],
+            "compression.type": options["compression"],
             "linger.ms": 200,
-            "batch.size": asked["batchBytes"],
-            "message.max.bytes": asked["batchBytes"],
+            "batch.size": options["batchBytes"],
+            "message.max.bytes": options["batchBytes"],
             **settings,
         }
     )
@@ -32,13 +34,13 @@ def produce(told: Told) -> None:
         if error is not None:
             failed.append(KafkaException(error))
 
-    if asked["transactional"]:
+    if options["transactional"]:
         producer.init_transactions()
-    for batch, begins, end, is_given_up in in_turn(told, rows):
+    for batch, begins, end, is_given_up in in_turn(line, rows):
         if begins:
             producer.begin_transaction()
         for row in batch:
-            producer.produce(topic, partition=told["partition"], on_delivery=delivered, **row)
+            producer.produce(topic, partition=line["partition"], on_delivery=delivered, **row)
         producer.flush()
         if is_given_up:
             failed.clear()

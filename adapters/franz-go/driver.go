@@ -1,4 +1,4 @@
-// franz-go as an application uses it: NewClient with ConsumePartitions or ConsumerGroup, PollFetches; a client a topic.
+// franz-go as an application uses it: NewClient with ConsumePartitions or ConsumerGroup, PollFetches; a client each.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 var levels = map[string]kgo.IsolationLevel{"read_committed": kgo.ReadCommitted(), "read_uncommitted": kgo.ReadUncommitted()}
 var types = map[int8]string{-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
-// consume hands over the records that PollFetches hands out; the first error that it tells.
+// consume passes on the records of PollFetches, and returns its first error.
 func consume(topic told, hand func(record) bool) error {
 	client, err := kgo.NewClient(append(
 		from(topic), kgo.SeedBrokers(topic.Bootstrap), kgo.Rack("rack"), kgo.FetchIsolationLevel(levels[topic.Isolation]),
@@ -27,10 +27,10 @@ func consume(topic told, hand func(record) bool) error {
 			if hand(shown(handed)) {
 				return nil
 			} else if err := client.CommitRecords(context.Background(), handed); err != nil && topic.Group {
-				return err // outside of a group nothing is committed
+				return err // outside a group there is no commit
 			}
 		}
-		if err := fetches.Err(); err != nil && !errors.As(err, new(*kgo.ErrGroupSession)) { // it joins again by itself
+		if err := fetches.Err(); err != nil && !errors.As(err, new(*kgo.ErrGroupSession)) { // the client rejoins by itself
 			return err
 		}
 	}
@@ -47,7 +47,7 @@ func from(topic told) []kgo.Opt {
 
 func shown(handed *kgo.Record) record {
 	timestamp := handed.Timestamp.UnixMilli()
-	if handed.Timestamp.IsZero() { // that of a message of magic 0
+	if handed.Timestamp.IsZero() { // a message of magic 0
 		timestamp = -1
 	}
 	return record{

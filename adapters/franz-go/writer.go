@@ -13,7 +13,7 @@ var codecs = map[string]kgo.CompressionCodec{
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 
-// produce writes batches, each by a ProduceSync of its own; the first error that it returns.
+// produce writes batches, each with a separate ProduceSync, and returns the first error.
 func produce(topic told) error {
 	client, err := kgo.NewClient(options(topic)...)
 	if err != nil {
@@ -34,7 +34,7 @@ func options(topic told) []kgo.Opt {
 		kgo.SeedBrokers(topic.Bootstrap), kgo.ClientID(topic.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[topic.Produce.Compression]), kgo.ProducerBatchMaxBytes(topic.Produce.BatchBytes),
 		kgo.ProducerLinger(100 * time.Millisecond),
-		kgo.MetadataMinAge(100 * time.Millisecond), // after a refusal it would wait for 5 seconds
+		kgo.MetadataMinAge(100 * time.Millisecond), // the default is 5 seconds after an error response
 	}
 	if topic.Produce.Transactional {
 		options = append(options, kgo.TransactionalID(topic.Topic))

@@ -12,12 +12,12 @@ var levels = map[string]kafka.IsolationLevel{
 	"read_committed": kafka.ReadCommitted, "read_uncommitted": kafka.ReadUncommitted,
 }
 
-// consume hands over the messages that ReadMessage returns; its first error.
+// consume passes on the messages of ReadMessage, and returns its first error.
 func consume(topic told, hand func(record) bool) error {
 	config := kafka.ReaderConfig{
 		Brokers: []string{topic.Bootstrap}, Topic: topic.Topic, Partition: topic.Partition,
 		IsolationLevel: levels[topic.Isolation], MaxWait: time.Second,
-		ReadBatchTimeout: 200 * time.Millisecond, // it waits so long for bytes that a damaged batch only claims
+		ReadBatchTimeout: 200 * time.Millisecond, // it waits this long for missing bytes of a damaged batch
 		ReadBackoffMin:   time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
 	}
 	if topic.Group {
@@ -51,7 +51,7 @@ func shown(message kafka.Message) record {
 		Offset: number(message.Offset), Key: hexed(message.Key), Value: hexed(message.Value),
 		Headers: each(message.Headers, func(one kafka.Header) header { return header{one.Key, hexed(one.Value)} }),
 	}
-	if !message.Time.IsZero() { // which stands for 0 and every negative one
+	if !message.Time.IsZero() { // the value for 0 and all negative timestamps
 		handed.Timestamp = number(message.Time.UnixMilli())
 	}
 	return handed

@@ -11,7 +11,7 @@ var codecs = map[string]kafka.Compression{
 	"gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd,
 }
 
-// produce writes batches, each by a WriteMessages of its own; the first error that it returns.
+// produce writes batches, each with a separate WriteMessages, and returns the first error.
 func produce(topic told) error {
 	transport := &kafka.Transport{ClientID: topic.Topic, MetadataTopics: []string{topic.Topic}}
 	defer transport.CloseIdleConnections()

@@ -5,7 +5,7 @@ import { drive, hexed } from "./driving.mjs";
 
 const SETTINGS = { autoCommit: false, fromOffset: "earliest", encoding: "buffer", keyEncoding: "buffer" };
 
-/** Hands over the messages of a topic until its last one. */
+/** Passes on the messages of a topic until its last one. */
 async function consume({ topic, bootstrap, group: commits }, hand) {
   const often = commits ? { heartbeatInterval: 100, autoCommit: true, autoCommitIntervalMs: 1 } : {};
   const group = new kafkaNode.ConsumerGroup({ kafkaHost: bootstrap, groupId: topic, ...SETTINGS, ...often }, topic);
@@ -20,7 +20,7 @@ async function consume({ topic, bootstrap, group: commits }, hand) {
   }
 }
 
-/** A message in the notation of `read`; a time that no Date holds, and the time 0, are not there. */
+/** Returns a message in the notation of `read`, without a timestamp of 0 or outside the range of Date. */
 function shown({ offset, timestamp, key, value }) {
   const time = Number.isFinite(timestamp?.getTime()) ? { timestamp: String(timestamp.getTime()) } : {};
   return { offset: String(offset), ...time, key: hexed(key), value: hexed(value), headers: [] };

@@ -1,7 +1,7 @@
 """kafka-python 3 as a target: the types of its messages; messages.py and record_sets.py have the rest.
 
-A type is judged as the only field of a message, as a response is read and a request is written: by the functions that
-the library compiles from a definition. The varints of records are judged with the records.
+A type is judged as the only field of a message, with the functions that the library compiles from a definition to read
+responses and to write requests. The varints of records are judged with the records.
 """
 
 import struct
@@ -26,12 +26,12 @@ from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
-VERSION = version("kafka-python")  # once, before processes are forked: a file is read and parsed for it
+VERSION = version("kafka-python")  # read once, before processes are forked, because it needs a file
 
-# KafkaError is the library's own family. ValueError is what its codecs raise on purpose ("Buffer underrun", "Invalid
-# value"), invalid UTF-8 included, and what its response parser catches. The parser catches struct.error beside it, so
-# that is a refusal too, but only out of a message's body and the encoders: the code that reads records never expects
-# it. IndexError is not caught: it ends the task that reads the connection, and the request is never answered.
+# KafkaError is the library's base class. Its codecs raise ValueError on purpose ("Buffer underrun", "Invalid value",
+# also for invalid UTF-8), and its response parser catches it. The parser also catches struct.error, so that is a
+# rejection too, but only from a message's body and the encoders: the code that reads records does not expect it.
+# IndexError is not caught: it ends the task that reads the connection, and the request never completes.
 REJECTIONS = (KafkaError, ValueError)
 
 FIXED = {
@@ -64,10 +64,10 @@ ARRAYS = {
 }
 ONLY_WRITTEN = {"COMPACT_ARRAY<INT8>": "[]int8", "COMPACT_ARRAY<INT64>": "[]int64"}
 ONLY_READ = {"UINT16": "uint16"}
-# Our name -> the schema type. A compact form is asked for by one switch for a whole message.
+# Our name -> the schema type. One switch for a whole message selects compact forms.
 FIELDS = (
     FIXED | PLAIN | COMPACT | ARRAYS | ONLY_WRITTEN | ONLY_READ | {"TAGGED_FIELDS": "int8"}
-)  # that one is not in the version asked
+)  # absent in the requested version
 
 READ = "internal: KafkaProtocol.receive_bytes > ApiMessage.decode > compiled_decode_from"
 WRITTEN = "internal: KafkaProtocol.send_request > ApiMessage.encode > compiled_encode_into"
@@ -91,7 +91,7 @@ read = record_sets.read
 
 
 def describe() -> dict[str, object]:
-    """Say what this target can do, and by which of its calls."""
+    """Return the supported operations and the judged calls."""
     return {
         "name": "kafka-python",
         "version": VERSION,
@@ -110,7 +110,7 @@ def describe() -> dict[str, object]:
 
 
 def decode(type: str, data: bytes, **parameters: Any) -> Any:
-    """Decode one value, with the bytes consumed where the library tells."""
+    """Decode one value; return it with the number of consumed bytes, if the library reports it."""
     if type in record_sets.READERS:
         return record_sets.READERS[type](data)
     try:
@@ -130,17 +130,17 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
             return messages.encode(value, parameters["message"], parameters["version"])
         return _encode_primitive(type, value)
     except (struct.error, ValueError, AssertionError) as error:
-        # struct.error is the only range check the fixed-size codecs have; an assertion answers a caller's mistake.
+        # struct.error is the only range check of the fixed-size codecs; assertions check arguments.
         raise Reject("invalid-value", str(error)) from error
 
 
 def size(type: str, value: Any, **parameters: Any) -> int:
-    """Return the encoded size by the library's own size functions."""
+    """Return the encoded size from the library's size functions."""
     return record_sets.SIZES[type](value, **parameters)
 
 
 class Holder:
-    """What the library's decoder makes: a message with one field, which it fills in."""
+    """A message with one field, which the library's decoder sets."""
 
     value: Any
     unknown_tags: dict[str, bytes] | None
@@ -154,7 +154,7 @@ def _decode_primitive(type: str, data: bytes) -> tuple[Any, int]:
     compact = tagged or type.startswith("COMPACT_")
     decoder = _message(type).compiled_decode_from(0, compact=compact, tagged=tagged, data_class=Holder)
     item, consumed = decoder(memoryview(data), 0)
-    if tagged:  # a tag that no field knows comes back under the name "_<tag>"
+    if tagged:  # an unknown tag has the name "_<tag>"
         return [
             {"tag": int(name[1:]), "data": content} for name, content in (item.unknown_tags or {}).items()
         ], consumed
@@ -170,7 +170,7 @@ def _encode_primitive(type: str, value: Any) -> bytes:
 
 @lru_cache
 def _message(type: str) -> Any:
-    """Build the library's message with one field of a type, as from a definition."""
+    """Return the library's message with one field of a type, built like from a definition."""
     if type not in FIELDS:
         raise Unsupported(f"no field of type {type}")
     field = {"name": "value", "type": FIELDS[type], "versions": "1" if type == "TAGGED_FIELDS" else "0"}
@@ -179,7 +179,7 @@ def _message(type: str) -> Any:
 
 @lru_cache
 def _compiled_varint_decoder() -> Any:
-    """Compile the lines that stand in a compiled decoder wherever a length, a count or a tag is read."""
+    """Compile the lines that each compiled decoder contains for a length, a count or a tag."""
     context = CodegenContext()
     context.lines.append("def _decode(data, pos):")
     UnsignedVarInt32.emit_decode_from(context, "value", "    ")
@@ -189,7 +189,7 @@ def _compiled_varint_decoder() -> Any:
 
 
 def _given(type: str, value: Any) -> Any:
-    """Turn the notation of a request into what the library takes."""
+    """Convert the notation of a request to an argument of the library."""
     if type == "UUID":
         return uuid.UUID(value)
     if type == "INT64":
@@ -198,7 +198,7 @@ def _given(type: str, value: Any) -> Any:
 
 
 def _shown(type: str, value: Any) -> Any:
-    """Turn what the library returns into the notation of an answer."""
+    """Convert a result of the library to the notation of an answer."""
     if type == "UUID":
-        return str(UUID.ZERO_UUID if value is None else value)  # None is the library's word for zero
+        return str(UUID.ZERO_UUID if value is None else value)  # the library returns None for a zero UUID
     return str(value) if type == "INT64" else value

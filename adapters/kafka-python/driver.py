@@ -10,40 +10,40 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common
 
 import snappy  # type: ignore[import-untyped]
 import zstandard
-from driving import DAMAGED, Told, drive, shown_as
+from driving import DAMAGED, Line, drive, shown_as
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 from writer import produce
 
 AT_ONCE = 8
-# What the library documents; and what the codecs' own libraries document for damaged data: kafka-python lets them pass.
+# The library's documented errors, and those of the codec libraries for damaged data, which kafka-python does not wrap.
 REFUSALS = (KafkaError, ValueError, snappy.UncompressError, zstandard.ZstdError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 RACK = {"client_rack": "rack"} if "client_rack" in KafkaConsumer.DEFAULT_CONFIG else {}
 IN_GROUP = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
 
 
-def consume(told: Told) -> Iterator[Any]:
-    """Yield the records that poll() hands out, from the offset on, or as a member of a group."""
-    partition = TopicPartition(told["topic"], told["partition"])
-    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None} | RACK
-    consumer = KafkaConsumer(**settings | (IN_GROUP | {"group_id": told["topic"]} if "group" in told else {}))
+def consume(line: Line) -> Iterator[Any]:
+    """Yield the records of poll(), from the offset on or as a member of a group."""
+    partition = TopicPartition(line["topic"], line["partition"])
+    settings = {"bootstrap_servers": line["bootstrap"], "isolation_level": line["isolation"], "group_id": None} | RACK
+    consumer = KafkaConsumer(**settings | (IN_GROUP | {"group_id": line["topic"]} if "group" in line else {}))
     try:
-        if "group" in told:
-            consumer.subscribe([told["topic"]])
+        if "group" in line:
+            consumer.subscribe([line["topic"]])
         else:
             consumer.assign([partition])
-            consumer.seek(partition, int(told["offset"]))
+            consumer.seek(partition, int(line["offset"]))
         while True:
             for record in consumer.poll(timeout_ms=200).get(partition, []):
                 yield record
-                if "group" in told:
+                if "group" in line:
                     consumer.commit()
     finally:
         consumer.close(autocommit=False)
 
 
-def shown(record: Any) -> Told:
+def shown(record: Any) -> Line:
     """Return a ConsumerRecord in the notation of `read`."""
     timestamp = -1 if record.timestamp is None else record.timestamp
     kind = TYPES.get(record.timestamp_type, "NoTimestampType")
@@ -51,7 +51,7 @@ def shown(record: Any) -> Told:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Tell what an application can be expected to catch; lz4 has no error class of its own."""
+    """Return True for an exception that an application should catch; lz4 has no error class."""
     lz4 = isinstance(error, RuntimeError) and "LZ4F_" in str(error)
     return lz4 or isinstance(error, REFUSALS)
 

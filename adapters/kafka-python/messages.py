@@ -1,7 +1,7 @@
-"""The messages of kafka-python 3: the classes that it makes of the definitions in its wheel.
+"""The messages of kafka-python 3: the classes that it builds from the definitions in its wheel.
 
-The library calls a field by its name with underscores and renames some; the names of a definition are read from the
-definition itself, whose fields stand in the same order.
+The library writes field names with underscores and renames some. The names of the definition come from the definition
+itself, which has the same order of fields.
 """
 
 import io
@@ -36,10 +36,10 @@ CLASSES: dict[str, Any] = {"RequestHeader": RequestHeader, "ResponseHeader": Res
     for package in PACKAGES
     for name, candidate in vars(package).items()
     if isinstance(candidate, type) and issubclass(candidate, (ApiMessage, ApiData)) and hasattr(candidate, "_json")
-    if "ClientQuotas" not in name  # no code of the library sends these two requests
+    if "ClientQuotas" not in name  # the library never sends these two requests
 }
 VERSIONS: dict[str, str] = {name: message_class._json["validVersions"] for name, message_class in CLASSES.items()}  # noqa: SLF001
-# What Apache Kafka calls a field since the definitions in the wheel were taken; both names are taken and shown.
+# Fields that Apache Kafka renamed after the definitions in the wheel; the adapter accepts and shows both names.
 RENAMED = {("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch"}
 UNKNOWN = "_unknownTaggedFields"
 
@@ -48,7 +48,7 @@ Fields = dict[str, tuple[Any, "Fields"]]
 
 
 def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int | None]:
-    """Decode a message, with the bytes consumed where the library tells. Raises Unsupported where it has none."""
+    """Decode a message; return it with the consumed bytes, if reported. Raises Unsupported if it is missing."""
     message_class = _class(message, version)
     if message.endswith(("Request", "RequestHeader")):
         raise Unsupported("a client does not read requests")
@@ -63,7 +63,7 @@ def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int
 
 
 def encode(value: dict[str, Any], message: str, version: int) -> bytes:
-    """Encode a message. Raises Unsupported where the library has none, and for what an object of it cannot say."""
+    """Encode a message. Raises Unsupported if it is missing, and for values that its object cannot express."""
     message_class = _class(message, version)
     if message.endswith(("Response", "ResponseHeader")):
         raise Unsupported("a client does not write responses")
@@ -83,7 +83,7 @@ def _class(message: str, version: int) -> Any:
 
 
 def _flexible(header: Any, version: int) -> bool:
-    """Say whether a header has tagged fields: this is how the library asks for its version."""
+    """Return True if a header has tagged fields, which selects its version in the library."""
     return bool(header._flexible_versions[0] <= version)  # noqa: SLF001
 
 
@@ -104,14 +104,14 @@ def _paired(fields: Iterable[Any], definitions: list[dict[str, Any]]) -> Fields:
 
 
 def _shown_struct(item: Any, fields: Fields) -> dict[str, Any]:
-    """Show the fields of the version that was read, which is not always the one that was asked for."""
+    """Return the fields of the read version, which may differ from the requested one."""
     value = {}
     for name, (field, inner) in fields.items():
         if not field.for_version_q(item.version):
             continue
         content = getattr(item, field.name)
         if content is None and field.is_struct() and not field.nullable_for_version_q(item.version):
-            continue  # a tagged structure that was not there: the library has no default for it
+            continue  # a missing tagged structure: the library has no default for it
         value[name] = _shown(field, inner, content)
     if item.unknown_tags:
         value[UNKNOWN] = [{"tag": int(name[1:]), "data": data} for name, data in item.unknown_tags.items()]
@@ -126,14 +126,14 @@ def _shown(field: Any, inner: Fields, value: Any) -> Any:
 
 def _shown_element(field: Any, inner: Fields, value: Any) -> Any:
     if field.type_str == "uuid":
-        return UUID.ZERO_UUID if value is None else value  # None is the library's word for zero
+        return UUID.ZERO_UUID if value is None else value  # the library returns None for a zero UUID
     if field.type_str == "bitfield":
         return _number(value)
     return _shown_struct(value, inner) if inner and value is not None else value
 
 
 def _number(bits: set[int] | None) -> int:
-    """Give the INT32 that the library takes for a set of bits; None is its word for the sign alone."""
+    """Return the INT32 of a set of bits; the library returns None for only the sign bit."""
     return int(struct.unpack(">i", BitField.encode(bits))[0])
 
 
@@ -141,7 +141,7 @@ def _number(bits: set[int] | None) -> int:
 
 
 def _arguments(value: dict[str, Any], fields: Fields, version: int) -> dict[str, Any]:
-    """Make the arguments of a class; a field that is not given is left to the library's default."""
+    """Return the arguments of a class; a missing field gets the library's default."""
     if value.get(UNKNOWN):
         raise Unsupported("tagged fields that the definition does not know are not written")
     given = {name: item for name, item in value.items() if name != UNKNOWN}
@@ -161,7 +161,7 @@ def _given_element(field: Any, inner: Fields, value: Any, version: int) -> Any:
     if value is None:
         return None
     if inner:
-        # A structure that the version does not have can be made only without a version.
+        # A structure missing in the version can only be built without a version.
         made = version if field.for_version_q(version) else None
         return field.data_class(version=made, **_arguments(value, inner, version))
     return SCALARS[field.type_str](value) if field.type_str in SCALARS else value

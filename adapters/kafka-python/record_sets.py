@@ -1,4 +1,4 @@
-"""The records of kafka-python 3: what MemoryRecords reads, what the builders write, and what poll() hands out."""
+"""The records of kafka-python 3: those of MemoryRecords, of the builders, and of poll()."""
 
 import gzip
 import time
@@ -30,7 +30,7 @@ from notation import CODECS, TIMESTAMP_TYPES, named
 
 from conformance import Reject
 
-# What the codecs' own libraries document for damaged data; kafka-python lets them pass.
+# The documented exceptions of the codec libraries for damaged data, which kafka-python does not wrap.
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, snappy.UncompressError, zstandard.ZstdError)
 
 # --- decode -------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Tell what an application can be expected to catch from what should never have reached it."""
+    """Convert exceptions that an application should catch to rejections; others are crashes."""
     try:
         yield
     except CorruptRecordError as error:
@@ -82,14 +82,14 @@ def _refusals() -> Iterator[None]:
         raise Reject("other", str(error)) from error
     except DAMAGED as error:
         raise Reject("malformed", f"{error.__class__.__name__}: {error}") from error
-    except RuntimeError as error:  # lz4 has no error class of its own, and the fetcher raises this one for its own bugs
+    except RuntimeError as error:  # lz4 has no error class, and the fetcher raises this one for its own bugs
         if "LZ4F_" not in str(error):
             raise
         raise Reject("malformed", f"RuntimeError: {error}") from error
 
 
 def _batches(records: Any) -> Iterator[Any]:
-    """Take the whole batches, each with its checksum checked, as the library's fetcher does."""
+    """Yield the whole batches with checked checksums, like the library's fetcher."""
     with _refusals():
         while (batch := records.next_batch()) is not None:
             _check(batch)
@@ -102,7 +102,7 @@ def _check(entry: Any) -> None:
 
 
 def _entry(batch: Any) -> dict[str, Any]:
-    """Show a batch, or the message of magic 0 or 1 that stands in its place."""
+    """Return a batch in notation, or the message of magic 0 or 1 in its place."""
     if isinstance(batch, DefaultRecordBatch):
         return _batch(batch)
     compression = named(CODECS, batch.compression_type)
@@ -175,40 +175,40 @@ DOORS = {
 
 PARTITION = TopicPartition("t", 0)
 NODE = 0
-# The fetcher asks its client for nothing but the broker's version while it works through a response.
+# While the fetcher processes a response, it only needs the broker's version from its client.
 CLIENT = SimpleNamespace(_manager=SimpleNamespace(_net=None, broker_version=None))
 
 
-def read(data: bytes, **asked: Any) -> dict[str, Any]:
-    """Return what poll() hands out of a fetch response that holds these bytes, and the position it leaves."""
+def read(data: bytes, **settings: Any) -> dict[str, Any]:
+    """Return the records of poll() for a fetch response with these bytes, and the position after them."""
     subscriptions = SubscriptionState()
     subscriptions.assign_from_user([PARTITION])
-    subscriptions.seek(PARTITION, int(asked["fetchOffset"]))
+    subscriptions.seek(PARTITION, int(settings["fetchOffset"]))
     fetcher = Fetcher(
-        CLIENT, subscriptions, isolation_level=asked["isolation"], check_crcs=asked.get("checkCrcs", True)
+        CLIENT, subscriptions, isolation_level=settings["isolation"], check_crcs=settings.get("checkCrcs", True)
     )
-    fetched = {PARTITION: int(asked["fetchOffset"])}
-    fetcher._handle_fetch_response(NODE, fetched, time.monotonic(), _response(data, asked))  # noqa: SLF001
+    fetched = {PARTITION: int(settings["fetchOffset"])}
+    fetcher._handle_fetch_response(NODE, fetched, time.monotonic(), _response(data, settings))  # noqa: SLF001
     answer: dict[str, Any] = {"records": []}
     try:
         with _refusals():
-            while polled := fetcher.fetched_records()[0]:  # what was read before an error comes before the error
+            while polled := fetcher.fetched_records()[0]:  # records before an error are returned before it
                 answer["records"] += [_consumed(record) for record in polled[PARTITION]]
     except Reject as refused:
         answer["error"] = refused.error
     return {**answer, "nextOffset": str(subscriptions.position(PARTITION).offset)}
 
 
-def _response(data: bytes, asked: dict[str, Any]) -> Any:
-    """Make the response of a broker that was asked for this partition alone."""
+def _response(data: bytes, settings: dict[str, Any]) -> Any:
+    """Return a fetch response for only this partition."""
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData
-    highest = int(asked["highWatermark"])
+    highest = int(settings["highWatermark"])
     aborted = [
         partition.AbortedTransaction(
             version=11, producer_id=int(entry["producerId"]), first_offset=int(entry["firstOffset"])
         )
-        for entry in asked["aborted"]
+        for entry in settings["aborted"]
     ]
     content = partition(
         version=11,
@@ -226,7 +226,7 @@ def _response(data: bytes, asked: dict[str, Any]) -> Any:
 
 
 def _consumed(record: Any) -> dict[str, Any]:
-    """Show a ConsumerRecord; None is its word for no timestamp and no timestamp type."""
+    """Return a ConsumerRecord in notation; a missing timestamp or timestamp type is None."""
     timestamp_type = record.timestamp_type
     return {
         **shown_record(record),

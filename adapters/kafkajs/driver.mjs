@@ -1,4 +1,4 @@
-// The consumer of kafkajs as an application uses it: subscribe, run, eachMessage; what ends it comes as CRASH.
+// The consumer of kafkajs as an application uses it: subscribe, run, eachMessage; its CRASH event ends it.
 
 import kafkajs from "kafkajs";
 import LZ4Codec from "kafkajs-lz4";
@@ -10,7 +10,7 @@ const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
 CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
 CompressionCodecs[CompressionTypes.LZ4] = new LZ4Codec().codec;
 
-/** Hands over the messages of a topic until its last one; the consumer is stopped by then. */
+/** Passes on the messages of a topic until its last one, and stops the consumer. */
 async function consume({ topic, isolation, bootstrap, group }, hand) {
   const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 10 } });
   const readUncommitted = isolation === "read_uncommitted";
@@ -35,7 +35,7 @@ async function start(consumer, topic, how) {
   await consumer.run(how);
 }
 
-/** A message in the notation of `read`; one without timestamp or headers is of an old format. */
+/** Returns a message in the notation of `read`; old formats have no timestamp or headers. */
 function shown({ offset, timestamp, key, value, headers = {} }) {
   const rows = Object.entries(headers).flatMap(([name, values]) =>
     [values].flat().map((one) => ({ key: name, value: hexed(one) })),

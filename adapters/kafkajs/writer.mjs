@@ -6,7 +6,7 @@ import { CannotBeTold, inTurn, octets } from "./driving.mjs";
 const { CompressionTypes, Kafka, Partitioners, logLevel } = kafkajs;
 const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4 };
 
-/** Writes batches, each by a send of its own, one after the other or all together. */
+/** Writes batches, each with a separate send, one after the other or all together. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {
   const batches = asked.batches.map((rows) => rows.map((row) => message(row, partition)));
   const { idempotent, transactional } = asked;

@@ -1,4 +1,4 @@
-"""kcat as it is used on a command line: a process for each topic, to consume it or to write to it."""
+"""kcat on a command line: a process for each topic, to consume it or to write to it."""
 
 import subprocess
 import sys
@@ -8,18 +8,18 @@ from typing import IO, Any
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common")]
 
-from driving import Told, drive, hexed
+from driving import Line, drive, hexed
 from writer import Refused, last_words, produce
 
 AT_ONCE = 8
-FORMAT = "%o %T %K %S\n%k%s\n"  # lengths before contents, -1 for null: nothing in a record can be mistaken
+FORMAT = "%o %T %K %S\n%k%s\n"  # lengths before contents, -1 for null: unambiguous for any record
 
 
-def consume(told: Told) -> Iterator[dict[str, Any]]:
-    """Yield the records that kcat prints. Raises Refused with its last words."""
-    command = ["kcat", "-C", "-q", "-u", "-b", told["bootstrap"], "-t", told["topic"], "-f", FORMAT]
-    command += ["-p", str(told["partition"]), "-o", told["offset"], "-X", "check.crcs=true"]
-    command += ["-X", f"isolation.level={told['isolation']}"]
+def consume(request: Line) -> Iterator[dict[str, Any]]:
+    """Yield the records that kcat prints. Raises Refused with its last error line."""
+    command = ["kcat", "-C", "-q", "-u", "-b", request["bootstrap"], "-t", request["topic"], "-f", FORMAT]
+    command += ["-p", str(request["partition"]), "-o", request["offset"], "-X", "check.crcs=true"]
+    command += ["-X", f"isolation.level={request['isolation']}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as kcat:  # noqa: S603 - what a person would type
         assert kcat.stdout is not None
@@ -36,15 +36,15 @@ def consume(told: Told) -> Iterator[dict[str, Any]]:
 
 
 def record(line: bytes, contents: IO[bytes]) -> dict[str, Any]:
-    """Return a record whose first line is this one, in the notation of `read`."""
+    """Return the record with this first line, in the notation of `read`."""
     offset, timestamp, *sizes = line.split()
     key, value = (contents.read(int(size)) if int(size) >= 0 else None for size in sizes)
     contents.read(1)
-    # kcat prints 0 for a record without a timestamp too, and no type: then it does not tell.
-    told = {} if timestamp == b"0" else {"timestamp": timestamp.decode()}
-    return {"offset": offset.decode(), **told, "key": hexed(key), "value": hexed(value)}
+    # kcat also prints 0 for a record without a timestamp, and no type, so 0 is ambiguous.
+    request = {} if timestamp == b"0" else {"timestamp": timestamp.decode()}
+    return {"offset": offset.decode(), **request, "key": hexed(key), "value": hexed(value)}
 
 
-said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607
-version = next(line for line in said.splitlines() if line.startswith("Version")).removeprefix("Version ")
+printed = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607
+version = next(line for line in printed.splitlines() if line.startswith("Version")).removeprefix("Version ")
 drive(version, consume, dict, at_once=AT_ONCE, is_refusal=lambda error: isinstance(error, Refused), produce=produce)

@@ -1,4 +1,4 @@
-"""kcat as it is used on a command line to write: lines of keys and values on its standard input."""
+"""kcat on a command line to write: lines of keys and values on its standard input."""
 
 import subprocess
 import sys
@@ -7,31 +7,31 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
-from driving import Told, batches
+from driving import Line, batches
 
 
 class Refused(Exception):
-    """It said what is wrong, and exited."""
+    """kcat exited with an error message."""
 
 
 def last_words(errors: bytes) -> list[str]:
-    """Return the last line of what kcat wrote on standard error, where there is one."""
+    """Return the last line of standard error, if any."""
     return errors.decode("utf-8", "replace").strip().splitlines()[-1:]
 
 
-def produce(told: Told) -> None:
-    """Write batches as lines of keys and values; it sends after a pause. Raises Refused with its last words."""
-    asked, topic, rows = told["produce"], told["topic"], batches(told, cannot)
+def produce(line: Line) -> None:
+    """Write batches as lines of keys and values; kcat sends after a pause. Raises Refused with its last error line."""
+    options, topic, rows = line["produce"], line["topic"], batches(line, cannot)
     settings = {
         "client.id": topic,
         "linger.ms": "100",
-        "batch.size": str(asked["batchBytes"]),
+        "batch.size": str(options["batchBytes"]),
         "message.timeout.ms": "10000",
-        "compression.codec": asked["compression"],
-        "enable.idempotence": str(asked["idempotent"]).lower(),
-        **({"transactional.id": topic} if asked["transactional"] else {}),
+        "compression.codec": options["compression"],
+        "enable.idempotence": str(options["idempotent"]).lower(),
+        **({"transactional.id": topic} if options["transactional"] else {}),
     }
-    command = ["kcat", "-P", "-q", "-b", told["bootstrap"], "-t", topic, "-p", str(told["partition"]), "-K", "\t"]
+    command = ["kcat", "-P", "-q", "-b", line["bootstrap"], "-t", topic, "-p", str(line["partition"]), "-K", "\t"]
     for name, value in settings.items():
         command += ["-X", f"{name}={value}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as kcat:  # noqa: S603
@@ -45,6 +45,6 @@ def produce(told: Told) -> None:
             raise Refused("".join(words) or f"exit status {kcat.returncode}")
 
 
-def cannot(row: Told) -> str:
-    """Say what of a record a line of input does not tell."""
+def cannot(row: Line) -> str:
+    """Return the parts of a record that an input line cannot express, or ""."""
     return "nulls and headers" if None in (row["key"], row["value"]) or row["headers"] else ""

@@ -1,4 +1,4 @@
-// kfake, franz-go's broker for tests: listens on the port given, keeps its data in the folder given, ends in order.
+// kfake, franz-go's broker for tests: listens on the given port, keeps its data in the given folder, exits cleanly.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""kio as a target: its serial readers and writers, and its record batches; messages.py has its messages."""
+"""kio as a target: its serial readers and writers and its record batches; messages.py has its messages."""
 
 import io
 import struct
@@ -13,8 +13,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))  # notation.py
 
-# If Hypothesis is installed, as it is beside this suite, kio imports it to give its types strategies. That takes longer
-# than importing all of kio, and after every abort a new process is started. So Hypothesis is hidden from kio.
+# If Hypothesis is installed, as with this suite, kio imports it to add strategies to its types. That takes longer than
+# the import of all of kio, and a new process starts after every abort. So the adapter hides Hypothesis from kio.
 sys.modules["hypothesis"] = None  # type: ignore[assignment]
 # ruff: noqa: E402
 
@@ -29,17 +29,17 @@ from notation import TIMESTAMP_TYPES, each, float_bits, float_from_bits, from_he
 
 from conformance import Reject, Unsupported
 
-VERSION = version("kio")  # once, before processes are forked: a file is read and parsed for it
+VERSION = version("kio")  # read once, before processes are forked, because it needs a file
 
-# SerialError is the library's own family. ValueError is what its readers raise on purpose beside it: "Varint is too
-# long", "Invalid boolean value", and all of the checks of a record and a batch.
+# SerialError is the library's base class. Its readers also raise ValueError on purpose: "Varint is too long", "Invalid
+# boolean value", and for all checks of records and batches.
 REJECTIONS = (SerialError, ValueError)
 
-# A TypeError is a refusal only where kio raises it on purpose: a value that does not fit a phantom type (its docstring
-# says that TZAwareMicros takes no negative timestamp), and None for what cannot be null.
+# A TypeError is a rejection only if kio raises it on purpose: for a value outside a phantom type (TZAwareMicros accepts
+# no negative timestamp by its docstring), and for None in a field that is not nullable.
 DELIBERATE = ("Could not parse ", "Unexpectedly received None")
 
-# Our name -> reader, writer, and the phantom type that the writer's signature asks for, where it asks for one.
+# Our name -> reader, writer, and the phantom type in the writer's signature, if any.
 Row = tuple[Callable[..., Any], Callable[..., None], Callable[[Any], Any]]
 TYPES: dict[str, Row] = {
     "INT8": (readers.read_int8, writers.write_int8, i8),
@@ -67,7 +67,7 @@ TYPES: dict[str, Row] = {
         bytes.fromhex,
     ),
 }
-# A field of records is read and written as nullable bytes, as Kafka's messages declare it.
+# Records are nullable bytes, as declared in Kafka's messages.
 TYPES |= {"RECORDS": TYPES["NULLABLE_BYTES"], "COMPACT_RECORDS": TYPES["COMPACT_NULLABLE_BYTES"]}
 Array = tuple[Callable[..., Callable[..., Any]], Callable[..., Callable[..., None]]]
 ARRAYS: dict[str, Array] = {
@@ -91,12 +91,12 @@ BATCH_FIELDS = {
 }
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
-# A single record is read and written with this base timestamp (in 2001), so that its delta may be negative.
+# A single record has this base timestamp (in 2001), so that its delta may be negative.
 BASE_TIMESTAMP = 10**12
 
 
 def describe() -> dict[str, object]:
-    """Say what this target can do."""
+    """Return the supported operations."""
     types = [*TYPES, *ARRAYS, "RECORD", "RECORD_BATCH", "MESSAGE"]
     return {
         "name": "kio",
@@ -111,7 +111,7 @@ def describe() -> dict[str, object]:
 
 
 def _via() -> dict[str, str]:
-    """Say which call is judged. kio leaves the connection to others: applications call its readers and writers."""
+    """Return the judged calls. kio has no connection: applications call its readers and writers."""
     via = {"decode MESSAGE": "public: kio.serial.entity_reader", "encode MESSAGE": "public: kio.serial.entity_writer"}
     for name, (reader, writer, *_) in {**TYPES, **ARRAYS}.items():
         via[f"decode {name}"] = f"public: kio.serial.readers.{reader.__name__}"
@@ -124,7 +124,7 @@ def _via() -> dict[str, str]:
 
 
 def decode(type: str, data: bytes, **parameters: Any) -> tuple[Any, int]:
-    """Decode one value, with its size."""
+    """Decode one value; return it with its size."""
     reader = messages.reader(**_which(parameters)) if type == "MESSAGE" else _reader(type)
     try:
         value, consumed = _deliberately("malformed", lambda: reader(data, 0))
@@ -144,12 +144,12 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
     given = _deliberately("invalid-value", lambda: give(value=value))
     try:
         _deliberately("invalid-value", lambda: writer(buffer, given))
-    except struct.error as error:  # how the writers, struct.pack and no more, refuse a number out of range
+    except struct.error as error:  # the writers only call struct.pack, which raises it for a number out of range
         raise Reject("invalid-value", str(error)) from error
     except AttributeError as error:
         if type != "MESSAGE" or error.obj is not None:
             raise
-        # Null where the version has none is to end in "a runtime error": any will do, as of Apache Kafka's own classes.
+        # Null in a field that is not nullable should be any "runtime error", as in Apache Kafka's own classes.
         raise Reject("invalid-value", f"null in a field that is not nullable: {error}") from error
     return buffer.getvalue()
 
@@ -159,7 +159,7 @@ def _which(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _deliberately(error_class: str, call: Callable[[], Any]) -> Any:
-    """Tell a TypeError that kio raises on purpose from one that happens to it."""
+    """Return True for a TypeError that kio raises on purpose."""
     try:
         return call()
     except TypeError as error:
@@ -169,7 +169,7 @@ def _deliberately(error_class: str, call: Callable[[], Any]) -> Any:
 
 
 def _reader(type: str) -> Callable[..., Any]:
-    """Find the library's reader, composing its arrays."""
+    """Return the library's reader, with composed arrays."""
     outer, _, element = type.partition("<")
     if outer in ARRAYS and element:
         return ARRAYS[outer][0](_reader(element[:-1]))
@@ -177,7 +177,7 @@ def _reader(type: str) -> Callable[..., Any]:
 
 
 def _writer(type: str) -> Callable[..., None]:
-    """Find the library's writer, composing its arrays."""
+    """Return the library's writer, with composed arrays."""
     outer, _, element = type.partition("<")
     if outer in ARRAYS and element:
         return ARRAYS[outer][1](_writer(element[:-1]))
@@ -191,7 +191,7 @@ def _row(type: str) -> Row:
 
 
 def _given(type: str, value: Any) -> Any:
-    """Turn the notation of a request into what the library takes."""
+    """Convert the notation of a request to an argument of the library."""
     if type == "RECORD_BATCH":
         return _given_batch(value)
     if type == "RECORD":
@@ -236,7 +236,7 @@ def _given_header(header: dict[str, Any]) -> RecordHeader:
 
 
 def _instant(timestamp: int) -> TZAwareMicros:
-    """Make the exact instant that an application would hand over, where the library's type can hold it."""
+    """Return the exact instant of a timestamp. Raises Unsupported if the library's type cannot represent it."""
     try:
         return TZAwareMicros.parse(EPOCH + timestamp * MILLISECOND)
     except (OverflowError, TypeError) as error:
@@ -244,7 +244,7 @@ def _instant(timestamp: int) -> TZAwareMicros:
 
 
 def _shown(type: str, value: Any) -> Any:
-    """Turn what the library returns into the notation of an answer."""
+    """Convert a result of the library to the notation of an answer."""
     if type == "RECORD_BATCH":
         return _shown_batch(value)
     if type == "RECORD":

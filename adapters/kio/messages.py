@@ -1,6 +1,6 @@
-"""The messages of kio: a dataclass for each message, version and structure, named in its index and imported when asked.
+"""The messages of kio: a dataclass for each message, version and structure, listed in its index and imported lazily.
 
-A class names its fields by the words of the definition, without the "Ms" of a duration or an instant.
+Field names are the words of the definition, without the "Ms" of a duration or an instant.
 """
 
 import types
@@ -21,7 +21,7 @@ from notation import float_bits, float_from_bits
 
 from conformance import Unsupported
 
-# Message -> version -> where its class is, as `package.module:MessageName`.
+# Message -> version -> path of its class, as `package.module:MessageName`.
 PLACES: dict[str, dict[int, str]] = {}
 for versions in schema_name_map.values():
     for number, places in sorted(versions.items()):
@@ -29,7 +29,7 @@ for versions in schema_name_map.values():
             PLACES.setdefault(place.partition(":")[2], {})[number] = place
 VERSIONS = {name: f"{min(places)}-{max(places)}" for name, places in PLACES.items()}
 
-# Where the words of a name are not written as everywhere else, or are no longer those of the definition.
+# Names with another spelling of words, or with older words than the definition.
 NAMES = {
     ("CreateTopicsRequest", "timeout"): "timeoutMs",
     ("CreateTopicsRequest", "validate_only"): "validateOnly",
@@ -37,7 +37,7 @@ NAMES = {
     ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"): "AcceptableRecoveryLagLegacy",
     ("TxnOffsetCommitRequest", "generation_id"): "GenerationIdOrMemberEpoch",
 }
-# Arrays whose default is null; the library leaves the default of an array to the application.
+# Arrays with the default null; in the library, the application must give the value of an array.
 NULL_BY_DEFAULT = {
     "ConsumerGroupHeartbeatRequest": ("topic_partitions",),
     "ListPartitionReassignmentsRequest": ("topics",),
@@ -56,12 +56,12 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def reader(message: str, version: int) -> Callable[[bytes, int], tuple[Any, int]]:
-    """Find the library's reader. Raises Unsupported for a message or version that it does not have."""
+    """Return the library's reader. Raises Unsupported for a missing message or version."""
     return entity_reader(_class(message, version))
 
 
 def writer(message: str, version: int) -> Callable[..., None]:
-    """Find the library's writer. Raises Unsupported for a message or version that it does not have."""
+    """Return the library's writer. Raises Unsupported for a missing message or version."""
     return entity_writer(_class(message, version))
 
 
@@ -74,7 +74,7 @@ def _class(message: str, version: int) -> Any:
 
 @dataclass(frozen=True)
 class _Slot:
-    """A field of a class, taken apart: its kind in the metadata, its class, whether an array, whether nullable."""
+    """A field of a class: its kind in the metadata, its class, and if it is an array or nullable."""
 
     attribute: str
     kind: str
@@ -82,12 +82,12 @@ class _Slot:
     is_array: bool
     is_optional: bool
     is_stated: bool
-    """Whether the library leaves its value to the application."""
+    """True if the application must give its value."""
 
 
 @cache
 def _slots(owner: Any) -> dict[str, _Slot]:
-    """List the fields of a class by the names of the definition; made once, as a message holds 100,000 structures."""
+    """Return the fields of a class by definition name; cached, because a message may have 100,000 structures."""
     return {_name(owner, field): _slot(field) for field in fields(owner)}
 
 
@@ -100,14 +100,14 @@ def _name(owner: type, field: Field[Any]) -> str:
 def _slot(field: Field[Any]) -> _Slot:
     options = _options(field.type)
     is_array = get_origin(options[0]) is tuple
-    # An array of UUIDs has None for those of zeros.
+    # An array of UUIDs contains None for zero UUIDs.
     inner = _options(get_args(options[0])[0])[0] if is_array else options[0]
     kind = field.metadata.get("kafka_type", "")
     return _Slot(field.name, kind, inner, is_array, len(options) > 1, field.default is MISSING)
 
 
 def _options(kind: Any) -> list[Any]:
-    """List what a type may be, None last."""
+    """Return the alternatives of a type, with None last."""
     options = get_args(kind) if get_origin(kind) is types.UnionType else (kind,)
     return sorted(options, key=lambda option: option is types.NoneType)
 
@@ -116,7 +116,7 @@ def _options(kind: Any) -> list[Any]:
 
 
 def shown(entity: Any) -> dict[str, Any]:
-    """Show a message or structure that the library has read."""
+    """Return a message or structure of the library in notation."""
     return {name: _shown_field(slot, getattr(entity, slot.attribute)) for name, slot in _slots(type(entity)).items()}
 
 
@@ -135,7 +135,7 @@ def _shown(slot: _Slot, value: Any) -> Any:
 
 
 NULLS = {"uuid": str(uuid_zero), "datetime_i64": "-1"}
-"""What the library has None for."""
+"""Values that the library represents as None."""
 SHOWN: dict[str, Callable[[Any], Any]] = {
     "error_code": int,
     "float64": float_bits,
@@ -148,7 +148,7 @@ SHOWN: dict[str, Callable[[Any], Any]] = {
 
 
 def given(message: str, version: int, value: dict[str, Any]) -> Any:
-    """Make the object that an application would hand over. Raises Unsupported for what its class cannot hold."""
+    """Return the object for an application. Raises Unsupported for values that its class cannot represent."""
     return _entity(_class(message, version), value)
 
 
@@ -169,7 +169,7 @@ def _entity(owner: Any, value: dict[str, Any]) -> Any:
 
 
 def _default(owner: type, slot: _Slot) -> Any:
-    """Give the default, in the notation of a request, of a field that has none in the library."""
+    """Return the default of a field without one in the library, in the notation of a request."""
     if slot.is_array:
         return None if slot.is_optional and slot.attribute in NULL_BY_DEFAULT.get(owner.__name__, ()) else ()
     return DEFAULTS.get(slot.kind, {})
@@ -202,7 +202,7 @@ def _duration(value: int) -> timedelta:
 
 
 def _instant(value: int) -> TZAwareMicros:
-    """Make an instant, of milliseconds as the reader makes it, though the annotation says TZAware: whole seconds."""
+    """Return an instant in milliseconds, like the reader, although the annotation TZAware means whole seconds."""
     try:
         return TZAwareMicros.parse(EPOCH + value * MILLISECOND)
     except (OverflowError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster of one node: says where it listens, as it chooses its port, and serves until its end."""
+"""librdkafka's mock cluster with one node: it chooses and prints its address, and serves until its end."""
 
 import signal
 import sys

@@ -4,7 +4,7 @@ import { Consumer, FetchIsolationLevels, MessagesStreamFallbackModes, MessagesSt
 import { drive, hexed } from "./driving.mjs";
 import { produce } from "./writer.mjs";
 
-/** Hands over the messages of a topic until its last one; the consumer is closed by then. */
+/** Passes on the messages of a topic until its last one, and closes the consumer. */
 async function consume({ topic, isolation, bootstrap, group }, hand) {
   const isolationLevel = FetchIsolationLevels[isolation.toUpperCase()];
   const consumer = new Consumer({
@@ -27,14 +27,14 @@ async function consume({ topic, isolation, bootstrap, group }, hand) {
   }
 }
 
-/** A message in the notation of `read`. */
+/** Returns a message in the notation of `read`. */
 function shown({ offset, timestamp, key, value, headers }) {
   const rows = [...headers].map(([name, one]) => ({ key: name.toString(), value: hexed(one) }));
   const numbers = { offset: String(offset), timestamp: String(timestamp) };
   return { ...numbers, key: hexed(key), value: hexed(value), headers: rows };
 }
 
-/** The last error of several, one for each attempt. */
+/** Returns the last of several errors, one for each attempt. */
 const cause = (error) => error.errors?.at(-1) ?? error;
 
 drive("@platformatic/kafka", { consume, produce, cause });

@@ -3,7 +3,7 @@
 import { ProduceAcks, Producer } from "@platformatic/kafka";
 import { inTurn, octets } from "./driving.mjs";
 
-/** Writes batches, each by a send of its own, one after the other or all together. */
+/** Writes batches, each with a separate send, one after the other or all together. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {
   const { compression, idempotent, transactional } = asked;
   const producer = new Producer({

@@ -3,13 +3,13 @@ package main
 
 import "github.com/IBM/sarama"
 
-// consume hands over the messages of a partition consumer; the first error that it reports.
+// consume passes on the messages of a partition consumer, and returns its first error.
 func consume(topic told, hand func(record) bool) error {
 	if topic.Group {
 		return join(topic, hand)
 	}
 	config := sarama.NewConfig()
-	config.Consumer.Return.Errors = true // or they are only logged
+	config.Consumer.Return.Errors = true // otherwise they are only logged
 	config.RackID = "rack"
 	if topic.Isolation == "read_committed" {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
@@ -31,7 +31,7 @@ func consume(topic told, hand func(record) bool) error {
 				return nil
 			}
 		case err := <-partition.Errors():
-			for len(partition.Messages()) > 0 { // they came before it
+			for len(partition.Messages()) > 0 { // they came before the error
 				if hand(shown(<-partition.Messages())) {
 					return nil
 				}
@@ -48,7 +48,7 @@ func shown(message *sarama.ConsumerMessage) record {
 			return header{string(one.Key), hexed(one.Value)}
 		}),
 	}
-	if !message.Timestamp.IsZero() { // which stands for every negative one
+	if !message.Timestamp.IsZero() { // the value for all negative timestamps
 		handed.Timestamp = number(message.Timestamp.UnixMilli())
 	}
 	return handed

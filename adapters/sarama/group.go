@@ -9,7 +9,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// member hands over the messages of the partitions that it is assigned, and commits each.
+// member passes on the messages of its assigned partitions, and commits each.
 type member struct {
 	hand func(record) bool
 	stop context.CancelFunc
@@ -30,7 +30,7 @@ func (one member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 	return nil
 }
 
-// join consumes a topic as a member of the group that is named after it; the first error that ends that.
+// join consumes a topic as a member of the group with its name, and returns the first error.
 func join(topic told, hand func(record) bool) error {
 	config := sarama.NewConfig()
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest

@@ -12,7 +12,7 @@ var codecs = map[string]sarama.CompressionCodec{
 	"lz4": sarama.CompressionLZ4, "zstd": sarama.CompressionZSTD,
 }
 
-// produce writes batches, each by a SendMessages of its own; the first error that it returns.
+// produce writes batches, each with a separate SendMessages, and returns the first error.
 func produce(topic told) error {
 	producer, err := sarama.NewSyncProducer([]string{topic.Bootstrap}, settings(topic))
 	if err != nil {
@@ -30,7 +30,7 @@ func settings(topic told) *sarama.Config {
 	config.ClientID = topic.Topic
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Producer.RequiredAcks = sarama.WaitForAll
-	config.Producer.Return.Successes = true // a SyncProducer asks for it
+	config.Producer.Return.Successes = true // a SyncProducer requires it
 	config.Producer.Compression = codecs[topic.Produce.Compression]
 	config.Producer.MaxMessageBytes = int(topic.Produce.BatchBytes)
 	config.Producer.Flush.Frequency = 200 * time.Millisecond

@@ -96,7 +96,7 @@ class _PartitionBuilder(Struct):
             self.sequences[producer] = 0
         place = {"offset": self.end, "partitionLeaderEpoch": choices.pick(_LEADER_EPOCHS)}
         end = build(marker(producer, self.epochs.get(producer, 0), commit=commit, **place))
-        # An ABORT that the cleaner has emptied ends nothing any more, and brokers see to it that none is needed.
+        # An ABORT that compaction has emptied ends no transaction; a broker empties it only when it is not needed.
         self.append(compact_batch(end, ()) if commit and choices.chance(10) else end)
 
 

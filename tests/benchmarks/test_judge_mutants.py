@@ -35,15 +35,15 @@ def mutants(sweeping):
 
 
 @pytest.fixture(scope="module")
-def court(sweeping, catalog):
+def judge_sweep(sweeping, catalog):
     """Return one judge for all mutants, with answers to all scenarios and to some other cases."""
     cases = importlib.import_module("mutants").in_killing_order(catalog.cases.values())
     chosen = [case for at, case in enumerate(cases) if at < FIRST or case.op in ("send", "scenario")]
-    return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=CaseStore(chosen)), tried=300))
+    return sweeping.JudgeSweep(sweeping.pairs_of(replace(catalog, cases=CaseStore(chosen)), tried=300))
 
 
-def fates(court, mutants):
-    return list(court.fates(mutants, 1))
+def fates(judge_sweep, mutants):
+    return list(judge_sweep.fates(mutants, 1))
 
 
 def the(mutants, file, text, damage):
@@ -87,17 +87,17 @@ def test_only_code_that_decides_a_verdict_is_mutated(sweeping, monkeypatch, tmp_
     assert {one.file for one in found} == {"judging/it.py"}
 
 
-def test_the_unmutated_judge_is_neither_killed_nor_distinguished(sweeping, court):
-    nobody = sweeping.Mutant("", 0, 0, "undamaged", "", (0, 0), "")
-    assert fates(court, [nobody]) == [sweeping.Fate(nobody)]
+def test_the_unmutated_judge_is_neither_killed_nor_distinguished(sweeping, judge_sweep):
+    original = sweeping.Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+    assert fates(judge_sweep, [original]) == [sweeping.Fate(original)]
 
 
-def test_deadly_mutants_are_killed(court, mutants):
+def test_deadly_mutants_are_killed(judge_sweep, mutants):
     deadly = [
         the(mutants, "consumer_behavior.py", "at_first > EMPTY_FETCHES:", "> -> >="),
         the(mutants, "broker_scenario.py", "if offset < log.end:", "< -> <="),
     ]
-    assert all(fate.killed for fate in fates(court, deadly))
+    assert all(fate.killed for fate in fates(judge_sweep, deadly))
 
 
 def test_every_explained_survivor_exists(sweeping, mutants):
@@ -109,8 +109,8 @@ def test_every_explained_survivor_exists(sweeping, mutants):
             assert any(entry.covers(one) and one.damage == damage for one in mutants), (entry, damage)
 
 
-def test_a_sample_is_killed_except_for_explained_survivors(sweeping, court, mutants):
+def test_a_sample_is_killed_except_for_explained_survivors(sweeping, judge_sweep, mutants):
     known = sweeping.known_survivors(sweeping.KNOWN_SURVIVORS)
     drawn = [one for one in sweeping.sampled(mutants, SAMPLE, 0) if not any(entry.covers(one) for entry in known)]
     assert len(drawn) > SAMPLE / 2
-    assert [sweeping.shown(fate.mutant) for fate in fates(court, drawn) if not fate.killed] == []
+    assert [sweeping.shown(fate.mutant) for fate in fates(judge_sweep, drawn) if not fate.killed] == []

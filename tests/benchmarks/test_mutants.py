@@ -179,9 +179,9 @@ def test_exempt_names_and_files_exist(sweeping):
     """The sweep would mutate a renamed class or function again without notice."""
     files = [path for folder in sweeping.FOLDERS for path in (sweeping.PACKAGE / folder).rglob("*.py")]
     words = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
-    stale = [name for name in sweeping.LEFT_ALONE if not words.issuperset(name.rpartition(":")[2].split("."))]
+    stale = [name for name in sweeping.EXEMPT if not words.issuperset(name.rpartition(":")[2].split("."))]
     assert stale == []
-    assert all((sweeping.PACKAGE / name.partition(":")[0]).exists() for name in sweeping.LEFT_ALONE if ":" in name)
+    assert all((sweeping.PACKAGE / name.partition(":")[0]).exists() for name in sweeping.EXEMPT if ":" in name)
     assert all((sweeping.PACKAGE / file).exists() for file in sweeping.EXEMPT_FILES)
 
 
@@ -207,7 +207,7 @@ def test_the_unmutated_codec_is_not_killed_after_a_mutant(sweeping, mutants, cat
     every_eighth = {case.id for case in list(catalog.cases.values())[::8]}
     with sweeping.opened(only(catalog, lambda case: case.id in every_eighth)) as workshop:
         assert workshop.fate(the(mutants, "codec/derived_fields.py", "if computed != stated:", "!= -> ==")).killed
-        assert workshop.fate(sweeping.NOBODY) == sweeping.Fate(sweeping.NOBODY)
+        assert workshop.fate(sweeping.ORIGINAL) == sweeping.Fate(sweeping.ORIGINAL)
 
 
 def test_the_sweep_stops_if_a_case_kills_the_unmutated_codec(sweeping, catalog):
@@ -246,7 +246,7 @@ def test_another_accepted_interpretation_is_distinguished_and_not_killed(sweepin
     with sweeping.opened(framed) as workshop:
         fate = workshop.fate(another)
     assert not fate.killed
-    assert fate.told.startswith("snappy/"), fate
+    assert fate.distinguished_by.startswith("snappy/"), fate
 
 
 def test_generated_cases_are_run_independently_of_the_vectors(sweeping, mutants, catalog):
@@ -263,15 +263,16 @@ def test_the_rates_count_distinguished_mutants_as_survivors(sweeping, mutants):
     fates = [
         sweeping.Fate(one, "fail: case", "fail: gen/2"),
         sweeping.Fate(two, "", "fail: gen/2"),
-        sweeping.Fate(three, told="case"),
+        sweeping.Fate(three, distinguished_by="case"),
         sweeping.Fate(four),
     ]
     known = [sweeping.Known(three.file, three.text, (three.damage,), "why"), sweeping.Known("no.py", "x", (), "why")]
     tally = sweeping.Tally(fates, known)
     assert tally.rate == 50.0
-    assert [tally.share(lambda fate, name=name: getattr(fate, name)) for name in ("vectors", "generated", "told")] == [
-        *(25.0, 50.0, 25.0)
-    ]
+    assert [
+        tally.share(lambda fate, name=name: getattr(fate, name))
+        for name in ("vectors", "generated", "distinguished_by")
+    ] == [*(25.0, 50.0, 25.0)]
     assert tally.stale() == known[1:]
     assert [reason for _, reason in tally.survivors] == ["why", ""]
     *_, last = tally.table()
@@ -282,7 +283,7 @@ def test_an_explained_gap_counts_as_a_survivor(sweeping, mutants):
     one, two = mutants[:2]
     gap = sweeping.Known(one.file, one.text, (one.damage,), "why", is_gap=True)
     tally = sweeping.Tally([sweeping.Fate(one), sweeping.Fate(two, "fail: case")], [gap])
-    assert tally.blameless == 0
+    assert tally.equivalent == 0
     assert any(known.is_gap for known in sweeping.known_survivors())
 
 

@@ -1,4 +1,4 @@
-// What the drivers in Go share: topics come in on standard input, what an application is handed goes out.
+// Shared code of the Go drivers: reads topics from standard input, writes the application's records and errors.
 package main
 
 import (
@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-var end = hex.EncodeToString([]byte("conformance.end")) // the key of the record that ends a topic
+var end = hex.EncodeToString([]byte("conformance.end")) // key of the record that ends a topic
 
-const much = 4 << 20 // bytes of a line at most
+const much = 4 << 20 // maximum bytes of a line
 
 // told is a line of the suite: a topic to consume or, with `produce`, to write to.
 type told struct {
 	Topic     string `json:"topic"`
 	Partition int    `json:"partition"`
 	Offset    int64  `json:"offset,string"`
-	Group     bool   `json:"group"` // consume as a member of the group that is named after the topic, and commit
+	Group     bool   `json:"group"` // consume as a member of the group with the topic's name, and commit
 	Isolation string `json:"isolation"`
 	Bootstrap string `json:"bootstrap"`
 	Produce   *asked `json:"produce"`
 }
 
-// asked is what a producer is told: each list of records is one batch, sent before the next one begins, or all together.
+// asked is the work of a producer: each list of records is one batch, sent before the next one, or all together.
 type asked struct {
 	Batches       [][]record `json:"batches"`
 	Together      bool       `json:"together"`
@@ -37,12 +37,12 @@ type asked struct {
 	Compression   string     `json:"compression"`
 	Idempotent    bool       `json:"idempotent"`
 	Transactional bool       `json:"transactional"`
-	Ends          []string   `json:"ends"`    // how the transaction ends behind each batch: commit, abort, or not yet
-	GivenUp       []bool     `json:"givenUp"` // whether what fails of a batch is given up
+	Ends          []string   `json:"ends"`    // end of the transaction after each batch: commit, abort, or "" to continue
+	GivenUp       []bool     `json:"givenUp"` // true if errors of a batch are ignored
 }
 
-// record is one that the consumer handed out, or that a producer is told to write, in the notation of `read`; what is
-// empty is left out.
+// record is one from the consumer, or one for the producer to write, in the notation of `read` without empty
+// fields.
 type record struct {
 	Offset        string   `json:"offset"`
 	Timestamp     string   `json:"timestamp,omitempty"`
@@ -61,11 +61,11 @@ type line map[string]any
 
 var out sync.Mutex
 
-// consumer hands over the records of a topic, until it is told that this was the last one.
+// consumer passes on the records of a topic until the last one.
 type consumer func(topic told, hand func(record) bool) error
 type producer func(told) error
 
-// drive consumes each topic that the suite names, or writes to it, all at once, until the suite ends the input.
+// drive consumes or writes each topic of the suite, all in parallel, until the input ends.
 func drive(module string, consume consumer, produce producer) {
 	say(line{"version": version(module)})
 	lines := bufio.NewScanner(os.Stdin)
@@ -79,7 +79,7 @@ func drive(module string, consume consumer, produce producer) {
 	}
 }
 
-// one comes to the end of a topic. A panic is a crash; an error is what an application is to handle.
+// one processes a topic until its end. A panic is a crash; an error is for the application.
 func one(topic told, consume consumer, produce producer) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -96,14 +96,14 @@ func one(topic told, consume consumer, produce producer) {
 	say(line{"topic": topic.Topic, "end": true})
 }
 
-// hand says a record that the consumer handed out, and returns whether it was the last one of its topic.
+// hand reports a record of the consumer, and returns true for the last one of its topic.
 func (topic told) hand(record record) bool {
 	say(line{"topic": topic.Topic, "record": record})
 	return record.Key != nil && *record.Key == end
 }
 
-// send writes each batch by itself, or all together, within transactions where the suite asks for them, each committed or
-// aborted in the end; the first error ends that.
+// send writes the batches one by one or all together, in transactions if requested, each committed or aborted, until
+// the first error.
 func (asked *asked) send(begin func() error, write func([]record) error, commit, abort func() error) error {
 	ends := map[string]func() error{"commit": commit, "abort": abort}
 	batches := asked.Batches
@@ -131,7 +131,7 @@ func (asked *asked) send(begin func() error, write func([]record) error, commit,
 	return nil
 }
 
-// each makes something of every one.
+// each applies a function to every element.
 func each[From, To any](all []From, made func(From) To) []To {
 	results := make([]To, len(all))
 	for index, one := range all {
@@ -140,7 +140,7 @@ func each[From, To any](all []From, made func(From) To) []To {
 	return results
 }
 
-// version is that of the module which this program was built with.
+// version returns the version of the module in this program.
 func version(module string) string {
 	built, _ := debug.ReadBuildInfo()
 	for _, dependency := range built.Deps {
@@ -161,7 +161,7 @@ func hexed(data []byte) *string {
 	return &digits
 }
 
-// octets are the bytes of hex digits; nil stays nil.
+// octets returns the bytes of hex digits; nil stays nil.
 func octets(digits *string) []byte {
 	if digits == nil {
 		return nil
@@ -173,7 +173,7 @@ func octets(digits *string) []byte {
 	return data
 }
 
-// moment is the timestamp of a record that is to be written.
+// moment returns the timestamp of a record to write.
 func moment(told record) time.Time {
 	milliseconds, err := strconv.ParseInt(told.Timestamp, 10, 64)
 	if err != nil {

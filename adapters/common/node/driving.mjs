@@ -1,22 +1,22 @@
-// What the drivers in JavaScript share: topics come in on standard input, what an application is handed goes out.
+// Shared code of the JavaScript drivers: reads topics from standard input, writes the application's records and errors.
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
 
-/** Bytes as hex digits, what a client hands out in their place by its text; null where there is nothing. */
+/** Returns bytes as hex digits; other values by their text; null stays null. */
 export const hexed = (data) =>
   data == null ? null : (Buffer.isBuffer(data) ? data : Buffer.from(String(data))).toString("hex");
 
-/** Hex digits as bytes; null stays null. */
+/** Returns hex digits as bytes; null stays null. */
 export const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
 
-const END = hexed(Buffer.from("conformance.end")); // the key of the record that ends a topic
+const END = hexed(Buffer.from("conformance.end")); // key of the record that ends a topic
 
 /**
- * Sends batches, each when the one before is acknowledged, or `together`; in transactions, which `begin` gives, and which
- * end behind a batch by `commit` or `abort`; what fails of some is given up. `send` gets a batch and its transaction.
+ * Sends batches, each after the acknowledgement of the previous one, or `together`; in transactions from `begin`, which
+ * end after a batch by `commit` or `abort`; errors of some are ignored. `send` gets a batch and its transaction.
  */
 export async function inTurn({ together, transactional, ends, givenUp }, batches, begin, send) {
   if (together) return Promise.all(batches.map((batch) => send(batch)));
@@ -30,12 +30,12 @@ export async function inTurn({ together, transactional, ends, givenUp }, batches
   }
 }
 
-/** A record that the client's interface has no way to name; the message says what of it. */
+/** A record that the client's interface cannot express; the message names the part. */
 export class CannotBeTold extends Error {}
 
 /**
- * Consumes each topic that the suite names, or writes to it, all at once, until the suite ends the input. `consume` gets
- * `hand`, which takes a record and returns whether it was the last one; `cause` finds what to tell of an error.
+ * Consumes or writes each topic of the suite, all in parallel, until the input ends. `consume` gets `hand`, which takes
+ * a record and returns true for the last one; `cause` returns the reported part of an error.
  */
 export function drive(name, { consume, produce, cause = (error) => error }) {
   say({ version: installed(name) });
@@ -60,7 +60,7 @@ export function drive(name, { consume, produce, cause = (error) => error }) {
   }
 }
 
-/** The version of a package beside this program. */
+/** Returns the version of a package next to this program. */
 function installed(name) {
   return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url))).version;
 }

@@ -1,4 +1,4 @@
-//! rdkafka as an application uses it: a BaseConsumer, assigned at an offset or subscribed, and polled; a consumer a topic.
+//! rdkafka as an application uses it: a polled BaseConsumer per topic, assigned at an offset or subscribed.
 
 mod driving;
 mod records;
@@ -15,14 +15,14 @@ use rdkafka::{Offset, TopicPartitionList};
 use records::shown;
 use std::time::Duration;
 
-/// Hands over the messages that poll returns, until the last one. An error of it ends that.
+/// Passes on the messages of poll until the last one or its first error.
 fn consume(told: &Told, hand: &mut Hand) -> Done {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", &told.bootstrap)
-        .set("group.id", &told.topic) // it asks for one, also where it never joins it
+        .set("group.id", &told.topic) // required even without joining the group
         .set("enable.auto.commit", "false")
         .set("isolation.level", &told.isolation)
-        .set("check.crcs", "true") // or no checksum is looked at
+        .set("check.crcs", "true") // off by default
         .set("fetch.error.backoff.ms", "10")
         .set("client.rack", "rack")
         .set("heartbeat.interval.ms", "100")
@@ -38,7 +38,7 @@ fn consume(told: &Told, hand: &mut Hand) -> Done {
     loop {
         if let Some(message) = consumer.poll(Duration::from_millis(200)) {
             if let Err(MessageConsumption(BrokerTransportFailure | AllBrokersDown)) = message {
-                continue; // it connects anew by itself
+                continue; // it reconnects by itself
             }
             let message = message?;
             if hand(message.key(), shown(&message)) {

@@ -1,4 +1,4 @@
-//! Records of rdkafka: those that it hands out in the notation of the suite, and those that it is to write.
+//! Records of rdkafka: consumed ones in the notation of the suite, and the ones to write.
 
 use crate::driving::{hexed, Row, Told};
 use rdkafka::message::{BorrowedMessage, Header, Headers, Message, OwnedHeaders, Timestamp};
@@ -15,7 +15,7 @@ pub fn shown(message: &BorrowedMessage) -> Value {
         "headers": headers.map(|one| json!({"key": one.key, "value": hexed(one.value)})).collect::<Vec<_>>(),
     });
     match message.timestamp() {
-        Timestamp::NotAvailable => (), // -1, whatever its type
+        Timestamp::NotAvailable => (), // -1 for any type
         Timestamp::CreateTime(_) => record["timestampType"] = "CreateTime".into(),
         Timestamp::LogAppendTime(_) => record["timestampType"] = "LogAppendTime".into(),
     }

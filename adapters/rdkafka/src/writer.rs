@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Writes batches, each by a flush of its own or all by one. An error that a delivery reports ends that.
+/// Writes batches with a flush after each or after all, until the first delivery error.
 pub fn produce(told: &Told, asked: &Produce) -> Done {
     let now = "the timestamp 0, which stands for now";
     asked.cannot(|row| row.timestamp == 0, now)?;

@@ -1,4 +1,4 @@
-//! rskafka as an application uses it: a partition client, and fetch_records from where the last ones ended.
+//! rskafka as an application uses it: a partition client, and fetch_records from the end of the previous records.
 
 mod driving;
 mod writer;
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
 
-/// Hands over the records that fetch_records returns, until the last one. An error of it ends that.
+/// Passes on the records of fetch_records until the last one or its first error.
 async fn fetch(told: &Told, hand: &mut Hand<'_>) -> Done {
     let client = ClientBuilder::new(vec![told.bootstrap.clone()])
         .build()

@@ -6,7 +6,7 @@ use rskafka::client::partition::{Compression, UnknownTopicHandling};
 use rskafka::client::ClientBuilder;
 use rskafka::record::Record;
 
-/// Writes batches, each by a call of its own.
+/// Writes batches, each with a separate call.
 pub async fn produce(told: &Told, asked: &Produce) -> Done {
     let batches: Result<Vec<Vec<Record>>, CannotBeTold> = asked
         .batches

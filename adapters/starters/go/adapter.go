@@ -1,11 +1,11 @@
 // A starter adapter for kafka-conformance. It answers each line of JSON on standard input with one on standard output.
 //
 //	go build -o adapter .
-//	conformance doctor command:./adapter    is the adapter in order?
+//	conformance doctor command:./adapter    checks the adapter
 //	conformance run command:./adapter       judges the code behind it
 //
-// The table `types` is where YOUR LIBRARY goes: have its rows call your code, and add a row for each further type.
-// What the table does not have is skipped and counted as skipped. docs/adapters.md has the types and their notation.
+// Replace the sample code in the rows of the table `types` by calls of YOUR LIBRARY, and add a row per further type.
+// Types without a row are skipped and counted as skipped. docs/adapters.md has the types and their notation.
 package main
 
 import (
@@ -19,12 +19,12 @@ import (
 	"os"
 )
 
-// --- YOUR LIBRARY: this code stands for it ---------------------------------------------------------------
+// --- YOUR LIBRARY: replace this sample code --------------------------------------------------------------
 
-// codec says how one type is read and written; nil is not claimed.
+// codec has the functions that read and write one type; nil is not claimed.
 type codec struct {
-	// decode reads a value from the front of data. It returns the value in the suite's notation, and how many bytes
-	// it took, or notShown if your library does not tell.
+	// decode reads a value at the start of data. It returns the value in the suite's notation, and the number of
+	// consumed bytes, or notShown if your library does not report it.
 	decode func(data []byte) (value any, consumed int, err error)
 	encode func(value json.RawMessage) ([]byte, error)
 }
@@ -35,8 +35,8 @@ var types = map[string]codec{
 	"STRING": {decodeString, encodeString},
 }
 
-// about names your library, and says by `via` which of its calls is judged: `public: ` for a call of applications,
-// `internal: ` for one on the library's own path to the wire.
+// about names your library, and by `via` the judged call: `public: ` for a call of applications, `internal: ` for one
+// on the library's own path to the wire.
 var about = map[string]any{
 	"name": "my-library", "version": "0.1", "language": "go",
 	"via": map[string]string{"decode": "public: adapter.decode", "encode": "public: adapter.encode"},
@@ -101,7 +101,7 @@ type refusal struct{ class, message string }
 
 func (r refusal) Error() string { return r.message }
 
-// given reads the value of a request; json.Unmarshal alone would take null for the zero value.
+// given reads the value of a request; json.Unmarshal alone would read null as the zero value.
 func given[T any](raw json.RawMessage) (value T, err error) {
 	var there *T
 	if err := json.Unmarshal(raw, &there); err != nil {
@@ -176,7 +176,7 @@ func describe() response {
 	return answer
 }
 
-// refused tells of an error that your library returned; an error without a class is `other`.
+// refused reports an error of your library; an error without a class is `other`.
 func refused(err error) response {
 	class := "other"
 	var known refusal
@@ -186,7 +186,7 @@ func refused(err error) response {
 	return response{"ok": false, "error": class, "message": err.Error()}
 }
 
-// answerOrCrash tells of a panic: the suite counts it as a crash of your library.
+// answerOrCrash reports a panic, which the suite counts as a crash of your library.
 func answerOrCrash(asked request) (told response) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -197,7 +197,7 @@ func answerOrCrash(asked request) (told response) {
 }
 
 func main() {
-	lines := bufio.NewReader(os.Stdin) // not a Scanner: that refuses lines above 64 kB, and requests have up to 4 MB
+	lines := bufio.NewReader(os.Stdin) // a Scanner rejects lines above 64 kB, and requests have up to 4 MB
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {

@@ -1,11 +1,11 @@
 // A starter adapter for kafka-conformance. It answers each line of JSON on standard input with one on standard output.
 //
-//   conformance doctor 'command:java Adapter.java'    is the adapter in order?
+//   conformance doctor 'command:java Adapter.java'    checks the adapter
 //   conformance run 'command:java Adapter.java'       judges the code behind it
 //
-// The table TYPES is where YOUR LIBRARY goes: have its rows call your code, and add a row for each further type. Name
+// Replace the sample code in the rows of the table TYPES by calls of YOUR LIBRARY, and add a row per further type. Name
 // your library's jar by `java -cp my-library.jar Adapter.java`; Java 17 or newer compiles the file at each start.
-// What the table does not have is skipped and counted as skipped. docs/adapters.md has the types and their notation.
+// Types without a row are skipped and counted as skipped. docs/adapters.md has the types and their notation.
 
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
@@ -26,11 +26,11 @@ import java.util.function.Function;
 
 public class Adapter {
 
-    // --- YOUR LIBRARY: this code stands for it -----------------------------------------------------------
+    // --- YOUR LIBRARY: replace this sample code --------------------------------------------------------------
 
     /**
-     * How one type is read and written; null is not claimed. `decode` reads a value from the front of a buffer and
-     * leaves the buffer's position after it, which shows how many bytes it took.
+     * The functions that read and write one type; null is not claimed. `decode` reads a value at the start of a buffer
+     * and leaves the buffer's position after it, which shows the number of consumed bytes.
      */
     record Codec(Function<ByteBuffer, Object> decode, Function<Object, byte[]> encode) {}
 
@@ -39,14 +39,14 @@ public class Adapter {
             "VARINT", new Codec(Adapter::decodeVarint, Adapter::encodeVarint),
             "STRING", new Codec(Adapter::decodeString, Adapter::encodeString));
 
-    /** `via` says which call is judged: `public: ` for a call of applications, `internal: ` for one of the library. */
+    /** `via` names the judged call: `public: ` for a call of applications, `internal: ` for one of the library. */
     static final Map<String, Object> ABOUT = Map.of(
             "name", "my-library",
             "version", "0.1",
             "language", "java",
             "via", Map.of("decode", "public: Adapter.decode", "encode", "public: Adapter.encode"));
 
-    /** Your library's refusals, with their class. Everything else that is thrown is a crash. */
+    /** Your library's rejections, with their class. Every other exception is a crash. */
     static Refusal refusal(RuntimeException error) {
         if (error instanceof Refusal refusal) return refusal;
         if (error instanceof BufferUnderflowException) return new Refusal("malformed", "the bytes end too early");
@@ -134,7 +134,7 @@ public class Adapter {
         return told;
     }
 
-    /** Tells of a refusal as such, and of everything else that is thrown as a crash. */
+    /** Reports a rejection, and every other exception as a crash. */
     static Map<String, Object> told(Map<?, ?> request) {
         try {
             return answer(request);
@@ -147,7 +147,7 @@ public class Adapter {
         }
     }
 
-    /** Names and values in turn, as an object that keeps their order. A value may be null. */
+    /** Returns alternating names and values as an ordered object. A value may be null. */
     static Map<String, Object> fields(Object... given) {
         Map<String, Object> fields = new LinkedHashMap<>();
         for (int at = 0; at < given.length; at += 2) fields.put((String) given[at], given[at + 1]);
@@ -156,7 +156,7 @@ public class Adapter {
 
     public static void main(String[] arguments) throws IOException {
         PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
-        System.setOut(System.err); // what your library prints is not an answer
+        System.setOut(System.err); // output of your library is no answer
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             Map<?, ?> request = (Map<?, ?>) new Json(line).value();
@@ -167,7 +167,7 @@ public class Adapter {
         }
     }
 
-    /** As much JSON as the protocol needs: maps, lists, strings, whole numbers as Long, true, false and null. */
+    /** The part of JSON that the protocol needs: maps, lists, strings, whole numbers as Long, true, false and null. */
     static final class Json {
         private final String text;
         private int at;
@@ -212,7 +212,7 @@ public class Adapter {
             return values;
         }
 
-        /** The rest of a string, whose quotation mark has been read. */
+        /** Returns the rest of a string after its quotation mark. */
         private String string() {
             StringBuilder out = new StringBuilder();
             for (char sign = text.charAt(at++); sign != '"'; sign = text.charAt(at++)) {
@@ -229,7 +229,7 @@ public class Adapter {
             return (char) Integer.parseInt(text.substring(at - 4, at), 16);
         }
 
-        /** Whether the next sign, after blanks, is this one; if so, it is passed over. */
+        /** Skips blanks and this character, and returns true, if it is the next one. */
         private boolean skips(char sign) {
             while (at < text.length() && text.charAt(at) <= ' ') at++;
             boolean there = at < text.length() && text.charAt(at) == sign;

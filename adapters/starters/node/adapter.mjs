@@ -1,24 +1,24 @@
 // A starter adapter for kafka-conformance. It answers each line of JSON on standard input with one on standard output.
 //
-//   conformance doctor 'command:node adapter.mjs'    is the adapter in order?
+//   conformance doctor 'command:node adapter.mjs'    checks the adapter
 //   conformance run 'command:node adapter.mjs'       judges the code behind it
 //
-// The table `types` is where YOUR LIBRARY goes: have its rows call your code, and add a row for each further type.
-// What the table does not have is skipped and counted as skipped. docs/adapters.md has the types and their notation.
+// Replace the sample code in the rows of the table `types` by calls of YOUR LIBRARY, and add a row per further type.
+// Types without a row are skipped and counted as skipped. docs/adapters.md has the types and their notation.
 
 import { createInterface } from "node:readline";
 
-// --- YOUR LIBRARY: this code stands for it ---------------------------------------------------------------
+// --- YOUR LIBRARY: replace this sample code --------------------------------------------------------------
 
-// `decode` reads a value from the front of a Buffer, and returns it with the number of bytes it took; leave out
-// `consumed` if your library does not tell. `encode` returns a Buffer. Leave out what your library cannot do.
+// `decode` reads a value at the start of a Buffer, and returns it with the number of consumed bytes; omit `consumed` if
+// your library does not report it. `encode` returns a Buffer. Omit a function that your library lacks.
 const types = {
   INT32: { decode: decodeInt32, encode: encodeInt32 },
   VARINT: { decode: decodeVarint, encode: encodeVarint },
   STRING: { decode: decodeString, encode: encodeString },
 };
 
-// `via` says which call of your library is judged: `public: ` for a call of applications, `internal: ` for one on the
+// `via` names the judged call of your library: `public: ` for a call of applications, `internal: ` for one on the
 // library's own path to the wire.
 const about = {
   name: "my-library",
@@ -87,8 +87,8 @@ class Refusal extends Error {
   }
 }
 
-// The refusals of your library: errors that it documents, or that an application can be expected to catch.
-// Everything else that is thrown is a crash.
+// The rejections of your library: errors that it documents, or that an application should catch.
+// Every other exception is a crash.
 function told(error) {
   if (error instanceof Refusal) return { ok: false, error: error.error, message: error.message };
   return { crash: String(error) };

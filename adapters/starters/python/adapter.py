@@ -1,37 +1,37 @@
 """A starter adapter for kafka-conformance.
 
-    conformance doctor module:./adapter.py    is the adapter in order?
+    conformance doctor module:./adapter.py    checks the adapter
     conformance run module:./adapter.py       judges the code behind it
 
-The table TYPES is where YOUR LIBRARY goes: have its rows call your code, and add a row for each further type. What the
-table does not have is skipped and counted as skipped. docs/adapters.md has the types and their notation.
+Replace the sample code in the rows of the table TYPES by calls of YOUR LIBRARY, and add a row for each further type.
+Types without a row are skipped and counted as skipped. docs/adapters.md has the types and their notation.
 """
 
 import struct
 
 from conformance import Reject, Unsupported
 
-# --- YOUR LIBRARY: this code stands for it ------------------------------------------------------------
+# --- YOUR LIBRARY: replace this sample code -----------------------------------------------------------
 
 REJECTIONS = ()
-"""The exceptions of your library that are refusals: those that it documents, or that an application can be expected to
-catch. Every other exception is a crash."""
+"""The exceptions of your library that are rejections: those that it documents, or that an application should catch.
+Every other exception is a crash."""
 
 
 def decode_int32(data):
-    """A value from the front of the bytes, and how many of them it took."""
+    """Return the value at the start of the bytes, and the number of consumed bytes."""
     if len(data) < 4:
         raise Reject("malformed", "the bytes end inside the number")
     return struct.unpack_from(">i", data)[0], 4
 
 
 def encode_int32(value):
-    """The bytes of a value."""
+    """Return the bytes of a value."""
     return struct.pack(">i", _int32(value))
 
 
 def decode_varint(data):
-    """A value from the front of the bytes, and how many of them it took."""
+    """Return the value at the start of the bytes, and the number of consumed bytes."""
     bits = 0
     for at in range(5):
         if at == len(data):
@@ -44,7 +44,7 @@ def decode_varint(data):
 
 
 def encode_varint(value):
-    """The bytes of a value."""
+    """Return the bytes of a value."""
     bits = _int32(value) << 1 ^ value >> 31
     out = bytearray()
     while bits > 0x7F:
@@ -54,7 +54,7 @@ def encode_varint(value):
 
 
 def decode_string(data):
-    """A value from the front of the bytes, and how many of them it took."""
+    """Return the value at the start of the bytes, and the number of consumed bytes."""
     if len(data) < 2:
         raise Reject("malformed", "the bytes end inside the length")
     length = struct.unpack_from(">h", data)[0]
@@ -64,7 +64,7 @@ def decode_string(data):
 
 
 def encode_string(value):
-    """The bytes of a value."""
+    """Return the bytes of a value."""
     if not isinstance(value, str):
         raise Reject("invalid-value", "not a string")
     text = value.encode("utf-8")
@@ -84,16 +84,16 @@ TYPES = {
     "VARINT": (decode_varint, encode_varint),
     "STRING": (decode_string, encode_string),
 }
-"""How each type is read and written. `decode` may return `(value, None)` if your library does not tell how many bytes
-it took."""
+"""The functions that read and write each type. `decode` may return `(value, None)` if your library does not report the
+number of consumed bytes."""
 
 # --- the adapter --------------------------------------------------------------------------------------
 
 
 def describe():
-    """What can be asked.
+    """Return the supported operations.
 
-    `via` says which call of your library is judged: `public: ` for a call of applications, `internal: ` for one on the
+    `via` names the judged call of your library: `public: ` for a call of applications, `internal: ` for one on the
     library's own path to the wire.
     """
     return {
@@ -106,14 +106,14 @@ def describe():
 
 
 def decode(type, data, **parameters):
-    """The value in the bytes, and how many of them it took."""
+    """Return the value in the bytes, and the number of consumed bytes."""
     if type not in TYPES:
         raise Unsupported(f"no decode of {type}")
     return TYPES[type][0](data)
 
 
 def encode(type, value, **parameters):
-    """The bytes of a value."""
+    """Return the bytes of a value."""
     if type not in TYPES:
         raise Unsupported(f"no encode of {type}")
     return TYPES[type][1](value)

@@ -1,6 +1,6 @@
-//! What the drivers in Rust share: topics come in on standard input, what an application is handed goes out.
+//! Shared code of the Rust drivers: reads topics from standard input, writes the application's records and errors.
 
-#![allow(dead_code)] // not every client needs all of it
+#![allow(dead_code)] // each client uses only a part
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -12,7 +12,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::str::FromStr;
 use std::thread;
 
-const END: &[u8] = b"conformance.end"; // the key of the record that ends a topic
+const END: &[u8] = b"conformance.end"; // key of the record that ends a topic
 
 /// A line of the suite.
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ pub struct Told {
     pub bootstrap: String,
     #[serde(default, deserialize_with = "number")]
     pub offset: i64,
-    /// Whether to consume as a member of the group that is named after the topic, and to commit.
+    /// True to consume as a member of the group with the topic's name, and to commit.
     #[serde(default)]
     pub group: bool,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Told {
     pub produce: Option<Produce>,
 }
 
-/// What to write to a topic: batches, one after the other or all together.
+/// The batches to write to a topic, one after the other or all together.
 #[derive(Deserialize)]
 pub struct Produce {
     pub batches: Vec<Vec<Row>>,
@@ -40,15 +40,15 @@ pub struct Produce {
     pub compression: String,
     pub idempotent: bool,
     pub transactional: bool,
-    /// How the transaction ends behind each batch: `commit`, `abort`, or not yet.
+    /// The end of the transaction after each batch: `commit`, `abort`, or "" to continue.
     pub ends: Vec<String>,
-    /// Whether what fails of a batch is given up.
+    /// True if errors of a batch are ignored.
     #[serde(rename = "givenUp")]
     pub given_up: Vec<bool>,
 }
 
 impl Produce {
-    /// The records that are sent before a flush: those of a batch, or all.
+    /// The records to send before a flush: those of a batch, or all.
     pub fn in_turn(&self) -> Vec<Vec<&Row>> {
         match self.together {
             true => vec![self.batches.iter().flatten().collect()],
@@ -56,7 +56,7 @@ impl Produce {
         }
     }
 
-    /// Refuses to write where a record is such as the client's interface has no way to name.
+    /// Returns an error for a record that the client's interface cannot express.
     pub fn cannot(&self, is: fn(&Row) -> bool, what: &'static str) -> Result<(), CannotBeTold> {
         match self.batches.iter().flatten().any(is) {
             true => Err(CannotBeTold(what)),
@@ -83,12 +83,12 @@ pub struct HeaderRow {
     pub value: Option<Vec<u8>>,
 }
 
-/// Takes a record in the notation of `read`, and tells whether it was the last one of the topic.
+/// Takes a record in the notation of `read`, and returns true for the last one of the topic.
 pub type Hand<'a> = dyn FnMut(Option<&[u8]>, Value) -> bool + 'a;
 
 pub type Done = Result<(), Box<dyn Error>>;
 
-/// A record that the client's interface has no way to name, and what of it.
+/// A record that the client's interface cannot express, with the part.
 #[derive(Debug)]
 pub struct CannotBeTold(pub &'static str);
 
@@ -100,7 +100,7 @@ impl Display for CannotBeTold {
 
 impl Error for CannotBeTold {}
 
-/// Consumes each topic that the suite names, or writes to it, each in a thread of its own, until the input ends.
+/// Consumes or writes each topic of the suite in a separate thread, until the input ends.
 pub fn drive(
     version: &str,
     consume: fn(&Told, &mut Hand) -> Done,
@@ -113,7 +113,7 @@ pub fn drive(
     }
 }
 
-/// Comes to the end of a topic. A panic is a crash; an error is what an application is to handle.
+/// Processes a topic until its end. A panic is a crash; an error is for the application.
 fn one(told: &Told, consume: fn(&Told, &mut Hand) -> Done, produce: fn(&Told, &Produce) -> Done) {
     let topic = &told.topic;
     let mut hand = |key: Option<&[u8]>, mut record: Value| {
@@ -141,7 +141,7 @@ fn one(told: &Told, consume: fn(&Told, &mut Hand) -> Done, produce: fn(&Told, &P
     }
 }
 
-/// Bytes as hex digits; null where there are none.
+/// Returns bytes as hex digits, or null for None.
 pub fn hexed(bytes: Option<&[u8]>) -> Value {
     bytes
         .map(|bytes| {
@@ -153,7 +153,7 @@ pub fn hexed(bytes: Option<&[u8]>) -> Value {
         .into()
 }
 
-/// Hex digits as bytes; None where there are none.
+/// Returns hex digits as bytes, or None for null.
 fn octets<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
     let digits = Option::<String>::deserialize(from)?;
     let octet = |digits: &[u8]| {
@@ -164,12 +164,12 @@ fn octets<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Erro
     octets.transpose()
 }
 
-/// A number that stands in a text.
+/// Reads a number from a string.
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
     i64::from_str(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// The version at which a manifest pins a crate.
+/// Returns the version of a crate in a manifest.
 pub fn pinned<'a>(manifest: &'a str, name: &str) -> &'a str {
     let line = manifest
         .lines()

@@ -1,10 +1,10 @@
-//! As much JSON as the protocol needs, so that the adapter builds without any crate. Use serde_json if you have it.
+//! The part of JSON that the protocol needs, so that the adapter builds without crates. Use serde_json if you have it.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A value of JSON. All numbers of the protocol are whole and have at most 64 bits.
+/// A JSON value. All numbers of the protocol are integers of at most 64 bits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     Null,
@@ -15,7 +15,7 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// An object of these fields.
+/// Returns an object with these fields.
 pub fn object(fields: impl IntoIterator<Item = (&'static str, Json)>) -> Json {
     Json::Object(
         fields
@@ -26,12 +26,12 @@ pub fn object(fields: impl IntoIterator<Item = (&'static str, Json)>) -> Json {
 }
 
 impl Json {
-    /// A string.
+    /// Returns a string.
     pub fn text(text: &str) -> Json {
         Json::Text(text.into())
     }
 
-    /// A field of an object; null where there is none.
+    /// Returns a field of an object, or null if it is missing.
     pub fn at(&self, name: &str) -> &Json {
         match self {
             Json::Object(fields) => {
@@ -42,7 +42,7 @@ impl Json {
         }
     }
 
-    /// A field that is a string; empty where there is none.
+    /// Returns a string field, or "" if it is missing.
     pub fn text_at(&self, name: &str) -> &str {
         match self.at(name) {
             Json::Text(text) => text,
@@ -90,7 +90,7 @@ fn quoted(out: &mut Formatter, text: &str) -> fmt::Result {
     out.write_char('"')
 }
 
-/// The value of a text.
+/// Parses a text.
 pub fn parse(text: &str) -> Result<Json, String> {
     let mut signs = text.chars().peekable();
     let value = value(&mut signs)?;
@@ -107,7 +107,7 @@ fn blanks(signs: &mut Signs) {
     while signs.next_if(char::is_ascii_whitespace).is_some() {}
 }
 
-/// Whether the next sign is this one; if so, it is passed over.
+/// Skips this character and returns true, if it is the next one.
 fn skip(signs: &mut Signs, expected: char) -> bool {
     blanks(signs);
     signs.next_if_eq(&expected).is_some()
@@ -167,7 +167,7 @@ fn values(signs: &mut Signs) -> Result<Vec<Json>, String> {
     Ok(values)
 }
 
-/// The rest of a string, whose quotation mark has been read.
+/// Returns the rest of a string after its quotation mark.
 fn string(signs: &mut Signs) -> Result<String, String> {
     let mut text = String::new();
     loop {
@@ -187,7 +187,7 @@ fn string(signs: &mut Signs) -> Result<String, String> {
     }
 }
 
-/// A character from its escape, or from the two of a surrogate pair.
+/// Returns a character from its escape, or from the two escapes of a surrogate pair.
 fn escaped(signs: &mut Signs) -> Result<char, String> {
     let mut code = unit(signs)?;
     if (0xd800..0xdc00).contains(&code) {

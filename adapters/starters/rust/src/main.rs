@@ -1,11 +1,11 @@
 //! A starter adapter for kafka-conformance. It answers each line of JSON on standard input with one on standard output.
 //!
 //!     cargo build --release
-//!     conformance doctor command:target/release/adapter    is the adapter in order?
+//!     conformance doctor command:target/release/adapter    checks the adapter
 //!     conformance run command:target/release/adapter       judges the code behind it
 //!
-//! The table `TYPES` is where YOUR LIBRARY goes: have its rows call your code, and add a row for each further type.
-//! What the table does not have is skipped and counted as skipped. docs/adapters.md has the types and their notation.
+//! Replace the sample code in the rows of the table `TYPES` by calls of YOUR LIBRARY, and add a row per further type.
+//! Types without a row are skipped and counted as skipped. docs/adapters.md has the types and their notation.
 
 mod json;
 
@@ -13,21 +13,21 @@ use json::{object, Json};
 use std::io::{self, BufRead, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-// --- YOUR LIBRARY: this code stands for it ---------------------------------------------------------------
+// --- YOUR LIBRARY: replace this sample code --------------------------------------------------------------
 
-/// A value from the front of the bytes, and how many of them it took; `None` if your library does not tell.
+/// A value at the start of the bytes, and the number of consumed bytes; `None` if your library does not report it.
 type Decode = fn(&[u8]) -> Result<(Json, Option<usize>), Refusal>;
 type Encode = fn(&Json) -> Result<Vec<u8>, Refusal>;
 
-/// How each type is read and written; `None` is not claimed.
+/// The functions that read and write each type; `None` is not claimed.
 const TYPES: &[(&str, Option<Decode>, Option<Encode>)] = &[
     ("INT32", Some(decode_int32), Some(encode_int32)),
     ("VARINT", Some(decode_varint), Some(encode_varint)),
     ("STRING", Some(decode_string), Some(encode_string)),
 ];
 
-/// Names your library, and says by `via` which of its calls is judged: `public: ` for a call of applications,
-/// `internal: ` for one on the library's own path to the wire.
+/// Names your library, and by `via` the judged call: `public: ` for a call of applications, `internal: ` for one on the
+/// library's own path to the wire.
 fn about() -> Vec<(&'static str, Json)> {
     vec![
         ("name", Json::text("my-library")),
@@ -183,7 +183,7 @@ fn bytes_of(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Tells of a refusal as such, and of a panic as a crash.
+/// Reports a rejection, and a panic as a crash.
 fn told(request: &Json) -> Answer {
     match catch_unwind(AssertUnwindSafe(|| answer(request))) {
         Ok(Ok(told)) => told,

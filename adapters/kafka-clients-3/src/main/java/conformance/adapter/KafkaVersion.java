@@ -19,10 +19,10 @@ import org.apache.kafka.storage.internals.log.LogValidator;
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/** What Kafka 3 does otherwise than Kafka 4. */
+/** The differences of Kafka 3 from Kafka 4. */
 final class KafkaVersion {
 
-    /** The magics that `convert` can make. */
+    /** The magics that `convert` can write. */
     static final List<Integer> CONVERTS_TO = List.of((int) RecordBatch.MAGIC_VALUE_V0, (int) RecordBatch.MAGIC_VALUE_V1,
         (int) RecordBatch.MAGIC_VALUE_V2);
 
@@ -30,7 +30,7 @@ final class KafkaVersion {
 
     private KafkaVersion() {}
 
-    /** No message has one; the snapshots of producers, which a broker keeps, have. */
+    /** No message has one, but a broker's snapshots of producers do. */
     static Codec uint32() {
         String snapshot = "internal: ProducerStateManager > Struct > Type.UNSIGNED_INT32.";
         Codec.Doors doors = new Codec.Doors(snapshot + "read", snapshot + "write", snapshot + "sizeOf");
@@ -53,12 +53,12 @@ final class KafkaVersion {
         return type.recordKey().sizeOf();
     }
 
-    /** As a broker answers a fetch of an old consumer, from the first offset. */
+    /** Converts like a broker for a fetch of an old consumer, from the first offset. */
     static ByteBuffer downConvert(MemoryRecords records, byte magic) {
         return records.downConvert(magic, 0, Time.SYSTEM).records().buffer();
     }
 
-    /** As a produce request is appended to a topic with the defaults, where the log ends at the offset. */
+    /** Converts like an append of a produce request with default settings, at this log end. */
     static ByteBuffer upConvert(MemoryRecords records, CompressionType compression, long baseOffset) {
         LogValidator validator = new LogValidator(records, new TopicPartition("topic", 0), Time.SYSTEM, compression,
             Compression.of(compression).build(), false, RecordBatch.MAGIC_VALUE_V2, TimestampType.CREATE_TIME,

@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 
-/** Speaks the target protocol: a JSON object a line in, one a line out, in order. */
+/** Implements the target protocol: one JSON object per line in, one per line out, in order. */
 public final class Adapter {
 
     private static final int LONGEST_MESSAGE = 500;
@@ -28,16 +28,16 @@ public final class Adapter {
     private final Map<String, String> versions = Messages.versions();
     private final Messages messages = new Messages();
     private final Types types = new Types(messages, versions);
-    // a string that is no text (a lone surrogate) can only be written escaped
+    // a string with a lone surrogate must be written escaped
     private final JSON json = JSON.builder(JsonFactory.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build())
         .enable(JSON.Feature.WRITE_NULL_PROPERTIES)
         .build();
 
     public static void main(String[] args) throws IOException {
         OutputStream out = new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 1 << 16);
-        System.setOut(System.err); // the protocol's stream is ours alone
+        System.setOut(System.err); // only the protocol uses the original stream
         Adapter adapter = new Adapter();
-        // answers go out when there is nothing left to read, just before the reader would wait
+        // answers are flushed when no input is left, just before the reader would wait
         Lines lines = new Lines(new FileInputStream(FileDescriptor.in), out::flush);
         for (byte[] line = lines.next(); line != null; line = lines.next()) {
             if (line.length == 0)
@@ -48,7 +48,7 @@ public final class Adapter {
         out.flush();
     }
 
-    /** The answer to one line; never throws. */
+    /** Returns the answer to one line; never throws. */
     private byte[] answer(byte[] line) throws IOException {
         Map<String, Object> answer = new LinkedHashMap<>();
         Object id = null;
@@ -59,7 +59,7 @@ public final class Adapter {
             fill(request, answer);
             return json.asBytes(answer);
         } catch (Exception | OutOfMemoryError | StackOverflowError e) {
-            // a fault of this program, or a line that is no request: nothing that Kafka said
+            // a fault of this program, or an invalid request: not from Kafka
             e.printStackTrace();
             answer.clear();
             answer.put("id", id);
@@ -158,7 +158,7 @@ public final class Adapter {
         answer.put("messages", versions);
     }
 
-    /** The types of an operation that have a door, and what these are. */
+    /** Returns the types of an operation with an entry point, and these entry points. */
     private static void claim(String op, Map<String, Codec.Doors> doors, Function<Codec.Doors, String> door,
             Map<String, Object> supports, Map<String, String> via) {
         List<String> names = new ArrayList<>();
@@ -171,7 +171,7 @@ public final class Adapter {
         supports.put(op, names);
     }
 
-    /** Class and message, with the cause, as Kafka often wraps what happened; messages may quote a whole value. */
+    /** Returns class, message and cause, because Kafka often wraps exceptions; messages may be long. */
     private static String describe(Throwable thrown) {
         StringBuilder text = new StringBuilder();
         int depth = 0;

@@ -35,7 +35,7 @@ final class BatchCodec implements Codec {
     public Decoded decode(ByteBuffer bytes) {
         BatchReader.Batch batch = Library.call(() -> {
             Iterator<MutableRecordBatch> batches = MemoryRecords.readableRecords(bytes).batches().iterator();
-            // where the bytes end inside a batch, Kafka gives none and no error
+            // for bytes that end inside a batch, Kafka returns no batch and no error
             return batches.hasNext() ? BatchReader.read(batches.next()) : null;
         });
         if (batch == null)
@@ -61,7 +61,7 @@ final class BatchCodec implements Codec {
         return built(batch, MemoryRecordsBuilder::estimatedSizeInBytes);
     }
 
-    /** What the builder gives for the records of a batch, as a producer builds it. */
+    /** Returns the builder's bytes for the records of a batch, built like in a producer. */
     private static <T> T built(Map<?, ?> batch, Function<MemoryRecordsBuilder, T> result) {
         List<OffsetRecord> records = records(batch);
         Compression compression = compression(batch);
@@ -72,7 +72,7 @@ final class BatchCodec implements Codec {
         int baseSequence = Notation.int32(batch, "baseSequence");
         int partitionLeaderEpoch = Notation.int32(batch, "partitionLeaderEpoch");
         boolean isTransactional = Notation.bool(batch, "isTransactional");
-        // the builder takes the append time from outside; the request's is that of its records
+        // the builder needs the append time as an argument; it is the timestamp of the request's records
         long logAppendTime = timestampType == TimestampType.LOG_APPEND_TIME
             ? records.stream().mapToLong(record -> record.content.timestamp()).max().orElseThrow()
             : RecordBatch.NO_TIMESTAMP;
@@ -87,13 +87,13 @@ final class BatchCodec implements Codec {
                     builder.appendWithOffset(record.offset, record.content);
                 return result.apply(builder);
             } catch (Throwable e) {
-                builder.closeForRecordAppends(); // frees what the compressor holds outside the heap
+                builder.closeForRecordAppends(); // frees the compressor's memory outside the heap
                 throw e;
             }
         });
     }
 
-    /** The marker at the end of a transaction, the control batch that a broker makes for producers. */
+    /** Returns the marker at the end of a transaction, the control batch that a broker writes. */
     private static ByteBuffer marker(Map<?, ?> batch) {
         OffsetRecord record = records(batch).get(0);
         SimpleRecord content = record.content;
@@ -144,7 +144,7 @@ final class BatchCodec implements Codec {
         return records;
     }
 
-    /** The codec that the object names, at its default level. */
+    /** Returns the named codec at its default level. */
     static Compression compression(Map<?, ?> batch) {
         String name = Notation.text(batch, "compression");
         for (CompressionType type : CompressionType.values())

@@ -16,10 +16,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Reads one batch to its end: the checksum first, then every record with key, value and headers. */
+/** Reads one whole batch: the checksum first, then every record with key, value and headers. */
 final class BatchReader {
 
-    /** About what an answer may hold (32 MB); past it the records are read and counted, and not kept. */
+    /** About the maximum size of an answer (32 MB); further records are read and counted, but not stored. */
     static final long MOST_SHOWN = 30_000_000;
     private static final long ROOM_PER_RECORD = 150;
     private static final long ROOM_PER_HEADER = 25;
@@ -31,7 +31,7 @@ final class BatchReader {
         Map<String, Object> showInLog();
     }
 
-    /** What Kafka read; `records` is null where they are too much to show. */
+    /** The result of Kafka; `records` is null if they are too large for an answer. */
     record Batch(DefaultRecordBatch header, List<Record> records) implements Entry {
 
         @Override
@@ -81,7 +81,7 @@ final class BatchReader {
         header.ensureValid();
         List<Record> records = new ArrayList<>();
         long room = 0;
-        // as a consumer reads: the plain iterator would allocate by the recordCount of a compressed batch
+        // like a consumer: the plain iterator would allocate by the recordCount of a compressed batch
         try (var iterator = header.streamingIterator(BufferSupplier.NO_CACHING)) {
             while (iterator.hasNext()) {
                 Record record = iterator.next();
@@ -96,11 +96,11 @@ final class BatchReader {
         return new Batch(header, records);
     }
 
-    /** About the characters a record takes in an answer; a size below 0 is null's. */
+    /** Returns the approximate characters of a record in an answer; a size below 0 means null. */
     static long room(int keySize, int valueSize, Iterable<Header> headers) {
         long room = ROOM_PER_RECORD + 2L * Math.max(0, keySize) + 2L * Math.max(0, valueSize);
         for (Header header : headers) {
-            // a character may take six to write
+            // a character may need six in JSON
             room += ROOM_PER_HEADER + 6L * header.key().length();
             room += header.value() == null ? 0 : 2L * header.value().length;
         }

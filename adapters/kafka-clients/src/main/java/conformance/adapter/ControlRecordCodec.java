@@ -5,7 +5,7 @@ import org.apache.kafka.common.record.internal.ControlRecordType;
 import java.nio.ByteBuffer;
 import java.util.Map;
 
-/** CONTROL_RECORD: the key of a control record. Kafka's parser does not tell its version. */
+/** CONTROL_RECORD: the key of a control record. Kafka's parser does not return its version. */
 final class ControlRecordCodec implements Codec {
 
     @Override
@@ -19,7 +19,7 @@ final class ControlRecordCodec implements Codec {
     public Decoded decode(ByteBuffer bytes) {
         Object shown = Library.call(() -> {
             ControlRecordType type = ControlRecordType.parse(bytes);
-            // a type without a name is the number that Kafka read
+            // an unknown type is shown as its number
             return type == ControlRecordType.UNKNOWN ? ControlRecordType.parseTypeId(bytes) : type.name();
         });
         return new Decoded(Map.of("type", shown), null);
@@ -35,7 +35,7 @@ final class ControlRecordCodec implements Codec {
     public int size(Object value, Map<?, ?> request) {
         ControlRecordType type = type(value);
         return Library.call(() -> {
-            KafkaVersion.controlKey(type); // refuses UNKNOWN, whose size would be given
+            KafkaVersion.controlKey(type); // rejects UNKNOWN, which has a size
             return KafkaVersion.controlKeySize(type);
         });
     }

@@ -8,12 +8,12 @@ import org.apache.kafka.storage.internals.log.RecordValidationException;
 import java.nio.ByteBuffer;
 import java.util.Map;
 
-/** The operation `convert`: down as a broker did for old consumers, up as it does on append. */
+/** The operation `convert`: down like a broker for old consumers, up like a broker on append. */
 final class Conversion {
 
     private Conversion() {}
 
-    /** The converted log's bytes. */
+    /** Returns the bytes of the converted log. */
     static ByteBuffer convert(Map<String, Object> request) {
         ByteBuffer bytes = Notation.bytes(Notation.get(request, "hex"));
         if (bytes == null)
@@ -32,12 +32,12 @@ final class Conversion {
             try {
                 return KafkaVersion.upConvert(records, compression(records), baseOffset);
             } catch (RecordValidationException e) {
-                throw e.invalidException(); // what the client gets
+                throw e.invalidException(); // the client gets this exception
             }
         });
     }
 
-    /** That of the last batch which has one, as a log's append takes it; it checks each batch there too. */
+    /** Returns the codec of the last compressed batch, like a log's append, which also checks each batch there. */
     private static CompressionType compression(MemoryRecords records) {
         CompressionType compression = CompressionType.NONE;
         for (RecordBatch batch : records.batches()) {

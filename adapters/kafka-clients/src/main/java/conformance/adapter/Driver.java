@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** Reads each topic that the suite names, or writes to it, as an application would, until the suite ends the input. */
+/** Consumes or writes each topic of the suite like an application, until the input ends. */
 public final class Driver {
 
     public static void main(String[] args) throws IOException {

@@ -13,21 +13,21 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A type, as one field of a message. Nothing in Kafka reads a string or an array by itself: the code that is generated
- * for each message does. The fields before and after have their defaults.
+ * A type as one field of a message, because only the code generated for each message reads strings and arrays. The
+ * fields before and after have their defaults.
  */
 final class FieldCodec implements Codec {
 
     /**
-     * A field of a type: the message with the fields that lead to the structure it is in, the version, its name, how
-     * many bytes its least value takes, and how many bytes follow it where all that follows has its default.
+     * A field of a type: the message with the fields that lead to its structure, the version, its name, the bytes of
+     * its smallest value, and the number of bytes after it if all later fields have their defaults.
      */
     record Place(String message, List<String> path, int version, String field, int least, int after) {}
 
     private final Place place;
     private final Structure structure;
     private final MessageCodec codec;
-    /** The message with an object in the field that no reader made. */
+    /** Returns the message with an object in the field that did not come from a reader. */
     private final Map<String, Object> unread;
     private final byte[] before;
     private final byte[] after;
@@ -90,14 +90,14 @@ final class FieldCodec implements Codec {
         return new Decoded(value, all.position() - before.length);
     }
 
-    /** Reads the value from the bytes, and what follows it in the message from the defaults. */
+    /** Reads the value from the bytes, and the rest of the message from the defaults. */
     private Readable reader(Message message, ByteBuffer all) {
         Object unreadValue = structure.get(message, place.field);
         Readable value = new ByteBufferAccessor(all);
         Readable rest = new ByteBufferAccessor(ByteBuffer.wrap(after));
         return (Readable) Proxy.newProxyInstance(Readable.class.getClassLoader(), new Class<?>[] {Readable.class},
             (proxy, method, arguments) -> {
-                // a number is read by one call
+                // one call reads a number
                 boolean isRead = structure.isPrimitive(place.field)
                     ? all.position() > before.length : structure.get(message, place.field) != unreadValue;
                 try {
@@ -120,6 +120,6 @@ final class FieldCodec implements Codec {
     }
 
     private Map<String, Object> of(Object value) {
-        return Collections.singletonMap(place.field, value); // which takes null
+        return Collections.singletonMap(place.field, value); // it accepts null
     }
 }

@@ -17,17 +17,17 @@ import org.apache.kafka.storage.internals.log.LogValidator;
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/** What Kafka 4 does otherwise than Kafka 3: the adapter for that one has a file of this name too. */
+/** The differences of Kafka 4 from Kafka 3, whose adapter has a file of the same name. */
 final class KafkaVersion {
 
-    /** The magics that `convert` can make. */
+    /** The magics that `convert` can write. */
     static final List<Integer> CONVERTS_TO = List.of((int) RecordBatch.MAGIC_VALUE_V2);
 
     static final String CONVERTS_BY = "internal: a broker's append > LogValidator";
 
     private KafkaVersion() {}
 
-    /** No message has one; the snapshots of producers, which a broker keeps, have. */
+    /** No message has one, but a broker's snapshots of producers do. */
     static Codec uint32() {
         String snapshot = "internal: ProducerStateManager > ProducerSnapshot > ByteBufferAccessor.";
         Codec.Doors doors = new Codec.Doors(snapshot + "readUnsignedInt", snapshot + "writeUnsignedInt", null);
@@ -54,7 +54,7 @@ final class KafkaVersion {
         throw new Unsupported("this version does not convert down");
     }
 
-    /** As a produce request is appended to a topic with the defaults, where the log ends at the offset. */
+    /** Converts like an append of a produce request with default settings, at this log end. */
     static ByteBuffer upConvert(MemoryRecords records, CompressionType compression, long baseOffset) {
         LogValidator validator = new LogValidator(records, new TopicPartition("topic", 0), Time.SYSTEM, compression,
             Compression.of(compression).build(), false, RecordBatch.MAGIC_VALUE_V2, TimestampType.CREATE_TIME,

@@ -12,12 +12,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Reads one message of magic 0 or 1, and the messages inside it where it is a wrapper. */
+/** Reads one message of magic 0 or 1, and the messages inside a wrapper. */
 final class LegacyReader {
 
     private LegacyReader() {}
 
-    /** What Kafka read; `entries` is null where they are too much to show. */
+    /** The result of Kafka; `entries` is null if they are too large for an answer. */
     record Message(AbstractLegacyRecordBatch outer, List<AbstractLegacyRecordBatch> entries)
             implements BatchReader.Entry {
 
@@ -50,7 +50,7 @@ final class LegacyReader {
         }
     }
 
-    /** To be called inside {@link Library#call}. Checks the message and, as a consumer does, each one inside. */
+    /** To be called inside {@link Library#call}. Checks the message and, like a consumer, each inner one. */
     static Message read(AbstractLegacyRecordBatch outer) {
         outer.ensureValid();
         List<AbstractLegacyRecordBatch> entries = new ArrayList<>();

@@ -9,12 +9,12 @@ import java.nio.BufferUnderflowException;
 import java.util.concurrent.Callable;
 
 /**
- * The border between this program and Kafka. Every call into Kafka goes through {@link #call}, so that a fault of
- * the adapter is never reported as Kafka's.
+ * The boundary between this program and Kafka. Every call into Kafka uses {@link #call}, so that a fault of the
+ * adapter is never reported as Kafka's.
  */
 final class Library {
 
-    /** Whatever Kafka threw, as the cause. */
+    /** Has the exception of Kafka as its cause. */
     static final class Failure extends RuntimeException {
         Failure(Throwable thrown) {
             super(null, thrown, false, false);
@@ -28,15 +28,15 @@ final class Library {
             return kafka.call();
         } catch (Unsupported e) {
             throw e;
-        } catch (Throwable thrown) { // errors too: OutOfMemoryError and StackOverflowError are answers here
-            Throwable e = thrown instanceof InvocationTargetException ? thrown.getCause() : thrown; // called by name
+        } catch (Throwable thrown) { // OutOfMemoryError and StackOverflowError count too
+            Throwable e = thrown instanceof InvocationTargetException ? thrown.getCause() : thrown; // from reflection
             if (isBrokenInstallation(e))
                 throw new Unsupported("a library is missing or cannot be loaded here: " + e);
             throw new Failure(e);
         }
     }
 
-    /** The codecs load native code when they are first used, and wrap what goes wrong then. */
+    /** The codecs load native code at their first use, and wrap its errors. */
     private static boolean isBrokenInstallation(Throwable thrown) {
         int depth = 0;
         for (Throwable t = thrown; t != null && depth++ < 10; t = t.getCause())
@@ -45,7 +45,7 @@ final class Library {
         return false;
     }
 
-    /** Whether Kafka refused on purpose; everything else (null, index, cast, memory...) is a crash. */
+    /** Returns true if Kafka threw it on purpose; everything else (null, index, cast, memory...) is a crash. */
     static boolean isRefusal(Throwable thrown) {
         return thrown instanceof KafkaException
             || thrown instanceof IllegalArgumentException
@@ -54,13 +54,13 @@ final class Library {
             || thrown.getClass() == RuntimeException.class && thrown.getMessage() != null;
     }
 
-    /** The protocol's error class for a refusal. */
+    /** Returns the protocol's error class of a rejection. */
     static String errorClass(Throwable refusal, String op) {
         if (op.equals("encode") || op.equals("size"))
             return "invalid-value";
         if (isCorrupt(refusal))
             return "corrupt";
-        // a codec that the magic asked for does not have
+        // a codec that the requested magic lacks
         if (op.equals("convert") && refusal instanceof UnsupportedCompressionTypeException)
             return "invalid-value";
         if (isUnknownCodec(refusal))
@@ -73,7 +73,7 @@ final class Library {
         for (Throwable t = refusal; t != null && depth++ < 10; t = t.getCause()) {
             if (t instanceof CorruptRecordException)
                 return true;
-            // the consumer replaces that exception by one that keeps its message only
+            // the consumer replaces that exception by one with only its message
             String message = t.getMessage();
             if (t instanceof KafkaException && message != null && message.contains(" is invalid, cause: "))
                 return true;
@@ -84,7 +84,7 @@ final class Library {
     private static boolean isUnknownCodec(Throwable refusal) {
         if (refusal instanceof UnsupportedCompressionTypeException)
             return true;
-        // CompressionType.forId has no exception class of its own
+        // CompressionType.forId has no own exception class
         String message = refusal.getMessage();
         return refusal instanceof IllegalArgumentException
             && message != null && message.startsWith("Unknown compression type id");

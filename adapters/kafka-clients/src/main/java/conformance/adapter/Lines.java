@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 
-/** Lines of any length from a stream, with something to do before each read that may wait. */
+/** Lines of any length from a stream, with an action before each read that may wait. */
 final class Lines {
 
     interface BeforeWaiting {
@@ -22,7 +22,7 @@ final class Lines {
         this.beforeWaiting = beforeWaiting;
     }
 
-    /** The next line without its end, or null after the last. */
+    /** Returns the next line without its end, or null after the last. */
     byte[] next() throws IOException {
         ByteArrayOutputStream line = new ByteArrayOutputStream();
         while (true) {

@@ -11,7 +11,7 @@ import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.concurrent.Callable;
 
-/** A message in one version, as the class that Kafka generated for it reads and writes it. */
+/** A message in one version, read and written by its generated class. */
 final class MessageCodec implements Codec {
 
     static final Doors DOORS = new Doors(
@@ -19,7 +19,7 @@ final class MessageCodec implements Codec {
         "internal: SendBuilder.buildSend; what is no request or response: MessageUtil > Message.write",
         "internal: SendBuilder.buildSend, MessageUtil > Message.addSize");
 
-    /** What stands before a message that is sent: the size, and a response header of version 0. */
+    /** The bytes before a sent message: the size, and a response header of version 0. */
     private static final int SENT_BEFORE = 8;
     private static final int VERSION_BEFORE = 2;
     private static final ResponseHeader NO_HEADER = new ResponseHeader(0, (short) 0);
@@ -75,8 +75,8 @@ final class MessageCodec implements Codec {
     }
 
     /**
-     * Null where the version has none is to end in "a runtime error", as the document of the definitions has it: what
-     * Kafka's classes throw on writing is a NullPointerException, so there it is a refusal.
+     * By the document of the definitions, null in a field that is not nullable is "a runtime error": Kafka's classes
+     * throw a NullPointerException when they write it, so that is a rejection.
      */
     private static <T> T written(Callable<T> kafka) {
         return Library.call(() -> {

@@ -32,7 +32,7 @@ final class MessageSetCodec implements Codec {
         int consumed = Library.call(() -> {
             MemoryRecords records = MemoryRecords.readableRecords(bytes);
             for (RecordBatch batch : records.batches()) {
-                // Kafka has one reader for all magics, and none for message sets alone
+                // Kafka has one reader for all magics, and none for only message sets
                 if (!(batch instanceof AbstractLegacyRecordBatch message))
                     throw new Unsupported("no message: the reader takes this for a batch of magic 2");
                 messages.add(LegacyReader.read(message));
@@ -64,7 +64,7 @@ final class MessageSetCodec implements Codec {
                     builder.appendWithOffset(entry.offset, entry.content);
                 return builder.build().buffer();
             } catch (Throwable e) {
-                builder.closeForRecordAppends(); // frees what the compressor holds outside the heap
+                builder.closeForRecordAppends(); // frees the compressor's memory outside the heap
                 throw e;
             }
         });
@@ -104,7 +104,7 @@ final class MessageSetCodec implements Codec {
         return entries;
     }
 
-    /** The builder writes one type in all messages, and one append time. */
+    /** The builder writes the same timestamp type and append time in all messages. */
     private static TimestampType timestampType(List<Entry> entries, byte magic) {
         if (magic == RecordBatch.MAGIC_VALUE_V0)
             return TimestampType.NO_TIMESTAMP_TYPE;

@@ -18,7 +18,7 @@ import java.util.jar.JarFile;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** MESSAGE: the messages of Kafka's jar, which holds their definitions beside the classes generated from them. */
+/** MESSAGE: the messages of Kafka's jar, which contains their definitions and the classes generated from them. */
 final class Messages {
 
     static final String TYPE = "MESSAGE";
@@ -26,11 +26,11 @@ final class Messages {
     private static final String FOLDER = "common/message/";
     private static final String SUFFIX = ".json";
     private static final String PACKAGE = "org.apache.kafka.common.message.";
-    /** `describe` wants all versions at every start: they are found without parsing 200 definitions. */
+    /** `describe` needs all versions at every start: this finds them without parsing 200 definitions. */
     private static final Pattern VERSIONS =
         Pattern.compile("^\\s*\"validVersions\"\\s*:\\s*\"([^\"]*)\"", Pattern.MULTILINE);
 
-    // a definition of Kafka 3.9 gives a key twice; the last one counts, as for the reader that made its classes
+    // a definition of Kafka 3.9 has a duplicate key; the last one counts, as in Kafka's generator
     private final JSON json = JSON.builder(JsonFactory.builder().enable(JsonReadFeature.ALLOW_JAVA_COMMENTS).build())
         .disable(JSON.Feature.FAIL_ON_DUPLICATE_MAP_KEYS)
         .build();
@@ -38,7 +38,7 @@ final class Messages {
 
     private record Known(Versions versions, Structure structure) {}
 
-    /** The names for `describe`, each with its versions; without those that Kafka has no longer. */
+    /** Returns the names for `describe`, each with its versions, without removed messages. */
     static Map<String, String> versions() {
         Map<String, String> versions = new TreeMap<>();
         try (JarFile jar = new JarFile(jar())) {
@@ -64,7 +64,7 @@ final class Messages {
         return new File(Message.class.getProtectionDomain().getCodeSource().getLocation().toURI());
     }
 
-    /** The codec of the request's `message` in its `version`. */
+    /** Returns the codec of the request's `message` in its `version`. */
     Codec codec(Map<?, ?> request) {
         String name = Notation.text(request, "message");
         short version = Notation.int16(request, "version");
@@ -74,12 +74,12 @@ final class Messages {
         return new MessageCodec(message.structure, version, isSent(name));
     }
 
-    /** The fields of a message. */
+    /** Returns the fields of a message. */
     Structure structure(String name) {
         return known(name).structure;
     }
 
-    /** Whether it goes over a connection as it is, and not inside another message or a record. */
+    /** Returns true if it is sent directly, and not inside another message or a record. */
     static boolean isSent(String name) {
         return name.matches("\\w+(Request|Response)|(Request|Response)Header");
     }

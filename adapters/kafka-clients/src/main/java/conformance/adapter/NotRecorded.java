@@ -2,7 +2,7 @@ package conformance.adapter;
 
 import org.apache.kafka.storage.internals.log.LogValidator;
 
-/** The metrics that a broker keeps of what it refuses, which nobody asks for here. */
+/** A broker's metrics of rejected records, which are not used here. */
 enum NotRecorded implements LogValidator.MetricsRecorder {
     METRICS;
 

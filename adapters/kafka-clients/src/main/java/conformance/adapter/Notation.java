@@ -21,7 +21,7 @@ final class Notation {
         return bytes == null ? null : hex(ByteBuffer.wrap(bytes));
     }
 
-    /** The bytes between position and limit, which stay where they are. */
+    /** Returns the bytes between position and limit, which do not change. */
     static String hex(ByteBuffer bytes) {
         if (bytes == null)
             return null;
@@ -35,7 +35,7 @@ final class Notation {
         return new String(text);
     }
 
-    /** Either case and blanks are taken; null stays null. */
+    /** Accepts upper and lower case and blanks; null stays null. */
     static ByteBuffer bytes(Object hex) {
         if (hex == null)
             return null;
@@ -64,7 +64,7 @@ final class Notation {
         return bytes == null ? null : bytes.array();
     }
 
-    /** A JSON number or decimal string as an integer, or null if it is none. */
+    /** Returns a JSON number or decimal string as an integer, or null for another value. */
     static BigInteger integer(Object value) {
         if (value instanceof Integer || value instanceof Long)
             return BigInteger.valueOf(((Number) value).longValue());
@@ -91,7 +91,7 @@ final class Notation {
         return asInteger(get(object, field), field, lowest, highest, javaType);
     }
 
-    /** A JSON number or decimal string in the range of the Java type that the API takes. */
+    /** Returns a JSON number or decimal string in the range of the API's Java type. */
     static long asInteger(Object value, String what, long lowest, long highest, String javaType) {
         BigInteger number = integer(value);
         if (number == null)
@@ -101,7 +101,7 @@ final class Notation {
         return number.longValue();
     }
 
-    /** The 16 hex digits of its bits. */
+    /** Returns the 16 hex digits of its bits. */
     static Double float64(Object value) {
         ByteBuffer bits = bytes(value);
         if (bits == null || bits.remaining() != 8)
@@ -117,7 +117,7 @@ final class Notation {
         return new Uuid(uuid.getMostSignificantBits(), uuid.getLeastSignificantBits());
     }
 
-    /** A scalar that Kafka read; a Java long is a 64-bit field. */
+    /** Returns a scalar of Kafka in notation; a Java long is a 64-bit field. */
     static Object show(Object value) {
         if (value instanceof Long)
             return value.toString();
@@ -144,7 +144,7 @@ final class Notation {
         throw Unsupported.badRequest(what + " is not true or false");
     }
 
-    /** A string, or null. */
+    /** Returns a string or null. */
     static String text(Map<?, ?> object, String field) {
         return asText(get(object, field), field);
     }

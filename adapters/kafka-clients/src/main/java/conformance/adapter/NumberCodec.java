@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
 
-/** A number that Kafka reads and writes by a function of its own. */
+/** A number with separate read and write functions in Kafka. */
 final class NumberCodec<T> implements Codec {
 
     /** Writes a number. */
@@ -24,7 +24,7 @@ final class NumberCodec<T> implements Codec {
     private final Writer<T> writer;
     private final ToIntFunction<T> sizer;
 
-    /** `javaValue` makes what Kafka takes of the notation, and `reader` gives the notation. */
+    /** `javaValue` converts the notation to Kafka's argument, and `reader` returns the notation. */
     NumberCodec(Doors doors, Function<Object, T> javaValue, Function<ByteBuffer, Object> reader, Writer<T> writer,
             ToIntFunction<T> sizer) {
         this.doors = doors;
@@ -34,7 +34,7 @@ final class NumberCodec<T> implements Codec {
         this.sizer = sizer;
     }
 
-    /** The 32 bits of a Java int, as which Kafka takes an unsigned number. */
+    /** Returns a Java int with the 32 bits, Kafka's form of an unsigned number. */
     static int unsignedBits(Object value) {
         BigInteger number = value instanceof String ? null : Notation.integer(value);
         if (number == null)

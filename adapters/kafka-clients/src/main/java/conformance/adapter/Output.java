@@ -7,7 +7,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
-/** The lines of a driver, from any thread; from the first one on, whatever else is printed goes to standard error. */
+/** The lines of a driver, from any thread; after the first one, all other output goes to standard error. */
 final class Output {
 
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);

@@ -13,7 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** KafkaConsumer as an application uses it, a fresh one for each topic: assign and seek, or subscribe and commit; poll. */
+/** KafkaConsumer as an application uses it, one for each topic: assign and seek, or subscribe and commit; poll. */
 final class Reader {
 
     private static final byte[] END = "conformance.end".getBytes(StandardCharsets.UTF_8);

@@ -12,14 +12,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The operation `read`: what the consumer hands to an application from one fetch. */
+/** The operation `read`: the records of the consumer for an application from one fetch. */
 final class Reading {
 
     private Reading() {}
 
     /**
-     * The records in order and the next offset; after damage also the error class, beside the records before it.
-     * Throws Library.Failure where Kafka gave nothing before it failed.
+     * Returns the records in order and the next offset; after damage also the error class, with the records before it.
+     * Throws Library.Failure if Kafka failed before the first record.
      */
     static Map<String, Object> read(Map<String, Object> request) {
         ByteBuffer bytes = Notation.bytes(Notation.get(request, "hex"));
@@ -66,7 +66,7 @@ final class Reading {
         return shown;
     }
 
-    /** A record as the consumer hands it out. */
+    /** Returns a record of the consumer in notation. */
     static Map<String, Object> show(ConsumerRecord<byte[], byte[]> record) {
         Map<String, Object> shown = new LinkedHashMap<>();
         shown.put("offset", Long.toString(record.offset()));

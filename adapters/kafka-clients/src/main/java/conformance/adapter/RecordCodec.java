@@ -22,7 +22,7 @@ final class RecordCodec implements Codec {
 
     @Override
     public Decoded decode(ByteBuffer bytes) {
-        // with bases of 0, the offset and timestamp that Kafka shows are the deltas
+        // with bases of 0, Kafka's offset and timestamp are the deltas
         DefaultRecord record = Library.call(() -> {
             DefaultRecord read = DefaultRecord.readFrom(bytes, 0L, 0L, RecordBatch.NO_SEQUENCE, null);
             RecordParts.readAll(read);

@@ -10,10 +10,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What records have in common, alone and in a batch. */
+/** Shared code of single records and records in a batch. */
 final class RecordParts {
 
-    /** A header that may hold a null key, so that the writer's own check can be asked. */
+    /** A header with a possible null key, so that the writer's check is tested. */
     private record PlainHeader(String key, byte[] value) implements Header {}
 
     private RecordParts() {}
@@ -28,7 +28,7 @@ final class RecordParts {
         return headers;
     }
 
-    /** Reads what Kafka only reads when it is asked for: header keys are turned into strings late. */
+    /** Reads the lazy parts: Kafka decodes header keys to strings only when they are used. */
     static void readAll(Record record) {
         for (Header header : record.headers()) {
             header.key();
@@ -36,7 +36,7 @@ final class RecordParts {
         }
     }
 
-    /** The end of a record's notation: key, value, headers. */
+    /** Adds the end of a record's notation: key, value, headers. */
     static void showContent(Record record, Map<String, Object> shown) {
         shown.put("key", Notation.hex(record.key()));
         shown.put("value", Notation.hex(record.value()));

@@ -8,14 +8,14 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 
-/** A connection that keeps what Kafka sends. */
+/** A connection that stores the sent bytes. */
 final class Sent implements TransferableChannel {
 
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
 
     private Sent() {}
 
-    /** All that is sent. */
+    /** Returns all sent bytes. */
     static ByteBuffer bytes(Send send) throws IOException {
         Sent sent = new Sent();
         while (!send.completed())

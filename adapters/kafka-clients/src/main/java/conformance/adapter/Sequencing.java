@@ -21,17 +21,17 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** The operation `sequence`: what a broker's producer state says to batches that arrive from clients. */
+/** The operation `sequence`: the results of a broker's producer state for batches of clients. */
 final class Sequencing {
 
     private static final TopicPartition PARTITION = new TopicPartition("topic", 0);
-    /** The state is kept in memory: where its snapshots would be there is no folder, and none is taken. */
+    /** The state is only in memory: its snapshot folder does not exist, and no snapshot is written. */
     private static final File NO_FOLDER = new File("no-such-folder");
     private static final int A_DAY = 86_400_000;
 
     private Sequencing() {}
 
-    /** An answer for each batch; each is an append of its own, on the state the ones before it left. */
+    /** Returns a result for each batch; each is a separate append, with the state after the previous ones. */
     static List<String> judge(Map<String, Object> request) {
         List<ByteBuffer> headers = new ArrayList<>();
         long offset = 0;
@@ -53,7 +53,7 @@ final class Sequencing {
         });
     }
 
-    /** Producer state is kept from the header alone: records are not made. */
+    /** Producer state uses only the header, so no records are built. */
     private static ByteBuffer header(Map<?, ?> batch, long offset, int recordCount) {
         ByteBuffer header = ByteBuffer.allocate(DefaultRecordBatch.RECORD_BATCH_OVERHEAD);
         long producerId = Notation.int64(batch, "producerId");
@@ -67,7 +67,7 @@ final class Sequencing {
         });
     }
 
-    /** The order of a log's append: the producer's last batches first, then sequence and epoch, then the update. */
+    /** Checks in the order of a log's append: duplicates first, then sequence and epoch, then the update. */
     private static String append(ProducerStateManager state, RecordBatch batch) {
         if (!batch.hasProducerId())
             return "accept";

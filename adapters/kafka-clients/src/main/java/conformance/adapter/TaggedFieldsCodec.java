@@ -9,7 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** TAGGED_FIELDS, all tags unknown: a message that has nothing else, ListGroupsRequest 3. */
+/** TAGGED_FIELDS, all tags unknown: a message with no other field, ListGroupsRequest 3. */
 final class TaggedFieldsCodec implements Codec {
 
     private static final String MESSAGE = "ListGroupsRequest";
@@ -46,7 +46,7 @@ final class TaggedFieldsCodec implements Codec {
         return codec.size(Map.of(Structure.UNKNOWN, Notation.list(value)), request);
     }
 
-    /** Fields as Kafka keeps those that it does not know. */
+    /** Returns fields in Kafka's form of unknown tagged fields. */
     static List<Object> show(Collection<?> fields) {
         List<Object> list = new ArrayList<>();
         for (Object entry : fields) {

@@ -19,7 +19,7 @@ final class Types {
 
     private final Map<String, Codec> codecs = new LinkedHashMap<>();
 
-    /** `versions` are those of the messages that Kafka has here: a type that none of them has is not claimed. */
+    /** `versions` are those of the messages of this Kafka: a type that they do not use is not claimed. */
     Types(Messages messages, Map<String, String> versions) {
         places().forEach((type, place) -> {
             String range = versions.getOrDefault(place.message(), "none");
@@ -38,7 +38,7 @@ final class Types {
         codecs.put("MESSAGE_SET", new MessageSetCodec());
     }
 
-    /** The field that each type is judged at. */
+    /** The field that represents each type. */
     private static Map<String, Place> places() {
         Map<String, Place> places = new LinkedHashMap<>();
         places.put("BOOLEAN", at("MetadataRequest", 4, "AllowAutoTopicCreation", 1, 0));
@@ -102,7 +102,7 @@ final class Types {
             "internal: KafkaProducer.send > DefaultRecord.sizeInBytes > ByteUtils.sizeOf" + number);
     }
 
-    /** Kafka takes and gives the 32 bits as a Java int. */
+    /** Kafka uses a Java int for the 32 bits. */
     private static Codec unsignedVarint() {
         Doors doors = new Doors("internal: Message.read > ByteBufferAccessor > ByteUtils.readUnsignedVarint",
             "internal: Message.write > SendBuilder > ByteUtils.writeUnsignedVarint",

@@ -1,6 +1,6 @@
 package conformance.adapter;
 
-/** The request cannot be put to Kafka; says nothing about Kafka itself. */
+/** Kafka's API cannot express the request; this is no failure of Kafka. */
 final class Unsupported extends RuntimeException {
 
     Unsupported(String reason) {

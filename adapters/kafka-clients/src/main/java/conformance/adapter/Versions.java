@@ -1,6 +1,6 @@
 package conformance.adapter;
 
-/** A range of versions as definitions write it: "3-5", "2+", "4" or "none"; both ends are in it. */
+/** A range of versions in the form of definitions: "3-5", "2+", "4" or "none", with both ends included. */
 record Versions(int lowest, int highest) {
 
     static Versions of(Object text) {

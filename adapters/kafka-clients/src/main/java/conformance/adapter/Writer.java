@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 
-/** KafkaProducer as an application uses it, a fresh one for each topic: send, flush after each batch or after all. */
+/** KafkaProducer as an application uses it, a new one for each topic: send, flush after each batch or after all. */
 final class Writer {
 
     static void write(Map<String, Object> told) throws Throwable {

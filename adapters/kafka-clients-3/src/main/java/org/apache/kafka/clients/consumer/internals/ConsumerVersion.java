@@ -9,7 +9,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.LogContext;
 
-/** How Kafka 3 makes the parts of a consumer. */
+/** Builds the parts of a consumer of Kafka 3. */
 final class ConsumerVersion {
 
     private ConsumerVersion() {}

@@ -8,7 +8,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.utils.*;
 import org.apache.kafka.common.utils.internals.*;
 
-/** How Kafka 4 makes the parts of a consumer; the adapter for Kafka 3 has a file of this name too. */
+/** Builds the parts of a consumer of Kafka 4; the adapter for Kafka 3 has a file of the same name. */
 final class ConsumerVersion {
 
     private ConsumerVersion() {}

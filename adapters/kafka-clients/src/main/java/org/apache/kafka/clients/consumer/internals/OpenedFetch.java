@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * A fetched partition, read by the consumer's own class. That class is open to its package only, so this one stands
- * in the package too.
+ * A fetched partition, read by the consumer's own class. That class is package-private, so this one is in the same
+ * package.
  */
 public final class OpenedFetch {
 
@@ -42,12 +42,12 @@ public final class OpenedFetch {
             new FetchMetricsAggregator(FETCH_METRICS, Set.of(PARTITION)), fetchOffset);
     }
 
-    /** The next records for the application; none when there are no more. Throws what `poll` would. */
+    /** Returns the next records for the application, or an empty list at the end. Throws like `poll`. */
     public List<ConsumerRecord<byte[], byte[]>> next() {
         return fetch.fetchRecords(config, DESERIALIZERS, AT_ONCE);
     }
 
-    /** Where the next fetch starts, so far. */
+    /** Returns the current offset of the next fetch. */
     public long nextOffset() {
         return fetch.nextFetchOffset();
     }

@@ -2,12 +2,12 @@ package org.apache.kafka.storage.internals.log;
 
 import org.apache.kafka.common.record.internal.RecordBatch;
 
-/** Asks what is open to this package only. */
+/** Calls a package-private method. */
 public final class Duplicates {
 
     private Duplicates() {}
 
-    /** Whether the batch repeats one that the producer's entry remembers. */
+    /** Returns true if the batch repeats one in the producer's entry. */
     public static boolean contain(ProducerStateEntry entry, RecordBatch batch) {
         return entry.findDuplicateBatch(batch).isPresent();
     }
