@@ -122,7 +122,7 @@ def section_text(kind: str) -> str:
         if kind not in content:
             continue
         versions = "; ".join(f"{name} {version}" for name, version in content[kind]["versions"].items())
-        lines += [f"{_LEVEL[kind]} {_name(library)}", "", *_wrapped(f"{versions}."), ""]
+        lines += [f"{_LEVEL[kind]} {library}", "", *_wrapped(f"{versions}."), ""]
         if about := content[kind].get("about"):
             lines += [*_wrapped(about), ""]
         lines += [line for one in findings(kind) if one.library == library for line in _entry(one)]
