@@ -48,9 +48,7 @@ def test_the_basis_of_a_requirement_on_a_page_is_that_of_the_register():
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_a_drafted_report_has_what_its_reader_needs(path):
     text = path.read_text(encoding="utf-8")
-    found = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert found == [name for name in SECTIONS if name in found]
-    assert set(found) >= {"Version", "Bytes", "Steps", "Actual", "Expected", "Requirements", "Searched"}
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
     ((_, program),) = programs(text)
     assert "conformance" not in program, "it shows the fault without this suite"
 

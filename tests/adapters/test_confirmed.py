@@ -68,7 +68,7 @@ def cases(target):
 
 def causes(target):
     """Return the causes that each finding on a target covers, by its title."""
-    return {one.fields["title"]: one.fields["causes"] for one in findings("adapter", target)}
+    return {one.fields["title"]: one.causes for one in findings("adapter", target)}
 
 
 def failing(results):
@@ -115,8 +115,8 @@ def test_each_pattern_of_a_finding_matches_a_pin():
         assert unused == [], one.fields["title"]
 
 
-def test_each_finding_on_an_adapter_has_a_cause():
-    assert all(one.fields["causes"] for one in findings("adapter"))
+def test_each_finding_on_an_adapter_has_a_cause_or_is_not_run():
+    assert all(one.causes or "unpinned" in one.fields for one in findings("adapter"))
 
 
 @of_each_library

@@ -24,13 +24,14 @@ _LEVEL = {"adapter": "##", "live": "##", "broker": "###"}
 """The heading of a library in each page."""
 SHOWN_CASES = 5
 """The number of case ids that a page shows for one finding."""
-SEARCH = "The search was by meaning in a store of public threads; it does not prove that there is none."
+SEARCH = "The search was by meaning in a store of public threads and may have missed one."
 FIELDS = {
     "steps": "Steps",
     "actual": "Actual",
     "expected": "Expected",
     "impact": "Why it matters",
     "source": "Source",
+    "unpinned": "Not pinned",
 }
 
 
@@ -48,6 +49,11 @@ class Finding:
     def cases(self) -> list[str]:
         """Return the ids and patterns of the cases that the finding covers."""
         return self.fields.get("cases", [])
+
+    @property
+    def causes(self) -> list[str]:
+        """Return the causes under which reports of a run count the failures."""
+        return self.fields.get("causes", [])
 
     @property
     def report(self) -> dict[str, Any] | None:
@@ -111,115 +117,102 @@ def _basis(requirement: str, patterns: list[str]) -> str:
 
 def section_text(kind: str) -> str:
     """Return the generated part of a page: a heading for each library, an entry for each finding."""
-    lines = []
+    lines = [""]
     for library, content in stored().items():
         if kind not in content:
             continue
-        section = content[kind]
-        lines += [f"{_LEVEL[kind]} {library}", "", *_versions(section["versions"]), *_wrapped(section.get("about", ""))]
-        for finding in findings(kind):
-            if finding.library == library:
-                lines += _entry(finding, section)
-    return "\n" + "\n".join(lines) + "\n"
+        versions = "; ".join(f"{name} {version}" for name, version in content[kind]["versions"].items())
+        lines += [f"{_LEVEL[kind]} {library}", "", *_wrapped(f"{versions}."), ""]
+        if about := content[kind].get("about"):
+            lines += [*_wrapped(about), ""]
+        lines += [line for one in findings(kind) if one.library == library for line in _entry(one)]
+    return "\n".join(lines) + "\n"
 
 
-def _versions(versions: dict[str, str]) -> list[str]:
-    return [*_wrapped("; ".join(f"{name} {version}" for name, version in versions.items()) + "."), ""]
-
-
-def _entry(finding: Finding, section: dict[str, Any]) -> list[str]:
+def _entry(finding: Finding) -> list[str]:
     fields = finding.fields
-    lines = [f"{_LEVEL[finding.kind]}# {fields['title']}", ""]
-    if len(finding.versions) < len(section["versions"]):
-        lines += _item("Targets", ", ".join(finding.versions))
-    lines += _wrapped(fields.get("text", ""))
-    for name, label in FIELDS.items():
-        if name in fields:
-            lines += _item(label, fields[name])
-    named = ", ".join(f"`{name}` ({basis})" for name, basis in finding.requirements.items())
-    lines += _item("Requirements", named)
+    items = {label: fields[name] for name, label in FIELDS.items() if name in fields}
+    items["Requirements"] = _requirements(finding)
     if finding.cases:
-        lines += _item(
-            "Cases",
-            f"{_cases(finding)}. Verdict: {fields['verdict']}." if "verdict" in fields else f"{_cases(finding)}.",
-        )
+        items["Cases"] = f"{_cases(finding)}." + f" Verdict: {fields.get('verdict')}." * ("verdict" in fields)
+    if "targets" in fields:
+        items = {"Targets": ", ".join(finding.versions), **items}
     if finding.report:
-        lines += _item("Report", f"[{finding.page}](findings/{finding.page}.md)")
-    return [*lines, ""]
+        items["Report"] = f"[{finding.page}](findings/{finding.page}.md)"
+    lines = [line for label, text in items.items() for line in _wrapped(f"- **{label}:** {text}", "  ")]
+    return [f"{_LEVEL[finding.kind]}# {fields['title']}", "", *lines, ""]
+
+
+def _name(library: str) -> str:
+    return stored()[library].get("name", library)
+
+
+def _requirements(finding: Finding) -> str:
+    return ", ".join(f"`{name}` ({basis})" for name, basis in finding.requirements.items())
 
 
 def _cases(finding: Finding) -> str:
     shown = ", ".join(f"`{case}`" for case in finding.cases[:SHOWN_CASES])
     more = len(finding.cases) - SHOWN_CASES
-    return shown + f" and {more} more in `findings/{finding.library}.yaml`" * (more > 0)
+    return shown + f" and {more} more in `docs/findings/{finding.library}.yaml`" * (more > 0)
 
 
-def _item(label: str, text: str) -> list[str]:
-    return textwrap.wrap(f"- **{label}:** {text}", 118, subsequent_indent="  ", **_WORDS)
-
-
-def _wrapped(text: str) -> list[str]:
-    """Return paragraphs in lines of up to 120 characters, with an empty line after each."""
-    return [line for part in text.split("\n\n") if part for line in [*textwrap.wrap(part, 120, **_WORDS), ""]]
-
-
-_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 # --- the drafted reports ------------------------------------------------------------------------------
 
 
 def report_text(finding: Finding) -> str:
-    """Return the page of a drafted report."""
-    report, common = finding.report, stored()[finding.library]["reports"]
+    """Return the page of a drafted report: an issue for the tracker of the library."""
+    report, fields, common = finding.report, finding.fields, stored()[finding.library]["reports"]
     hexed = report.get("hex") or _catalog().cases[report["case"]].request.get("hex") or ""
+    place = report.get("place", f"issues and pull requests, those of {common['repository']} among them")
+    sections = {
+        "Version": report.get("version", common["version"]),
+        "Bytes": f"{report['bytes']}\n\n{_block(chr(10).join(textwrap.wrap(hexed, 100)) + chr(10))}",
+        "Steps": _steps(report, common, hexed),
+        "Actual": f"{_output(report)}\n\n{fields['actual']}",
+        "Expected": fields["expected"],
+        "Why it matters": fields["impact"],
+        "Source": fields["source"],
+        "Requirements": f"{_requirements(finding)}. `conformance show {report['case']}` prints the case.",
+        "Searched": f"{', '.join(f'`{query}`' for query in report['searched'])} in {place}. "
+        f"{report.get('known', 'No thread about this was found.')} {SEARCH}",
+    }
     target = report.get("target") or next(iter(finding.versions))
-    broker = report.get("broker", "{bytes} 0").replace("{bytes}", hexed)
+    head = f"# {_name(finding.library)}: {fields['title']}\n\n<!-- target: {target}; case: {report['case']} -->\n"
+    text = head + "".join(f"\n## {name}\n\n{section}\n" for name, section in sections.items())
+    return text.replace("](decisions.md", "](../decisions.md")
+
+
+def _steps(report: dict[str, Any], common: dict[str, Any], hexed: str) -> str:
+    """Return the numbered steps, and the program: that of the report, or a shared one with the report's values."""
+    broker = report.get("broker", "").replace("{bytes}", hexed)
     steps = [
         step.replace("{broker}", broker).replace("{bytes}", hexed) for step in report.get("steps", common["steps"])
     ]
     numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)] if len(steps) > 1 else steps
-    shown = "\n".join(textwrap.wrap(hexed, 100))
-    queries = ", ".join(f"`{query}`" for query in report["searched"])
-    place = report.get("place", f"issues and pull requests, those of {common['repository']} among them")
-    parts = {
-        "Version": report.get("version", common["version"]),
-        "Bytes": f"{report['bytes']}\n\n```\n{shown}\n```",
-        "Steps": "\n".join(numbered) + f"\n\n```{common['language']}\n{_program(report, common, hexed)}```",
-        "Actual": "\n\n".join(
-            [*_output(report), *[finding.fields[name] for name in ("actual",) if name in finding.fields]]
-        ),
-        "Expected": report.get("due") or finding.fields["expected"],
-        "Why it matters": finding.fields.get("impact"),
-        "Source": finding.fields.get("source"),
-        "Requirements": ", ".join(f"`{name}` ({basis})" for name, basis in finding.requirements.items())
-        + f". `conformance show {report['case']}` prints the case.",
-        "Searched": f"{queries} in {place}. {report.get('known', 'Nothing about this was found.')} {SEARCH}",
-    }
-    text = f"# {finding.library}: {finding.fields['title']}\n\n<!-- target: {target}; case: {report['case']} -->\n"
-    return text + "".join(f"\n## {name}\n\n{part}\n" for name, part in parts.items() if part)
+    program = common.get("programs", {}).get(report["program"], report["program"])
+    for name, value in {"bytes": hexed, **report.get("values", {})}.items():
+        program = program.replace(f"@{name}@", value)
+    return "\n".join(numbered) + f"\n\n{_block(program, common['language'])}"
 
 
-def _program(report: dict[str, Any], common: dict[str, Any], hexed: str) -> str:
-    """Return the program of a report: its own, or one that reports share, with the values of this one."""
-    program = report["program"]
-    text = program if "\n" in program else common["programs"][program]
-    for name, value in {"bytes": hexed, **common.get("values", {}), **report.get("values", {})}.items():
-        text = text.replace(f"@{name}@", value)
-    return text
-
-
-def _output(report: dict[str, Any]) -> list[str]:
-    if "came" in report:
-        return [report["came"]]
+def _output(report: dict[str, Any]) -> str:
     output = report["output"] if isinstance(report["output"], dict) else {"": report["output"]}
-    return [part for label, text in output.items() for part in (label, f"```\n{text}```") if part]
+    return "\n\n".join(part for label, text in output.items() for part in (label, _block(text)) if part)
+
+
+def _block(text: str, language: str = "") -> str:
+    return f"```{language}\n{text}```"
 
 
 def report_list() -> str:
     """Return the table of the drafted reports."""
     rows = [
-        f"| [{one.library}: {one.fields['title']}]({one.page}.md) | `{one.report['case']}` |"
+        f"| [{_name(one.library)}: {one.fields['title']}]({one.page}.md) | `{one.report['case']}` |"
         for one in findings()
         if one.report
     ]
