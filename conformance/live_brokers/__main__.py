@@ -28,7 +28,7 @@ def main() -> None:
     try:
         address = _given_address(given)
         if address is None:
-            with BundledBroker(read_broker(Path(given.broker), given.python)) as running:
+            with BundledBroker(read_broker(Path(given.broker)), given.python) as running:
                 serve(running.address, lambda: _restarted(running), keeps_log=running.keeps_data)
         elif given.clean:
             _clean(address)

@@ -12,12 +12,9 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
-
-from msgspec import Struct
 
 from conformance import codec
 from conformance.codec.message_spec import type_name
@@ -26,7 +23,7 @@ from conformance.errors import FileError, TargetError
 from conformance.process.daemon import Daemon
 from conformance.process.waiting import POLL_INTERVAL_S
 from conformance.targets.broker_address import BrokerAddress
-from conformance.targets.manifests import BROKER, AdapterManifest, adapter_in
+from conformance.targets.manifests import BROKER, BrokerManifest, adapter_in
 
 _PREFIX = "conformance-broker-"
 _LOCK = ".lock"
@@ -146,58 +143,20 @@ class BrokerError(TargetError):
     """A broker that does not start, or does not end; the message says which, how, and the end of what it wrote."""
 
 
-class BrokerManifest(Struct, frozen=True):
-    """A broker.yaml, ready to be started."""
-
-    name: str
-    version: str
-    language: str
-    home: Path
-    command: tuple[str, ...]
-    prepare: tuple[tuple[str, ...], ...]
-    """Programs that run before the first start, one after the other."""
-    files: tuple[str, ...]
-    """Files that are written into its folder, with the places in braces filled in."""
-    log: str
-    """Where its segments lie, a folder a partition; empty for a broker that has none."""
-    startup: float
-    """Seconds it may take to answer."""
-    env: Mapping[str, str]
-    lacking: tuple[str, ...]
-    """What is missing to run it here."""
-
-
-def read_broker(path: Path, python: str = sys.executable) -> BrokerManifest:
-    """The broker that a file describes; an interpreter runs its program in Python. Raises FileError."""
-    adapter = adapter_in(path)
-    if not adapter.broker:
+def read_broker(path: Path) -> BrokerManifest:
+    """Return the broker of a file. Raises FileError."""
+    manifest = adapter_in(path)
+    if not isinstance(manifest, BrokerManifest):
         raise FileError(path, f"a broker is described by a file with the name {BROKER}")
-    program = (python, str(adapter.home / adapter.module)) if adapter.module else adapter.command
-    row = adapter.broker
-    manifest = BrokerManifest(
-        adapter.name,
-        row["version"],
-        adapter.language,
-        adapter.home,
-        program,
-        tuple(tuple(step) for step in row.get("prepare", ())),
-        tuple(row.get("files", ())),
-        row.get("log", ""),
-        float(row["startup"]),
-        adapter.env,
-        tuple(adapter.missing(None if python == sys.executable else python)),
-    )
-    _check(path, adapter, manifest)
+    _check(path, manifest)
     return manifest
 
 
-def _check(path: Path, adapter: AdapterManifest, manifest: BrokerManifest) -> None:
-    """Raises FileError for a place that there is not, and for a file that is not there."""
-    if manifest.startup <= 0:
-        raise FileError(path, f"startup is a number of seconds, not {manifest.startup:g}")
+def _check(path: Path, manifest: BrokerManifest) -> None:
+    """Raise FileError for an unknown place in braces, and for a missing file."""
     texts = {path.name: " ".join((*manifest.command, *sum(manifest.prepare, ()), manifest.log))}
     for name in manifest.files:
-        homes = [home for home in (adapter.folder, adapter.base) if home and (home / name).is_file()]
+        homes = [home for home in reversed(manifest.sources) if (home / name).is_file()]
         if not homes or Path(name).name != name:
             raise FileError(path, f"there is no file {name!r} beside it")
         texts[name] = (homes[0] / name).read_text(encoding="utf-8")
@@ -218,11 +177,14 @@ class BundledBroker:
     keeps_data: bool
     """Whether what it holds, and its port, are the same after a restart."""
 
-    def __init__(self, manifest: BrokerManifest) -> None:
-        """Start it, and wait until it answers. Raises BrokerError or OSError; nothing is left running then."""
-        if manifest.lacking:
-            raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(manifest.lacking)}")
-        self.manifest = manifest
+    def __init__(self, manifest: BrokerManifest, python: str = sys.executable) -> None:
+        """Start it and wait until it answers. Raises BrokerError or OSError, and leaves no process then.
+
+        An interpreter runs a program in Python.
+        """
+        if lacking := manifest.missing(None if python == sys.executable else python):
+            raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(lacking)}")
+        self.manifest, self._command = manifest, manifest.program(python)
         self._program: Daemon | None = None
         self._folder = BrokerWorkFolder()
         try:
@@ -298,7 +260,7 @@ class BundledBroker:
         }
         self.log_dir = Path(self._filled(manifest.log)) if manifest.log else None
         texts = {name: (manifest.home / name).read_text(encoding="utf-8") for name in manifest.files}
-        told = "".join((*manifest.command, *texts.values()))
+        told = "".join((*self._command, *texts.values()))
         self._is_told_its_port, self.keeps_data = "{port}" in told, "{data}" in told
         for name, text in texts.items():
             (folder / name).write_text(self._filled(text), encoding="utf-8")
@@ -319,7 +281,7 @@ class BundledBroker:
 
     def _begin(self) -> None:
         """Start its program, and wait until it answers. Raises BrokerError or OSError."""
-        program = self._program = self._started(tuple(map(self._filled, self.manifest.command)))
+        program = self._program = self._started(tuple(map(self._filled, self._command)))
         until = time.monotonic() + self.manifest.startup
         while not self._answers(program):
             if program.wait(POLL_INTERVAL_S):

@@ -34,7 +34,7 @@ def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, run):
     reads = [row["verdict"] for case, row in found.items() if row["op"] == "read" and case not in findings(name)]
     assert found[THREE]["verdict"] == "pass"
     assert sum(verdict in ("pass", "either") for verdict in reads) > len(reads) // 2
-    claims = drivers()[name].live["producer-features"]
+    claims = drivers()[name].producer_features
     due = {"request/size", "request/produce"}.union(*(WRITTEN[claim] for claim in claims if claim in WRITTEN))
     assert {case: found[case]["verdict"] for case in due} == dict.fromkeys(due, "pass")
     assert found[LARGE]["verdict"] in ("pass", "fail")
