@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Requirement(Struct, frozen=True):
+class Requirement(Struct, frozen=True, rename="kebab"):
     """A row of the register: one testable statement of the documents, and how it is judged."""
 
     id: str
     level: str
-    statement: str
     basis: str
     """One of BASES."""
+    statement: str = ""
     source: tuple[str, ...] = ()
     settled: str = ""
     why: str = ""

@@ -48,37 +48,18 @@ class Vector:
 
 
 def read_requirements(path: Path) -> dict[str, Requirement]:
-    """The register in a file. Raises FileError."""
-    from conformance.files.yaml_loader import load
+    """Return the register of a file. Raises FileError with the line."""
+    from conformance.files.yaml_loader import convert, load
 
     rows = load(path)
-    if not isinstance(rows, list):
-        raise FileError(path, "expected a list of requirements")
     register: dict[str, Requirement] = {}
-    for row in rows:
-        if not isinstance(row, YamlMapping) or not isinstance(row.get("id"), str):
-            raise FileError(path, "expected a requirement: a mapping with an id", getattr(row, "line", 0))
-        if row.get("level") not in LEVELS:
-            raise FileError(path, f"{row['id']}: level: expected one of {', '.join(LEVELS)}", row.line)
-        if row["id"] in register:
-            raise FileError(path, f"{row['id']}: another requirement has this id already", row.line)
-        if row.get("basis") not in BASES:
-            raise FileError(path, f"{row['id']}: basis: expected one of {', '.join(BASES)}", row.line)
-        register[row["id"]] = Requirement(
-            row["id"],
-            row["level"],
-            row.get("statement", ""),
-            row["basis"],
-            tuple(row.get("source", ())),
-            settled=row.get("settled", ""),
-            why=row.get("why", ""),
-            upstream=row.get("upstream", ""),
-            upstream_op=row.get("upstream-op", ""),
-            upstream_crash=row.get("upstream-crash", False),
-            testable=row.get("testable", True),
-            tests=tuple(row.get("tests", ())),
-            writer=row.get("writer", ""),
-        )
+    for row, one in zip(rows, convert(path, rows, list[Requirement]), strict=True):
+        for name, value, known in (("level", one.level, LEVELS), ("basis", one.basis, BASES)):
+            if value not in known:
+                raise FileError(path, f"{one.id}: {name}: expected one of {', '.join(known)}", row.line)
+        if one.id in register:
+            raise FileError(path, f"{one.id}: another requirement has this id already", row.line)
+        register[one.id] = one
     return register
 
 

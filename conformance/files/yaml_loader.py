@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+import msgspec
 import yaml
 
 from conformance.errors import FileError
@@ -186,3 +187,42 @@ def in_file(path: Path, error: yaml.YAMLError) -> FileError:
 
 _LONGEST = 300
 """The most characters of a problem in a message."""
+
+
+# --- the shape of a document --------------------------------------------------------------------------
+
+T = TypeVar("T")
+_PROBLEM = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_WORDS = {
+    **{"Object missing": "missing", "`object`": "a mapping", "`array`": "a list"},
+    **{"`str`": "text", "`int`": "a number", "`bool`": "true or false"},
+}
+"""The types of YAML, by the names that msgspec has for them."""
+
+
+def convert(path: Path, document: object, shape: type[T]) -> T:
+    """Return the document of a file as a type of msgspec. Raises FileError with the place and line of a mismatch."""
+    try:
+        return msgspec.convert(document, shape)
+    except msgspec.ValidationError as error:
+        found = _PROBLEM.fullmatch(str(error))
+        assert found is not None
+        what, place = found["what"], found["place"] or ""
+        if unknown := _UNKNOWN.fullmatch(what):
+            what, place = "Unknown key", f"{place}.{unknown[1]}".lstrip(".")
+        for name, word in _WORDS.items():
+            what = what.replace(name, word)
+        what = what[:1].lower() + what[1:]
+        raise FileError(path, f"{place}: {what}" if place else what, line_of(path, place)) from None
+
+
+def line_of(path: Path, place: str) -> int:
+    """Return the line of a value like `tls.ca` or `[3].id` in a file of YAML, or of the last value on the way there."""
+    node: Any = yaml.compose(path.read_bytes(), Loader=_EventLoader)
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", place):
+        values = node.value if index else [value for key, value in node.value if key.value == name]
+        if len(values) <= int(index or 0):
+            break
+        node = values[int(index or 0)]
+    return int(node.start_mark.line) + 1 if node else 1

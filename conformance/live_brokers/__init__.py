@@ -1,1 +1,1 @@
-"""Brokers as targets: those that come with the suite, and any other, asked by a scripted client."""
+"""Tests brokers: bundled ones that the suite starts, and running ones."""

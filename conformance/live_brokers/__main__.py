@@ -19,16 +19,16 @@ from conformance.targets.manifests import BROKER
 from conformance.targets.reference import serve as answer_all
 
 _SECONDS = 30.0
-"""Seconds that a broker has for an answer when its topics are deleted."""
+"""Timeout of each answer while topics are deleted."""
 
 
 def main() -> None:
-    """Serve until the input ends; what keeps the broker from being asked is the last line of standard error."""
+    """Serve until the input ends; if the broker cannot be tested, write the reason as the last line of stderr."""
     given, address = _arguments(), None
     try:
         address = _given_address(given)
         if address is None:
-            with BundledBroker(read_broker(Path(given.broker), given.python)) as running:
+            with BundledBroker(read_broker(Path(given.broker)), given.python) as running:
                 serve(running.address, lambda: _restarted(running), keeps_log=running.keeps_data)
         elif given.clean:
             _clean(address)
@@ -37,7 +37,7 @@ def main() -> None:
     except (BrokerError, FileError) as problem:
         sys.exit(str(problem))
     except (AccessDenied, TopicNotAvailable) as problem:
-        # Another attempt comes to the same, and a broker may count how often a login fails.
+        # A retry has the same result, and a broker may count failed logins.
         if given.clean:
             sys.exit(str(problem))
         gone = {"targetUnavailable": str(problem)}
@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _given_address(given: argparse.Namespace) -> BrokerAddress | None:
-    """Return the address that the arguments describe; None for a broker that the suite starts.
+    """Return the address in the arguments; None for a broker that the suite starts.
 
     Raises FileError or ValueError.
     """
@@ -84,7 +84,7 @@ def _clean(address: BrokerAddress) -> None:
 
 
 def _restarted(running: BundledBroker) -> BrokerAddress:
-    """Start a broker anew: where it listens now. Raises BrokerError or OSError."""
+    """Restart a broker, and return its new address. Raises BrokerError or OSError."""
     running.restart()
     return running.address
 

@@ -1,4 +1,4 @@
-"""Puts record data to a broker between plain batches, and tells what became of it (`append` requests)."""
+"""Answers `append` and `sequence` requests: writes batches to a broker and reads them again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from conformance.live_brokers.topics import BrokerTopic
 from conformance.targets.probes import plain_log
 
 _MOST_RECORDS = 2_000
-"""Records of a batch that is sent to a broker."""
+"""The largest number of records in a batch that is sent to a broker."""
 _FATES = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "out-of-order",
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER: "duplicate",
@@ -43,11 +43,11 @@ _FATES = {
     ErrorCode.UNKNOWN_PRODUCER_ID: "out-of-order",
     ErrorCode.PRODUCER_FENCED: "fenced",
 }
-"""The fate that an error tells."""
+"""The result of a batch by its error code."""
 
 
 def send_sequence(partition: PartitionClient, batches: Sequence[Value], end: int) -> Answer:
-    """Write the batches of a `sequence` request to a log that ends there: what became of each.
+    """Write the batches of a `sequence` request to a log that ends at `end`, and return their results.
 
     Raises as BrokerConnection.ask.
     """
@@ -70,9 +70,9 @@ def send_sequence(partition: PartitionClient, batches: Sequence[Value], end: int
 
 
 def _assigned(partition: PartitionClient) -> int:
-    """A producer id that no batch has had before: the broker's, since it may know an id of ours from elsewhere.
+    """Return an unused producer id: one of InitProducerId, or a random one if the broker returns none.
 
-    Where it gives none, one is drawn.
+    The broker may know a constant id from another topic.
     """
     try:
         version = partition.connection.version("InitProducerId", high=4)
@@ -84,7 +84,7 @@ def _assigned(partition: PartitionClient) -> int:
 
 
 def _batch(told: Value) -> bytes:
-    """The bytes of such a batch."""
+    """Return the bytes of a batch with the producer fields and record count of a request."""
     records = (builders.record(at, 1_000 + at, key=None) for at in range(told["recordCount"]))
     return codec.encode("RECORD_BATCH", builders.batch(records, **{name: told[name] for name in builders.NO_PRODUCER}))
 
@@ -94,15 +94,15 @@ _NAMES = {
     "timestampType": "message.timestamp.type",
     LIMIT: "max.message.bytes",
 }
-"""The setting of a topic that a part of an `append` request names."""
+"""The topic setting for each part of an `append` request."""
 _VALUES = {"none": "uncompressed"}
-"""The values of these settings that brokers call otherwise."""
+"""The values that have another name in Kafka's settings."""
 _NEWEST = 1 << 15
-"""A version above all."""
+"""A version above all others."""
 _VERSIONS = {"produceVersion": "Produce", "fetchVersion": "Fetch"}
-"""The request whose version a part names."""
+"""The request whose version is in this part."""
 VERSION_ERRORS = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
-"""Errors by which a broker says that it does not know a version, or an old format."""
+"""Errors for an unknown version or an old format."""
 BROKER_POLICY = {
     ErrorCode.MESSAGE_TOO_LARGE: "the limit of a batch",
     ErrorCode.INVALID_TIMESTAMP: "the limits of timestamps",
@@ -119,29 +119,29 @@ BROKER_POLICY = {
         "what it knows of this producer from elsewhere",
     ),
 }
-"""Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
+"""Errors that follow from the broker's settings, or from its producer state of other topics."""
 
 
 class AppendResult(Struct, frozen=True):
-    """What a broker made of record data in a partition."""
+    """The result of writing record data to a partition."""
 
     end: int
-    """Where the log ended before."""
+    """The end offset before the write."""
     code_text: ProduceReceipt | KafkaErrorResponse
-    """What it told of the data, or how it refused it."""
+    """The response to Produce: a receipt or an error."""
     served: bytes
     trouble: str
-    """How a fetch was refused; empty where it was not."""
+    """The error of the fetch; empty for none."""
     stored: SegmentBytes | None = None
-    """What its segments have of it; None where they are not known."""
+    """The bytes in the segment files; None without access to them."""
 
     @property
     def offset(self) -> int:
-        """The offset that it told, -1 for none."""
+        """The offset in the Produce response; -1 for none."""
         return -1 if isinstance(self.code_text, KafkaErrorResponse) else self.code_text.offset
 
     def answer(self, parts: Request, beside: Sequence[AppendResult]) -> Answer:
-        """The answer to a request with these parts, with what became of other partitions."""
+        """Return the answer to a request; `beside` are the results of the other partitions."""
         refusal = self.code_text if isinstance(self.code_text, KafkaErrorResponse) else None
         if refusal is not None and refusal.code in MAYBE_STORED:
             return {"unsupported": f"whether it is stored is not told: {refusal}"}
@@ -156,8 +156,8 @@ class AppendResult(Struct, frozen=True):
         return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.code_text}
 
     def _taken(self, refusal: KafkaErrorResponse | None, beside: Sequence[AppendResult]) -> Answer:
-        """The answer where there is something of it; what is stored is told where that is not what is served."""
-        # A batch that is there although it was refused is neither: no offset was told.
+        """Return the answer for served or stored data; it has stored bytes only if they differ from the served ones."""
+        # A batch may be stored although the broker returned an error: then there is no offset.
         value: Values = {"logEnd": self.end, "baseOffset": self.offset}
         if isinstance(self.code_text, ProduceReceipt):
             value["appendTime"] = self.code_text.append_time
@@ -172,24 +172,24 @@ class AppendResult(Struct, frozen=True):
 
 
 class _NewPartition(Protocol):
-    """Makes a new topic: its first partition, with a plain batch, and where its log ends."""
+    """Creates a topic, writes a plain batch, and returns the first partition and its end offset."""
 
     def __call__(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[PartitionClient, int]: ...
 
 
 class AppendRunner(Struct):
-    """Answers `append` requests: each in a topic of its own."""
+    """Answers `append` requests, each in a separate topic."""
 
     connected: Callable[[], BrokerConnection]
     begun: _NewPartition
     again: Callable[[BrokerTopic], BrokerConnection]
-    """A new connection to the leader of a topic, where one was lost. Raises BrokerUnreachable."""
+    """Connects again to the leader of a topic. Raises BrokerUnreachable."""
     log_dir: Path | None
     _untaken: dict[int, str] = field(default_factory=dict)
-    """Why a plain message is not taken in a version of Produce; empty where it is."""
+    """The error for a plain message by Produce version; empty for none."""
 
     def answer(self, parts: Request) -> Answer:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Raises BrokerNotReady, VersionNotSupported, TopicNotAvailable, SegmentDataNotFound, BrokerUnreachable, or as
         ask.
@@ -210,7 +210,7 @@ class AppendRunner(Struct):
         return made.pop(at).answer(parts, made)
 
     def _logs(self, parts: Request) -> tuple[list[tuple[PartitionClient, int]], int]:
-        """The partitions of a new topic with the ends of their logs, and which of them gets the case."""
+        """Return the partitions of a new topic with their end offsets, and the index of the one for the case."""
         chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
         others = OTHERS if "otherPartitions" in parts else 0
         first, end = self.begun({name: _VALUES.get(value, value) for name, value in chosen.items()}, 1 + others)
@@ -218,7 +218,7 @@ class AppendRunner(Struct):
         return [(first, end), *((one, one.produce_one_record() + 1) for one in further)], others // 2
 
     def _check_versions(self, parts: Request) -> None:
-        """Raise VersionNotSupported for versions that are not offered, or in which messages are not taken."""
+        """Raise VersionNotSupported if a version is not offered, or if it is offered but accepts no messages."""
         offered = self.connected().offered
         for part, name in _VERSIONS.items():
             low, high = offered.get(name, (0, -1))
@@ -235,7 +235,7 @@ class AppendRunner(Struct):
             )
 
     def _refusal(self, version: int) -> str:
-        """How a plain message of the highest magic that a version of Produce carries is refused; empty: it is taken."""
+        """Return the error for a plain message of the highest magic of a Produce version; empty for none."""
         partition, _ = self.begun({})
         try:
             partition.produce(plain_log(min(version, MESSAGES_LAST) // 2), version=version)
@@ -245,7 +245,7 @@ class AppendRunner(Struct):
         return ""
 
     def _told(self, partition: PartitionClient, parts: Request) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
-        """What a broker tells of record data, by partition. Raises BrokerUnreachable."""
+        """Write the record data and return the receipt or error by partition. Raises BrokerUnreachable."""
         beside: bytes = parts.get("otherPartitions", b"")
         others = [index for index in range(1 + OTHERS) if index != partition.index] if beside else []
         try:
@@ -263,7 +263,7 @@ class AppendRunner(Struct):
 
 
 def _plain_after(partition: PartitionClient) -> int:
-    """Write a plain batch behind the case: its offset. Raises ConnectionClosed where the log takes none, or Garbled."""
+    """Write a plain batch after the case and return its offset. Raises ConnectionClosed or MalformedFrame."""
     try:
         return partition.produce_one_record()
     except KafkaErrorResponse as refusal:
@@ -271,7 +271,7 @@ def _plain_after(partition: PartitionClient) -> int:
 
 
 def _served(partition: PartitionClient, end: int, after: int, version: int | None) -> tuple[bytes, str]:
-    """What is served of the case; where a fetch is refused, nothing, and how."""
+    """Return the fetched bytes of the case and the error of the fetch; one of them is empty."""
     try:
         return partition.fetch(end, until=after, version=version), ""
     except KafkaErrorResponse as refusal:

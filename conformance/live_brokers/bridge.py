@@ -1,7 +1,7 @@
-"""A broker behind the line protocol: each request becomes a topic of its own, written to and fetched.
+"""A broker behind the line protocol: writes and fetches each case in a separate topic.
 
-`python -m conformance.live_brokers HOST:PORT` reads requests from standard input and answers each when the broker
-has shown what it makes of it. What was appended stands between a plain batch before it and one behind it.
+`python -m conformance.live_brokers HOST:PORT` reads requests from standard input. The data of a case is between two
+plain batches: one is written before it and one after it.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import PROTOCOL
 
 _BATCHES = {"Produce": 3, "Fetch": 4}
-"""The first version of each request that carries record batches alone."""
+"""The first version of each request that can contain only record batches."""
 _NONE = 1 << 15
-"""A version above all."""
+"""A version above all others."""
 _VIA = {"exchange": "a connection of its own"}
-"""The calls that are judged, where they are not those of a batch."""
+"""The entry points that differ from Produce and Fetch."""
 _SECONDS = 5.0
-"""Seconds that a broker has for an answer."""
+"""The timeout of an answer."""
 _RECONNECT_TIMEOUT_S = 10.0
-"""Seconds that a broker has to come back after a connection was lost."""
+"""Seconds to connect again after a connection was lost."""
 _CONNECT_POLL_S = 0.2
 _MAX_NOT_READY_CASES = 3
-"""So many cases after one another for which a broker was not ready, and it is not asked any more."""
+"""After so many cases in a row for which the broker was not ready, it gets no more requests."""
 
 
 class BrokerNotReady(Exception):
-    """A broker that does not take a plain batch in a new topic: no case is to blame; the message says what it did."""
+    """A broker that accepts no plain batch in a new topic, so the case has no verdict; the message has the reason."""
 
 
 class BrokerBridge:
-    """Puts cases to one broker, one at a time. `close` it."""
+    """Sends cases to one broker, one at a time. `close` it."""
 
     def __init__(
         self, address: BrokerAddress, voids: int = _MAX_NOT_READY_CASES, reboot: Callable[[], object] | None = None
     ) -> None:
-        """Connect; the broker may be not ready for fewer than `voids` cases.
+        """Connect. After `voids` cases in a row for which the broker was not ready, stop.
 
         `reboot` restarts a broker that keeps its log and its port. Raises OSError, ConnectionClosed, ResponseTimeout,
         MalformedFrame or TopicNotAvailable.
@@ -72,10 +72,10 @@ class BrokerBridge:
         self._connections: dict[tuple[str, int], BrokerConnection] = {}
         self._has_served = False
         self.gone = ""
-        """Why the broker cannot be asked any more; empty while it can."""
+        """Why the broker gets no more requests; empty while it gets them."""
         self._topics = self._begin()
         self._topic: BrokerTopic | None = None
-        """The topic that the frames of exchanges name."""
+        """The topic in the frames of `exchange` requests."""
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
             "append": AppendRunner(self._connection, self._new_partition, self._reconnect, address.log_dir).answer,
             "sequence": self._sequence,
@@ -84,7 +84,7 @@ class BrokerBridge:
         }
 
     def _begin(self) -> TopicFactory | PreparedTopics:
-        """Connect: the topics that cases are put to.
+        """Connect and return the topics for the cases.
 
         Raises OSError, ConnectionClosed, ResponseTimeout, MalformedFrame or TopicNotAvailable.
         """
@@ -104,9 +104,9 @@ class BrokerBridge:
         self._close_all()
 
     def describe(self) -> Answer:
-        """What the broker says of itself."""
+        """Return the answer to `describe`."""
         address, offered = self._address, self._connection().offered
-        # Apache Kafka 4 offers Produce 0 to 2, for the sake of old clients, and takes nothing in them.
+        # Apache Kafka 4 offers Produce 0 to 2 for old clients, and accepts no data in these versions.
         is_old = all(offered.get(name, (_NONE, 0))[0] < _BATCHES[name] for name in _BATCHES)
         described: Answer = {
             "ok": True,
@@ -122,7 +122,7 @@ class BrokerBridge:
         return {**described, **{part: told for part, told in known.items() if told}}
 
     def answer(self, request: Mapping[str, object]) -> Answer:
-        """The answer to a request, without its id. Never raises for what the broker does."""
+        """Return the answer to a request, without its id. No behaviour of the broker raises an error."""
         if request.get("op") == "describe":
             return self.describe()
         row = self._operations.get(str(request.get("op")))
@@ -159,7 +159,7 @@ class BrokerBridge:
             self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"crash": str(problem)}
         except OutOfScope as problem:
-            # The other cases would be judged on a part of the cluster only.
+            # The other cases would test only a part of the cluster.
             self._close_all()
             self.gone = f"{self._address.name}: {problem}"
             return {"targetUnavailable": self.gone}
@@ -167,7 +167,7 @@ class BrokerBridge:
         return answer
 
     def _not_ready_answer(self, problem: str) -> Answer:
-        """The answer where the broker was not ready; after several of them it is not asked any more."""
+        """Return the answer for a broker that was not ready; stop after several of them."""
         self._close_all()
         self._voids_left -= 1
         if self._voids_left <= 0:
@@ -175,7 +175,7 @@ class BrokerBridge:
         return {"unsupported": f"the broker was not ready: {problem}"}
 
     def _disconnected_answer(self, problem: str) -> Answer:
-        """The answer where the connection was lost in a case: that case alone is charged with it."""
+        """Return the answer for a lost connection, which counts only for this case."""
         self._close_all()
         try:
             self._connect_with_retry()
@@ -187,14 +187,14 @@ class BrokerBridge:
     # --- sequence -------------------------------------------------------------------------------------
 
     def _sequence(self, parts: Request) -> Answer:
-        """Write batches of producers one after the other: the fate of each."""
+        """Write the batches of producers one after the other, and return the results."""
         partition, end = self._new_partition({})
         return send_sequence(partition, parts["batches"], end)
 
     # --- exchange -------------------------------------------------------------------------------------
 
     def _exchange(self, parts: Request) -> Answer:
-        """Send frames on connections of their own: what came of each; then the broker serves another connection."""
+        """Send frames on separate connections; afterwards the broker must answer on another connection."""
         address = self._address
         check_offered(parts["frames"], self._connection().offered)
         if self._topic is None:
@@ -206,7 +206,7 @@ class BrokerBridge:
         return {"ok": True, "value": value, "memoryGrowth": memory_growth(before, address.pids, parts["frames"])}
 
     def _named(self) -> BrokerTopic:
-        """The topic that frames name; one that is not there, where none can be had."""
+        """Return the topic for frames; a missing topic if the broker cannot create one."""
         try:
             return self._new_partition({})[0].topic
         except (BrokerNotReady, VersionNotSupported, TopicNotAvailable):
@@ -216,7 +216,7 @@ class BrokerBridge:
     # --- scenario -------------------------------------------------------------------------------------
 
     def _scenario(self, parts: Request) -> Answer:
-        """Do steps one after the other: what the broker tells of each."""
+        """Run the steps of a scenario, and return the results."""
         steps = parts["steps"]
         partition, end = self._new_partition(settings_of(steps))
 
@@ -237,7 +237,7 @@ class BrokerBridge:
     # --- connections ----------------------------------------------------------------------------------
 
     def _new_partition(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[PartitionClient, int]:
-        """The first partition of a new topic with a plain batch, and where its log ends.
+        """Return the first partition of a new topic with a plain batch, and its end offset.
 
         Raises BrokerNotReady, VersionNotSupported or TopicNotAvailable.
         """
@@ -257,7 +257,7 @@ class BrokerBridge:
         return partition, offset + 1
 
     def _connection(self, host: str = "", port: int = 0) -> BrokerConnection:
-        """Return the connection to a place, a new one where it was closed.
+        """Return the connection to a place; connect again if it was closed.
 
         Raises OSError, ConnectionClosed, ResponseTimeout, MalformedFrame, or OutOfScope for a place that the user did
         not name.
@@ -274,7 +274,7 @@ class BrokerBridge:
         return BrokerConnection(host, port, _SECONDS, self._address.security, Scope.of(self._address))
 
     def _connect_with_retry(self, host: str = "", port: int = 0) -> BrokerConnection:
-        """The same, with some patience: the broker may be about to come back. Raises BrokerUnreachable."""
+        """Return the connection to a place, with retries: the broker may restart. Raises BrokerUnreachable."""
         deadline = time.monotonic() + _RECONNECT_TIMEOUT_S
         while True:
             try:
@@ -287,12 +287,12 @@ class BrokerBridge:
                 time.sleep(_CONNECT_POLL_S)
 
     def _reconnect(self, topic: BrokerTopic) -> BrokerConnection:
-        """A new connection to the leader of a topic, where one was lost. Raises BrokerUnreachable."""
+        """Return a new connection to the leader of a topic. Raises BrokerUnreachable."""
         self._close_all()
         return self._connect_with_retry(topic.host, topic.port)
 
     def _close_all(self) -> None:
-        """Close every connection: what is still under way on one says nothing of the next case."""
+        """Close every connection, so that no late response reaches the next case."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -301,10 +301,10 @@ class BrokerBridge:
 def serve(
     address: BrokerAddress, restart: Callable[[], BrokerAddress] | None = None, *, keeps_log: bool = False
 ) -> None:
-    """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
+    """Answer the requests on standard input until it ends; `restart` starts a stopped broker again.
 
-    One that `keeps_log` is restarted where a case asks for it, too. Without `restart`, every request after that is
-    answered with why it is gone. Raises as BrokerBridge at the start, and what `restart` raises.
+    If it `keeps_log`, a scenario may restart it too. Without `restart`, every request after the stop gets the reason
+    as its answer. Raises the errors of BrokerBridge at the start, and those of `restart`.
     """
     voids = _MAX_NOT_READY_CASES if restart is None else 1
     reboot = restart if keeps_log else None
@@ -317,7 +317,7 @@ def serve(
             if target.gone and restart is not None:
                 target.close()
                 target = BrokerBridge(restart(), voids, reboot)
-                # It had gone before this case, which is not to blame.
+                # The broker stopped before this case, so the crash does not belong to the case.
                 answer = target.answer(request) if "crash" not in answer else answer
             sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **answer}) + b"\n")
             sys.stdout.buffer.flush()

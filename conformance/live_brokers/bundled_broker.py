@@ -1,4 +1,4 @@
-"""A broker that the suite starts: its manifest, broker.yaml, and one that runs on free ports in a folder of its own."""
+"""A broker that the suite starts from its broker.yaml: it runs on free ports in a temporary folder."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
-
-from msgspec import Struct
 
 from conformance import codec
 from conformance.codec.message_spec import type_name
@@ -26,27 +23,27 @@ from conformance.errors import FileError, TargetError
 from conformance.process.daemon import Daemon
 from conformance.process.waiting import POLL_INTERVAL_S
 from conformance.targets.broker_address import BrokerAddress
-from conformance.targets.manifests import BROKER, AdapterManifest, adapter_in
+from conformance.targets.manifests import BROKER, BrokerManifest, adapter_in
 
 _PREFIX = "conformance-broker-"
 _LOCK = ".lock"
 
 
 class BrokerWorkFolder:
-    """A fresh folder for a broker. `remove` it."""
+    """A temporary folder for a broker. `remove` it."""
 
     def __init__(self) -> None:
-        """Make it, and remove those that a suite which was killed has left. Raises OSError."""
+        """Create it, and remove folders that a killed suite left. Raises OSError."""
         for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
             _remove_if_left(left)
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         fresh = self.path / f"{_LOCK}.fresh"
         self._lock = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        fresh.rename(self.path / _LOCK)  # from now on others may look whether it is held
+        fresh.rename(self.path / _LOCK)  # with this name, other processes check whether the lock is held
 
     def remove(self) -> None:
-        """Remove it with what is in it."""
+        """Remove it with its content."""
         try:
             _remove(self.path)
         finally:
@@ -54,7 +51,7 @@ class BrokerWorkFolder:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a folder of ours whose lock nobody holds any more."""
+    """Remove a folder of this user if no process holds its lock."""
     with suppress(OSError):
         if folder.is_symlink() or folder.stat().st_uid != os.getuid():
             return
@@ -67,7 +64,7 @@ def _remove_if_left(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: where this is interrupted, the next that starts goes on."""
+    """Remove a folder, its lock last: after an interruption, the next suite can remove the rest."""
     with suppress(OSError):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink():
@@ -79,17 +76,17 @@ def _remove(folder: Path) -> None:
 
 _API_VERSIONS, _CORRELATION = 18, 1
 _ANSWER_TIMEOUT_S = 5.0
-"""Seconds for a connection, and for the whole of an answer."""
+"""Seconds for a connection, and for a complete answer."""
 _LEAST = 0.001
 _LONGEST = 1 << 20
-"""Bytes of an answer, at most."""
+"""The largest answer, in bytes."""
 _SIZE = struct.Struct(">i")
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether an ApiVersions request of version 0 is answered by a response to it.
+    """Return whether ApiVersions 0 gets a response.
 
-    A refusal of that version counts: it comes in the form of version 0 too.
+    An error response counts too, because it also has the layout of version 0.
     """
     try:
         with socket.create_connection((host, port), _ANSWER_TIMEOUT_S) as connection:
@@ -114,7 +111,7 @@ def _is_response(frame: bytes) -> bool:
 
 
 def _received(connection: socket.socket, size: int, until: float) -> bytes:
-    """So many bytes. Raises OSError where the connection, or the time, ends first."""
+    """Return the next `size` bytes. Raises OSError if the connection or the time ends first."""
     parts = b""
     while len(parts) < size:
         connection.settimeout(max(until - time.monotonic(), _LEAST))
@@ -131,73 +128,34 @@ def _wire(name: str, version: int) -> codec.WireType:
 
 HOST = "127.0.0.1"
 _PORTS = range(20_000, 32_000)
-"""Where ports are looked for: below those that systems give to clients, so that none takes it before the broker."""
+"""The range of broker ports; it is below the ephemeral ports, so that no client takes one before the broker."""
 _PLACES = ("dir", "run", "data", "port", "controller")
-"""What may stand in braces: the folder of what was built, that of the broker that runs, that of its data, its port, and
-a second port."""
+"""The places in braces: the folder of the build, of the running broker and of its data, its port, and a second port."""
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _LISTENS = re.compile(rb"^listens on [0-9.]+:([0-9]+)$", re.MULTILINE)
-"""What a broker without `{port}` says on standard output."""
+"""The line on standard output of a broker without `{port}`."""
 _SHUTDOWN = 60.0
-"""Seconds it may take to shut down when it is asked to."""
+"""The timeout of a shutdown."""
 
 
 class BrokerError(TargetError):
-    """A broker that does not start, or does not end; the message says which, how, and the end of what it wrote."""
+    """A broker that does not start or end; the message has its name, the reason and the end of its output."""
 
 
-class BrokerManifest(Struct, frozen=True):
-    """A broker.yaml, ready to be started."""
-
-    name: str
-    version: str
-    language: str
-    home: Path
-    command: tuple[str, ...]
-    prepare: tuple[tuple[str, ...], ...]
-    """Programs that run before the first start, one after the other."""
-    files: tuple[str, ...]
-    """Files that are written into its folder, with the places in braces filled in."""
-    log: str
-    """Where its segments lie, a folder a partition; empty for a broker that has none."""
-    startup: float
-    """Seconds it may take to answer."""
-    env: Mapping[str, str]
-    lacking: tuple[str, ...]
-    """What is missing to run it here."""
-
-
-def read_broker(path: Path, python: str = sys.executable) -> BrokerManifest:
-    """The broker that a file describes; an interpreter runs its program in Python. Raises FileError."""
-    adapter = adapter_in(path)
-    if not adapter.broker:
+def read_broker(path: Path) -> BrokerManifest:
+    """Return the broker of a file. Raises FileError."""
+    manifest = adapter_in(path)
+    if not isinstance(manifest, BrokerManifest):
         raise FileError(path, f"a broker is described by a file with the name {BROKER}")
-    program = (python, str(adapter.home / adapter.module)) if adapter.module else adapter.command
-    row = adapter.broker
-    manifest = BrokerManifest(
-        adapter.name,
-        row["version"],
-        adapter.language,
-        adapter.home,
-        program,
-        tuple(tuple(step) for step in row.get("prepare", ())),
-        tuple(row.get("files", ())),
-        row.get("log", ""),
-        float(row["startup"]),
-        adapter.env,
-        tuple(adapter.missing(None if python == sys.executable else python)),
-    )
-    _check(path, adapter, manifest)
+    _check(path, manifest)
     return manifest
 
 
-def _check(path: Path, adapter: AdapterManifest, manifest: BrokerManifest) -> None:
-    """Raises FileError for a place that there is not, and for a file that is not there."""
-    if manifest.startup <= 0:
-        raise FileError(path, f"startup is a number of seconds, not {manifest.startup:g}")
+def _check(path: Path, manifest: BrokerManifest) -> None:
+    """Raise FileError for an unknown place in braces, and for a missing file."""
     texts = {path.name: " ".join((*manifest.command, *sum(manifest.prepare, ()), manifest.log))}
     for name in manifest.files:
-        homes = [home for home in (adapter.folder, adapter.base) if home and (home / name).is_file()]
+        homes = [home for home in reversed(manifest.sources) if (home / name).is_file()]
         if not homes or Path(name).name != name:
             raise FileError(path, f"there is no file {name!r} beside it")
         texts[name] = (homes[0] / name).read_text(encoding="utf-8")
@@ -209,20 +167,23 @@ def _check(path: Path, adapter: AdapterManifest, manifest: BrokerManifest) -> No
 
 
 class BundledBroker:
-    """A broker that runs. `close` it, or use it in a `with` statement."""
+    """A running broker. `close` it, or use it in a `with` statement."""
 
     host = HOST
     port: int
     log_dir: Path | None
-    """Where its segments lie, a folder a partition; None for a broker that has none."""
+    """The folder of its log, with one folder a partition; None for a broker without a log on disk."""
     keeps_data: bool
-    """Whether what it holds, and its port, are the same after a restart."""
+    """Whether its data and its port are the same after a restart."""
 
-    def __init__(self, manifest: BrokerManifest) -> None:
-        """Start it, and wait until it answers. Raises BrokerError or OSError; nothing is left running then."""
-        if manifest.lacking:
-            raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(manifest.lacking)}")
-        self.manifest = manifest
+    def __init__(self, manifest: BrokerManifest, python: str = sys.executable) -> None:
+        """Start it and wait until it answers. Raises BrokerError or OSError, and leaves no process then.
+
+        An interpreter runs a program in Python.
+        """
+        if lacking := manifest.missing(None if python == sys.executable else python):
+            raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(lacking)}")
+        self.manifest, self._command = manifest, manifest.program(python)
         self._program: Daemon | None = None
         self._folder = BrokerWorkFolder()
         try:
@@ -233,16 +194,16 @@ class BundledBroker:
             raise
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Return it."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
+        """Close it."""
         self.close()
 
     @property
     def address(self) -> BrokerAddress:
-        """The address at which the suite connects to it now."""
+        """The current address of the broker."""
         return BrokerAddress(
             self.host,
             self.port,
@@ -255,7 +216,7 @@ class BundledBroker:
 
     @property
     def pids(self) -> list[int]:
-        """Its processes, as long as it runs."""
+        """The ids of its processes; empty after its end."""
         return self._program.pids if self._program else []
 
     @property
@@ -265,11 +226,11 @@ class BundledBroker:
 
     @property
     def last_stderr_line(self) -> str:
-        """The end of what it wrote."""
+        """The last line of its standard error."""
         return self._program.last_stderr_line if self._program else ""
 
     def restart(self) -> None:
-        """Shut it down as its operator would, and start it again, with what it keeps. Raises BrokerError or OSError."""
+        """Shut it down in order and start it again with its data. Raises BrokerError or OSError."""
         if self._program is not None:
             self._program.ask_to_end()
             if not self._program.wait(_SHUTDOWN):
@@ -278,7 +239,7 @@ class BundledBroker:
         self._begin()
 
     def close(self) -> None:
-        """End it, and remove its folder; its data is not kept, so that it is killed."""
+        """Kill it and remove its folder; an orderly shutdown is not needed, because the data is removed."""
         self._end()
         self._folder.remove()
 
@@ -288,7 +249,7 @@ class BundledBroker:
             self._program = None
 
     def _set_up(self) -> None:
-        """Choose its ports, and write what it reads. Raises BrokerError."""
+        """Choose its ports, write its files and run its `prepare` programs. Raises BrokerError."""
         folder, manifest = self._folder.path, self.manifest
         (folder / "data").mkdir()
         self.port, controller = free_ports()
@@ -298,7 +259,7 @@ class BundledBroker:
         }
         self.log_dir = Path(self._filled(manifest.log)) if manifest.log else None
         texts = {name: (manifest.home / name).read_text(encoding="utf-8") for name in manifest.files}
-        told = "".join((*manifest.command, *texts.values()))
+        told = "".join((*self._command, *texts.values()))
         self._is_told_its_port, self.keeps_data = "{port}" in told, "{data}" in told
         for name, text in texts.items():
             (folder / name).write_text(self._filled(text), encoding="utf-8")
@@ -309,7 +270,7 @@ class BundledBroker:
         return _PLACE.sub(lambda place: str(self._places.get(place[1], place[0])), text)
 
     def _prepare(self, command: tuple[str, ...]) -> None:
-        """Run a program to its end. Raises BrokerError where it fails, or does not end."""
+        """Run a program to its end. Raises BrokerError if it fails or does not end."""
         program = self._program = self._started(command)
         if not program.wait(self.manifest.startup):
             raise self._error(f"is not prepared: {command[0]} did not end within {self.manifest.startup:g} seconds")
@@ -318,8 +279,8 @@ class BundledBroker:
         self._end()
 
     def _begin(self) -> None:
-        """Start its program, and wait until it answers. Raises BrokerError or OSError."""
-        program = self._program = self._started(tuple(map(self._filled, self.manifest.command)))
+        """Start its program and wait until it answers. Raises BrokerError or OSError."""
+        program = self._program = self._started(tuple(map(self._filled, self._command)))
         until = time.monotonic() + self.manifest.startup
         while not self._answers(program):
             if program.wait(POLL_INTERVAL_S):
@@ -331,7 +292,7 @@ class BundledBroker:
         return Daemon(self.manifest.name, command, self.manifest.env, self._folder.path)
 
     def _answers(self, program: Daemon) -> bool:
-        """Whether it answers where it listens; one that was not told a port says itself which it is."""
+        """Return whether it answers; a broker without `{port}` writes its port to standard output first."""
         if not self._is_told_its_port:
             said = _LISTENS.search(program.beginning)
             if said is None:
@@ -340,7 +301,7 @@ class BundledBroker:
         return answers(self.host, self.port)
 
     def _error(self, what: str) -> BrokerError:
-        """An error with the end of what it wrote."""
+        """Return an error with the last line of its standard error."""
         said = self._program.last_stderr_line if self._program else ""
         return BrokerError(
             f"broker:{self.manifest.name} {what}; {f'it wrote last: {said}' if said else 'it wrote nothing'}"
@@ -348,7 +309,7 @@ class BundledBroker:
 
 
 def free_ports() -> tuple[int, int]:
-    """Two ports on which nothing listens. Raises BrokerError where none is found."""
+    """Return two free ports. Raises BrokerError if there are not two."""
     free: list[int] = []
     for port in random.sample(_PORTS, 200):
         with suppress(OSError), socket.socket() as tried:

@@ -1,4 +1,4 @@
-"""Deletes the topics that a run has made, and no others: their names begin with what the run alone calls its own."""
+"""Deletes the topics of a run, which begin with the prefix of the run, and no others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from conformance.live_brokers.partition import error_text
 from conformance.process.waiting import poll
 
 _AT_ONCE = 100
-"""Topics that are deleted by one request."""
+"""The number of topics in one DeleteTopics request."""
 _SECONDS = 30.0
-"""Seconds that the broker has for such a request."""
+"""The timeout of a DeleteTopics request."""
 _DELETE_TIMEOUT_S = 60.0
-"""Seconds until the last of them is gone."""
+"""Seconds until the last topic is deleted."""
 _DELETE_POLL_S = 0.2
 _BY_ROW = 6
-"""The first version of DeleteTopics that names each topic in a row of its own."""
+"""The first version of DeleteTopics with a structure for each topic."""
 DELETE_OK = frozenset(
     (
         ErrorCode.NONE,
@@ -30,13 +30,13 @@ DELETE_OK = frozenset(
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     )
 )
-"""Errors after which the topics are listed anew: the topic is gone, or the broker is busy."""
+"""Errors after which the topics are listed again: the topic is deleted, or the broker is busy."""
 
 
 def delete_topics(connection: BrokerConnection, prefix: str) -> int:
-    """Delete every topic whose name begins so, until none is left: how many there were.
+    """Delete every topic with a prefix, and return their number.
 
-    Raises BrokerError where the broker does not delete them, or as BrokerConnection.ask.
+    Raises BrokerError if the broker does not delete them, or as BrokerConnection.ask.
     """
     seen = set[str]()
 
@@ -53,7 +53,7 @@ def delete_topics(connection: BrokerConnection, prefix: str) -> int:
 
 
 def _names(connection: BrokerConnection, prefix: str) -> list[str]:
-    """The topics whose names begin so."""
+    """Return the names of topics with a prefix."""
     version = connection.version("Metadata", low=1, high=12)
     body = {"Topics": None} if version < 4 else {"Topics": None, "AllowAutoTopicCreation": False}
     rows = connection.ask("Metadata", version, body)["Topics"]
@@ -61,7 +61,7 @@ def _names(connection: BrokerConnection, prefix: str) -> list[str]:
 
 
 def _delete(connection: BrokerConnection, names: Sequence[str]) -> None:
-    """Ask for topics to be deleted. Raises BrokerError."""
+    """Send DeleteTopics. Raises BrokerError."""
     try:
         version = connection.version("DeleteTopics", high=6)
     except VersionNotSupported:

@@ -1,4 +1,4 @@
-"""A connection to a broker: one request at a time, in the versions that both sides speak, within a deadline."""
+"""A connection to a broker: one request at a time, in versions that both sides support, with a timeout."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from conformance.targets.broker_address import ConnectionSecurity
 
 _SIZE = _CORRELATION = struct.Struct(">i")
 _LARGEST = 128 << 20
-"""Bytes of a response at most."""
+"""The largest response, in bytes."""
 _CHUNK = 1 << 16
 _ALERT = 0x1503
-"""What an alert of TLS begins with."""
+"""The first two bytes of a TLS alert."""
 CLIENT = "kafka-conformance"
 
 
 def request_names() -> Mapping[int, str]:
-    """The requests that a broker is sent, by their keys."""
+    """Return the names of requests to brokers by API key."""
     return {**names(), 19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords"}
 
 
 class ConnectionClosed(Exception):
-    """A broker that closed the connection; the message says when."""
+    """A connection that the broker closed; the message states when."""
 
 
 class AccessDenied(ConnectionClosed):
-    """A broker that lets nobody in who comes as we do; the message says what it, or TLS, says."""
+    """A connection that TLS or SASL denies; the message has the reason."""
 
 
 class ResponseTimeout(Exception):
-    """A broker that did not answer in time; the message says what."""
+    """A broker that did not answer in time; the message has the timeout."""
 
 
 class BrokerUnreachable(Exception):
-    """A broker that takes no connection any more; the message says since when."""
+    """A broker that accepts no connection any more; the message has the last error."""
 
 
 class VersionNotSupported(Exception):
-    """A request of which the broker and the suite have no version in common."""
+    """A request without a version that both the broker and the suite support."""
 
 
 @contextmanager
 def _told(seconds: float) -> Iterator[None]:
-    """What ends a connection, as Late or Lost."""
+    """Turn errors of a socket into ResponseTimeout or ConnectionClosed."""
     try:
         yield
     except TimeoutError:
@@ -70,11 +70,11 @@ class BrokerConnection:
         security: ConnectionSecurity = ConnectionSecurity(),  # noqa: B008
         scope: Scope = Scope(),  # noqa: B008
     ) -> None:
-        """Connect, ask for the versions, log in.
+        """Connect, request the versions, and log in.
 
         Raises OSError, ConnectionClosed, ResponseTimeout or MalformedFrame; `seconds` bound each answer.
 
-        Requests that change topics or transactions must name those of `scope`.
+        Requests that change topics or transactions must use names in `scope`.
         """
         self._seconds = seconds
         self.scope = scope
@@ -97,10 +97,10 @@ class BrokerConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it stands, and nothing comes on it that was not asked for."""
+        """Whether it is open and has no unexpected input."""
         try:
             self._socket.settimeout(0)
-            self._socket.recv(1)  # what TLS sends on its own is taken here too
+            self._socket.recv(1)  # also reads messages of TLS itself
         except (BlockingIOError, ssl.SSLWantReadError):
             return True
         except OSError:
@@ -108,7 +108,7 @@ class BrokerConnection:
         return False
 
     def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
-        """The highest version of a request between two that both sides speak. Raises VersionNotSupported."""
+        """Return the highest version from `low` to `high` that both sides support. Raises VersionNotSupported."""
         least, most = self.offered.get(name, (0, -1))
         known = spoken(name)
         best = min(most, high, known.high)
@@ -117,7 +117,10 @@ class BrokerConnection:
         return best
 
     def ask(self, name: str, version: int, body: Values) -> Values:
-        """The body of the response. Raises OutOfScope, ConnectionClosed, ResponseTimeout, MalformedFrame or OSError."""
+        """Send a request and return the body of its response.
+
+        Raises OutOfScope, ConnectionClosed, ResponseTimeout, MalformedFrame or OSError.
+        """
         self.scope.check_request(name, body)
         self._correlation += 1
         frame = request_frame(self._correlation, name, version, body, CLIENT)
@@ -130,9 +133,9 @@ class BrokerConnection:
         return response
 
     def tell(self, name: str, version: int, body: Values) -> bool:
-        """Send a request that has no response; whether one comes all the same. Raises as `ask`.
+        """Send a request without a response, and return whether one arrives all the same. Raises as `ask`.
 
-        Another request goes behind it: what comes first is the response to that, or to the one that has none.
+        A second request follows it. The first response belongs to one of the two.
         """
         self.scope.check_request(name, body)
         self._correlation += 1
@@ -149,7 +152,7 @@ class BrokerConnection:
         return is_answered
 
     def exchange(self, frame: bytes) -> bytes:
-        """The frame that comes back for a frame, both without their size.
+        """Send a frame and return the next one, both without their size.
 
         Raises ConnectionClosed, ResponseTimeout, MalformedFrame or OSError.
         """
@@ -157,13 +160,13 @@ class BrokerConnection:
         return self.receive()
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are. Raises ConnectionClosed, ResponseTimeout or OSError."""
+        """Send raw bytes. Raises ConnectionClosed, ResponseTimeout or OSError."""
         with _told(self._seconds):
             self._socket.settimeout(self._seconds)
             self._socket.sendall(data)
 
     def receive(self, seconds: float = 0.0) -> bytes:
-        """The next frame, without its size; `seconds` bound it otherwise.
+        """Return the next frame without its size; `seconds` replace the usual timeout.
 
         Raises ConnectionClosed, ResponseTimeout, MalformedFrame or OSError.
         """
@@ -192,7 +195,7 @@ class BrokerConnection:
         return bytes(taken)
 
     def _encrypt(self, tls: ssl.SSLContext, name: str) -> None:
-        """Speak TLS from now on. Raises AccessDenied or ResponseTimeout."""
+        """Start TLS. Raises AccessDenied or ResponseTimeout."""
         try:
             self._socket = tls.wrap_socket(self._socket, server_hostname=name)
         except TimeoutError:
@@ -220,7 +223,7 @@ class BrokerConnection:
             raise AccessDenied(f"SASL: the login is refused with error {answer['ErrorCode']}: {said}")
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
-        """What the broker speaks: the lowest and highest version of each request that has a definition."""
+        """Return the lowest and highest version that the broker offers of each known request."""
         known = request_names()
         response = self.ask("ApiVersions", 0, {})
         if response["ErrorCode"]:

@@ -1,4 +1,4 @@
-"""Asks the coordinator of a transactional id, wherever it is."""
+"""Finds the coordinator of a transactional id and sends requests to it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _WAITING = RETRIABLE | {
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 }
-"""Errors of a coordinator that say only "not yet": none, not this one, it is still ending the last transaction."""
+"""Retriable errors: no coordinator yet, another coordinator, or a transaction that is not completed."""
 _TRANSACTION = 1
-"""The kind of coordinator that FindCoordinator is asked for."""
+"""The key type of a transaction coordinator in FindCoordinator."""
 _NAMES_SEVERAL = 4
-"""The first version of FindCoordinator that takes several names."""
+"""The first version of FindCoordinator with several keys."""
 _TIMEOUT_S = 20.0
 """Seconds for retriable errors."""
 
@@ -32,10 +32,10 @@ class CoordinatorLookup(Struct):
     """The coordinators of a cluster."""
 
     reach: Callable[[str, int], BrokerConnection]
-    """The connection to a place. Raises BrokerUnreachable."""
+    """Returns the connection to a host and port. Raises BrokerUnreachable."""
 
     def ask(self, first: BrokerConnection, named: str | None, request: str, body: Values, *, high: int) -> Values:
-        """The answer of the coordinator of a transactional id, once it is not "not yet"; of `first` without an id.
+        """Send a request to the coordinator of a transactional id, or to `first` without an id; retry retriable errors.
 
         `high` is the highest version of the request. Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
@@ -68,7 +68,7 @@ class CoordinatorLookup(Struct):
 
 
 def codes(answer: Values) -> list[int]:
-    """Every error code of an answer of a coordinator, 0 for none."""
+    """Return every error code in the response of a coordinator; 0 for none."""
     topics = answer.get("ResultsByTopicV3AndBelow") or ()
     parts = [part["PartitionErrorCode"] for topic in topics for part in topic["ResultsByPartition"]]
     return [answer.get("ErrorCode", 0), *parts]

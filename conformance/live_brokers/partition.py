@@ -1,4 +1,4 @@
-"""One partition on a broker: what is written to it and read from it."""
+"""Writes to one partition of a broker and fetches from it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from conformance.process.waiting import POLL_INTERVAL_S, poll
 from conformance.targets.probes import plain_log
 
 _BY_ID = 13
-"""The first version of Produce, and of Fetch, that names a topic by its id."""
+"""The first version of Produce and of Fetch with topic ids."""
 _READY_TIMEOUT_S = 20.0
 """Seconds for retriable errors."""
 _SERVED_TIMEOUT_S = 5.0
-"""Seconds until all that a broker has taken is served."""
+"""Seconds until all accepted records are served."""
 _LARGEST_OFFSET = 1 << 62
-"""No log of a new topic ends so far on."""
+"""A limit for plausible offsets of a new topic."""
 _MOST = 64 << 20
-"""Bytes that a fetch asks for."""
+"""The maximum of a fetch, in bytes."""
 MAYBE_STORED = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
 )
-"""Errors that leave open what was stored: it took too long, or too few replicas have it."""
+"""Errors after which the batch may be stored or not: a timeout, or too few replicas."""
 NOT_PERMITTED = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "there is no coordinator",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator",
@@ -45,14 +45,14 @@ NOT_PERMITTED = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this client may not do it",
     ErrorCode.INVALID_TRANSACTION_TIMEOUT: "the limit of a transaction's time",
 }
-"""Errors that say what this client may do, or what the broker is set up for: no document says that it may, or is."""
+"""Errors of permissions and settings: no document requires that the broker permits the operation."""
 _PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "PartitionIndex")}
-"""Where a response tells of partitions, and of which."""
+"""The field of the partitions in a response, and the field of their index."""
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
 
 
 class KafkaErrorResponse(Exception):
-    """An error that a broker answered; 0 where it closed the connection instead."""
+    """An error code in a response; 0 if the broker closed the connection instead."""
 
     def __init__(self, code: int, message: str = "") -> None:
         super().__init__(message or error_text(code))
@@ -60,30 +60,30 @@ class KafkaErrorResponse(Exception):
 
     @property
     def code_text(self) -> str:
-        """What reports compare: the code, or that there was none."""
+        """The error code in words, for comparison in reports."""
         return named(self.code) if self.code else "no answer"
 
 
 class ProduceReceipt(NamedTuple):
-    """What a broker tells of bytes that it has taken."""
+    """The response of a broker to accepted bytes."""
 
     offset: int
     append_time: int
-    """Milliseconds since 1970; -1 for none, and where the version of the request tells none."""
+    """Milliseconds since 1970; -1 for none, and in versions without this field."""
 
 
 def error_text(code: int) -> str:
-    """An error in words."""
+    """Return an error code in words."""
     return f"error {named(code)}"
 
 
 def error_class(code: int) -> str:
-    """The class of errors that an error of a broker belongs to."""
+    """Return the error class of the line protocol for an error code."""
     return _CLASSES.get(code, "other")
 
 
 class PartitionClient(Struct):
-    """A partition of a topic, on the connection to its leader."""
+    """A partition of a topic, with the connection to its leader."""
 
     connection: BrokerConnection
     topic: BrokerTopic
@@ -92,7 +92,7 @@ class PartitionClient(Struct):
     def produce(
         self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None
     ) -> ProduceReceipt:
-        """Write bytes as a producer does: what the broker tells.
+        """Send bytes in Produce and return the receipt.
 
         Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
@@ -101,13 +101,13 @@ class PartitionClient(Struct):
         return _told(self._retry_until_ready("Produce", version, body))
 
     def produce_unanswered(self, data: bytes, version: int) -> bool:
-        """Write bytes as a producer does that wants no answer; whether one comes. Raises as BrokerConnection.ask."""
+        """Send Produce with acks=0, and return whether a response arrives. Raises as BrokerConnection.ask."""
         return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
 
     def produce_one_record(self) -> int:
-        """Write a plain batch: its offset.
+        """Write a plain batch and return its offset.
 
-        Raises KafkaErrorResponse, or as BrokerConnection.ask; Garbled for one beyond a new topic.
+        Raises KafkaErrorResponse, or as BrokerConnection.ask; MalformedFrame for an implausible offset.
         """
         offset = self.produce(plain_log(2)).offset
         if not 0 <= offset < _LARGEST_OFFSET:
@@ -117,7 +117,7 @@ class PartitionClient(Struct):
     def produce_with(
         self, data: bytes, others: Mapping[int, bytes]
     ) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
-        """Write bytes, and others to further partitions, in one request: what the broker tells, by partition.
+        """Write bytes to this and to other partitions in one request; return the receipt or error by partition.
 
         Raises as BrokerConnection.ask.
         """
@@ -133,7 +133,7 @@ class PartitionClient(Struct):
         return told
 
     def _written(self, version: int, rows: Mapping[int, bytes | None], transactional_id: str | None) -> Values:
-        """The body of a request that writes to partitions."""
+        """Return the body of a Produce request."""
         parts = tuple({"Index": index, "Records": data} for index, data in rows.items())
         return {
             **{"TransactionalId": transactional_id, "Acks": -1, "TimeoutMs": 5_000},
@@ -141,7 +141,7 @@ class PartitionClient(Struct):
         }
 
     def fetch(self, offset: int, until: int, isolation: int = 0, version: int | None = None) -> bytes:
-        """The batches that are served from an offset up to another; fewer where a broker serves no more for a while.
+        """Return the batches from an offset to another one; fewer if the broker serves no more before the timeout.
 
         Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
@@ -164,7 +164,7 @@ class PartitionClient(Struct):
     def fetched(
         self, offset: int, isolation: int = 0, most: int = _MOST, least: int = 1, version: int | None = None
     ) -> Values:
-        """What one fetch brings of the partition: so many bytes at most, at once where `least` is 0.
+        """Return the partition in the response to one fetch of at most `most` bytes; 0 for `least` avoids a wait.
 
         Raises as BrokerConnection.ask.
         """
@@ -178,11 +178,11 @@ class PartitionClient(Struct):
         return self._retry_until_ready("Fetch", version, body)
 
     def _named(self, version: int, name: str) -> Values:
-        # The name is there too where the version sends the id alone: `Scope` checks names.
+        # `Scope` checks the name, so it is also there in versions that send only the id.
         return {name: self.topic.name, **({"TopicId": self.topic.id} if version >= _BY_ID else {})}
 
     def _retry_until_ready(self, request: str, version: int, body: Values) -> Values:
-        """What is answered about the partition, once that is not "not yet"."""
+        """Return the partition in the response; retry retriable errors."""
 
         def response() -> Values:
             return _partition_response(request, self.connection.ask(request, version, body), self.index)
@@ -191,7 +191,7 @@ class PartitionClient(Struct):
 
 
 def _partition_response(request: str, response: Values, index: int) -> Values:
-    """What a response says of a partition of the only topic. Raises MalformedFrame."""
+    """Return a partition of the only topic in a response. Raises MalformedFrame."""
     parts, name = _PARTS[request]
     for row in response["Responses"]:
         for part in row[parts]:
@@ -204,7 +204,7 @@ def _partition_response(request: str, response: Values, index: int) -> Values:
 
 
 def _told(part: Values) -> ProduceReceipt:
-    """What a broker tells of what was written. Raises KafkaErrorResponse."""
+    """Return the receipt in a Produce response. Raises KafkaErrorResponse."""
     if part["ErrorCode"]:
         message = part.get("ErrorMessage")
         raise KafkaErrorResponse(
@@ -214,14 +214,14 @@ def _told(part: Values) -> ProduceReceipt:
 
 
 def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:
-    """Of fetched bytes: the batches before an offset, the offset behind them, and whether no more come before it."""
+    """Return the batches before the offset `until`, the offset after them, and whether they are complete."""
     taken = 0
     for at, end in extents(records):
         is_headed = len(records) - at >= OVERHEAD
         if is_headed and stored_offset(records, at) >= until:
             return records[:taken], offset, True
         if not is_headed or at + OVERHEAD + stored_size(records, at) > len(records):
-            break  # cut: it comes with the next fetch
+            break  # cut off: the next fetch returns it
         taken = end
         last = last_offset(records, at) if end - at >= HEADER_SIZE else stored_offset(records, at)
         offset = max(offset, last) + 1

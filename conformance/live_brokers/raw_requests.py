@@ -1,4 +1,4 @@
-"""Frames that a broker is sent as they stand, on connections of their own, and what came of each."""
+"""Sends raw frames to a broker on separate connections, and collects the responses."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from conformance.live_brokers.connection import BrokerConnection, ConnectionClos
 from conformance.live_brokers.topics import BrokerTopic
 
 _WAITS = 0.5
-"""Seconds for an answer to a frame that announces more bytes than it has."""
+"""The timeout for a frame whose size is larger than the frame."""
 _GROWTH_TIMEOUT_S, _GROWTH_POLL_S, _STILL = 3.0, 0.1, 4 << 20
-"""Seconds that the memory of a broker may go on growing, those between two looks, and bytes that are no growth."""
+"""Seconds of memory growth, seconds between two measurements, and bytes that do not count as growth."""
 Connect = Callable[[], BrokerConnection]
 
 
 def check_offered(frames: Iterable[Request], offered: Mapping[str, tuple[int, int]]) -> None:
-    """Raise VersionNotSupported where a broker does not offer a request that is to be answered."""
+    """Raise VersionNotSupported if the broker does not offer the version of a request."""
     for name, version in filter(None, map(request_version, frames)):
         low, high = offered.get(name, (0, -1))
         if not low <= version <= high:
@@ -31,7 +31,7 @@ def check_offered(frames: Iterable[Request], offered: Mapping[str, tuple[int, in
 
 
 def names_of(topic: BrokerTopic, prefix: str) -> dict[str, str]:
-    """What stands in frames for the names of a run, and what they are: groups and transactions begin with a prefix."""
+    """Return the placeholders in frames and their values; groups and transactions begin with the prefix of the run."""
     return {
         **{"{topic}": topic.name, DASHED.render(TOPIC_ID): DASHED.render(topic.id or bytes(16))},
         **{"{group}": f"{prefix}group", "{transaction}": f"{prefix}transaction"},
@@ -39,10 +39,10 @@ def names_of(topic: BrokerTopic, prefix: str) -> dict[str, str]:
 
 
 def send_frames(parts: Request, called: Mapping[str, str], connect: Connect) -> list[Request]:
-    """What came of each frame, in notation: sent one after the other, or all at once.
+    """Send frames one after the other or all at once, and return the results in notation.
 
-    Each frame names a group of its own: a broker that takes a member that it does not know waits for it, in the
-    group that it has joined. Raises as BrokerConnection, NotationError or Unencodable.
+    Each frame has its own group, because a broker waits for the members that joined the same group. Raises the errors
+    of BrokerConnection, NotationError or Unencodable.
     """
     group = f"{called['{group}']}-{secrets.token_hex(4)}"
     frames = [frame_bytes(one, at, {**called, "{group}": f"{group}-{at}"}) for at, one in enumerate(parts["frames"])]
@@ -50,7 +50,7 @@ def send_frames(parts: Request, called: Mapping[str, str], connect: Connect) -> 
 
 
 def _one_by_one(frames: Sequence[bytes], connect: Connect) -> list[Request]:
-    """Each is sent when the one before it was answered; where a connection has ended, on a new one."""
+    """Send each frame after the response to the previous one; use a new connection after the end of one."""
     rows: list[Request] = []
     while len(rows) < len(frames):
         with closing(connect()) as connection:
@@ -67,7 +67,7 @@ def _at_once(frames: Sequence[bytes], connect: Connect) -> list[Request]:
 
 
 def _came(connection: BrokerConnection, frame: bytes, sent: bytes) -> Request:
-    """What comes of a frame, once some bytes were sent."""
+    """Send bytes, and return the result of a frame."""
     try:
         if sent:
             connection.send(sent)
@@ -79,10 +79,9 @@ def _came(connection: BrokerConnection, frame: bytes, sent: bytes) -> Request:
 
 
 def memory_growth(before: int, pids: Sequence[int], frames: Iterable[Request]) -> int:
-    """Bytes by which the memory of processes has grown.
+    """Return the memory growth of processes, in bytes.
 
-    After frames that are given by their bytes it is waited for a while until it grows no more: what a broker sets
-    aside for a size comes bit by bit.
+    After frames in hex, wait until the memory stops growing: a broker may allocate a buffer step by step.
     """
     held, deadline = memory_of(pids), time.monotonic() + _GROWTH_TIMEOUT_S
     while pids and any("hex" in frame for frame in frames) and time.monotonic() < deadline:
@@ -94,7 +93,7 @@ def memory_growth(before: int, pids: Sequence[int], frames: Iterable[Request]) -
 
 
 def memory_of(pids: Iterable[int]) -> int:
-    """Bytes that processes hold in memory."""
+    """Return the resident memory of processes, in bytes."""
     held = 0
     for pid in pids:
         with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""What goes from a log: what a client deletes, what is older than a topic keeps it, what compaction removes."""
+"""Removal of records: by DeleteRecords, by the retention time, and by compaction."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _COMPACTED = {
     **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"},
     "delete.retention.ms": str(24 * 3600 * 1000),
 }
-"""The settings of a topic that the log cleaner goes over."""
+"""The settings of a compacted topic."""
 _NO_TOMBSTONES = {"delete.retention.ms": "0"}
 _SHORT = {"cleanup.policy": "delete", "retention.ms": "1"}
-"""Those of a topic that keeps nothing for long."""
+"""The settings of a topic with a short retention time."""
 _CLEANED_TIMEOUT_S = 30.0
-"""Seconds that the log cleaner, or what removes old segments, may take."""
+"""Seconds until the log cleaner or the removal of old segments is complete."""
 _READY_TIMEOUT_S = 20.0
 """Seconds for retriable errors."""
 _YEAR = 365 * 24 * 3600 * 1000
-"""Milliseconds: a record so much later than all others begins a segment, and the cleaner goes over those before it."""
+"""Milliseconds: a record that is so much later begins a new segment, and the cleaner handles the older ones."""
 EARLIEST, LATEST = -2, -1
-"""The timestamps by which ListOffsets is asked where a log begins, and ends."""
+"""The timestamps in ListOffsets for the start and the end of the log."""
 _NOT_ALLOWED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.POLICY_VIOLATION)
-"""Errors by which a broker says that this client, or this topic, may not have records deleted."""
+"""Errors for a client or a topic that does not permit DeleteRecords."""
 
 
 class StepNotPossible(Exception):
-    """A step that cannot be done with this broker; the message says why."""
+    """A step that is impossible with this broker; the message has the reason."""
 
 
 class WrittenRecord(Struct, frozen=True):
-    """A record that a broker has taken."""
+    """A record that the broker accepted."""
 
     offset: int
     key: str | None
@@ -52,7 +52,7 @@ class WrittenRecord(Struct, frozen=True):
 
 
 def settings_of(steps: Iterable[Step]) -> Mapping[str, str]:
-    """The settings of the topic that steps need."""
+    """Return the topic settings for the steps of a scenario."""
     found: dict[str, str] = {}
     for step in steps:
         if isinstance(step, Compact):
@@ -63,7 +63,7 @@ def settings_of(steps: Iterable[Step]) -> Mapping[str, str]:
 
 
 def found(partition: PartitionClient, timestamp: int) -> tuple[int, int]:
-    """The offset that ListOffsets tells of a timestamp, and the time it tells.
+    """Return the offset and the time of the ListOffsets response for a timestamp.
 
     Raises KafkaErrorResponse, or as BrokerConnection.ask.
     """
@@ -73,10 +73,9 @@ def found(partition: PartitionClient, timestamp: int) -> tuple[int, int]:
 
 
 def delete_records(partition: PartitionClient, before: int) -> int:
-    """Delete the records before an offset: where the log begins then.
+    """Delete the records before an offset, and return the new start offset.
 
-    Raises KafkaErrorResponse, StepNotPossible where a broker does not let records be deleted, or as
-    BrokerConnection.ask.
+    Raises KafkaErrorResponse, StepNotPossible without the permission to delete, or as BrokerConnection.ask.
     """
     version = partition.connection.version("DeleteRecords")
     try:
@@ -89,7 +88,7 @@ def delete_records(partition: PartitionClient, before: int) -> int:
 
 
 def _asked(partition: PartitionClient, request: str, version: int, wanted: Values) -> Values:
-    """What is told of the partition, once that is not "not yet".
+    """Return the partition in the response; retry retriable errors.
 
     Raises KafkaErrorResponse, or as BrokerConnection.ask.
     """
@@ -110,7 +109,7 @@ def _asked(partition: PartitionClient, request: str, version: int, wanted: Value
 
 
 def expire(partition: PartitionClient, end: int) -> None:
-    """Wait until all before an offset is gone, where the log ends.
+    """Wait until all records before the end offset are removed.
 
     Raises StepNotPossible, KafkaErrorResponse, or as BrokerConnection.ask.
     """
@@ -125,7 +124,7 @@ def expire(partition: PartitionClient, end: int) -> None:
 def compact(
     partition: PartitionClient, span: tuple[int, int], written: Collection[WrittenRecord], step: Compact
 ) -> int:
-    """Begin a new segment, and wait until all is gone that the log cleaner removes: the offset behind what began it.
+    """Begin a new segment, wait for the log cleaner, and return the offset after the first batch of the segment.
 
     `written` are the records between the two offsets of `span`. Raises StepNotPossible, KafkaErrorResponse, or as
     BrokerConnection.ask.
@@ -136,7 +135,7 @@ def compact(
 
     def is_cleaned() -> bool:
         served = {record["offset"] for one in _read(partition, span[0], end) for record in one["records"]}
-        # If a record is gone that has to stay, waiting longer changes nothing.
+        # After the loss of a record that must stay, a longer wait is useless.
         return not due & served or bool(stay - served)
 
     if not wait_until(is_cleaned, _CLEANED_TIMEOUT_S):
@@ -145,7 +144,7 @@ def compact(
 
 
 def roll(partition: PartitionClient, span: tuple[int, int]) -> int:
-    """Write a batch that begins a new segment, as it is later than all between two offsets: the offset behind it.
+    """Write a batch that begins a new segment because of its late timestamp, and return the offset after it.
 
     Raises KafkaErrorResponse, or as BrokerConnection.ask.
     """
@@ -158,7 +157,7 @@ def roll(partition: PartitionClient, span: tuple[int, int]) -> int:
 
 
 def _superseded(written: Collection[WrittenRecord], *, tombstones: bool) -> set[int]:
-    """The offsets of the records that the log cleaner removes."""
+    """Return the offsets of the records that the log cleaner removes."""
     kept = [one for one in written if not one.is_aborted]
     last = {one.key: one.offset for one in sorted(kept, key=lambda one: one.offset)}
     return {
@@ -169,7 +168,7 @@ def _superseded(written: Collection[WrittenRecord], *, tombstones: bool) -> set[
 
 
 def _read(partition: PartitionClient, start: int, end: int) -> Sequence[Values]:
-    """The batches that are served between two offsets; none where they cannot be read."""
+    """Return the fetched batches between two offsets; none if they cannot be decoded."""
     read = codec.decode("LOG", partition.fetch(start, until=end))
     batches: Sequence[Values] = read.value["batches"] if read.ok else ()
     return batches

@@ -1,4 +1,4 @@
-"""Does the steps of a scenario with a broker: identities, batches, transactions, fetches, compaction, a restart."""
+"""Runs the steps of a broker scenario: producer ids, batches, transactions, fetches, compaction, a restart."""
 
 from __future__ import annotations
 
@@ -69,38 +69,38 @@ from conformance.semantics.broker_steps import (
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 
 _ADDED_FIRST = 11
-"""The last version of Produce for which a client adds a partition to its transaction itself."""
+"""The last version of Produce that needs AddPartitionsToTxn."""
 _SERVED_TIMEOUT_S = 3.0
-"""Seconds until what was written is served, what was decided is marked, and stands before the last stable offset."""
+"""Seconds until records are served, markers are written, and the last stable offset is after them."""
 
 
 class BrokerScenarioRun(Struct):
-    """One scenario, on a partition of its own."""
+    """One scenario in a separate partition."""
 
     partition: PartitionClient
     start: int
-    """Where the log ended before it."""
+    """The end offset before the scenario."""
     reach: Callable[[str, int], BrokerConnection]
-    """The connection to a place. Raises BrokerUnreachable."""
+    """Returns the connection to a host and port. Raises BrokerUnreachable."""
     restart: Callable[[], PartitionClient] | None
-    """Restart the broker: the partition again; None where it is not the suite's, or keeps nothing."""
+    """Restarts the broker and returns the partition; None if the suite cannot restart it, or if it loses its log."""
     _producers: dict[str, ProducerIdentity] = field(default_factory=dict)
     _identities: dict[str, ProducerIdentity] = field(default_factory=dict)
     """The newest producer of each transactional id."""
     _written: dict[str, WrittenRecord] = field(default_factory=dict)
     """Each record, by label."""
     _sent: dict[int, tuple[bytes, str | None, int]] = field(default_factory=dict)
-    """Each batch that was taken, by step: its bytes, its transactional id, and its offset."""
+    """Each accepted batch by step: its bytes, its transactional id, and its offset."""
     _undecided: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Where what a producer id has written in its open transaction begins and ends."""
+    """The first offset and the end offset of the open transaction, by producer id."""
     _end: int = 0
     _began: int = 0
-    """When it began, in milliseconds since 1970."""
+    """The start time, in milliseconds since 1970."""
     _codes: list[str] = field(default_factory=list)
-    """The error codes of the steps that were refused."""
+    """The error codes of the steps with an error response."""
 
     def do(self, steps: Sequence[Step]) -> Answer:
-        """What the broker tells of each step. Raises StepNotPossible, and as BrokerConnection.ask."""
+        """Run the steps and return the results. Raises StepNotPossible, or as BrokerConnection.ask."""
         self._end, self._began = self.start, int(time.time() * 1000)
         told: list[Told] = []
         for at, step in enumerate(steps):
@@ -123,7 +123,7 @@ class BrokerScenarioRun(Struct):
             return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
 
     def _without_transactions(self, step: Step) -> str:
-        """Why a refused step may be one of a broker that has no transactions, as no document demands; else empty."""
+        """Return a reason if the broker may have no transactions, which no document requires; else empty."""
         is_transactional = isinstance(step, InitProducerId) and step.transactional_id is not None
         return "no transactional id had an identity before" if is_transactional and not self._identities else ""
 
@@ -149,7 +149,7 @@ class BrokerScenarioRun(Struct):
         return self._run_log_step(step)
 
     def _run_log_step(self, step: Step) -> Told:
-        """What is done to the log, and what is asked of it."""
+        """Run a step that reads or changes the log, and return its result."""
         match step:
             case ListOffsets():
                 return self._find(step)
@@ -193,7 +193,7 @@ class BrokerScenarioRun(Struct):
         return InitProducerIdResult(producer_id=str(producer.identity), producer_epoch=producer.epoch)
 
     def _name(self, transactional_id: str) -> str:
-        """The transactional id that the broker is told: another one for each case."""
+        """Return the transactional id for the broker, which differs in each case."""
         return self.partition.connection.scope.own(f"{self.partition.topic.name}-{transactional_id}")
 
     def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
@@ -204,7 +204,7 @@ class BrokerScenarioRun(Struct):
         named = producer.transactional_id if producer else None
         if producer and named is not None and not producer.in_transaction:
             self._add(producer, named)
-        # A broker may forget a producer whose last batch is old.
+        # A broker may remove the state of a producer if its last batch has an old timestamp.
         now = self._began if step.times else int(time.time() * 1000)
         data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
@@ -230,7 +230,7 @@ class BrokerScenarioRun(Struct):
         return ProduceResult(offset=str(offset), time=str(now), answered=is_answered)
 
     def _repeat(self, step: RetryProduce) -> Told:
-        """Send a batch once more; an error that says that it is there already tells its offset.
+        """Send a batch again; after DUPLICATE_SEQUENCE_NUMBER its offset is the first one.
 
         Raises KafkaErrorResponse.
         """
@@ -255,7 +255,7 @@ class BrokerScenarioRun(Struct):
         producer.in_transaction = True
 
     def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
-        """The offset that is told of bytes; a connection that is closed, or silence, refuses them.
+        """Send bytes in Produce and return the offset; a closed connection or a timeout counts as an error response.
 
         Raises KafkaErrorResponse.
         """
@@ -264,7 +264,7 @@ class BrokerScenarioRun(Struct):
 
     @contextmanager
     def _reconnecting(self) -> Iterator[None]:
-        """Where the connection ends, or keeps silent, there is another one. Raises KafkaErrorResponse then."""
+        """Connect again after a closed connection or a timeout. Raises KafkaErrorResponse then."""
         try:
             yield
         except (ConnectionClosed, ResponseTimeout) as lost:
@@ -294,14 +294,14 @@ class BrokerScenarioRun(Struct):
         return StepDone()
 
     def _abort(self, producer: ProducerIdentity) -> None:
-        """What a producer has written in its open transaction is aborted: the log cleaner removes it."""
+        """Mark the records of an open transaction as aborted: the log cleaner removes them."""
         first = self._undecided.get(producer.identity, (self._end, self._end))[0]
         for label, one in self._written.items():
             if one.identity == producer.identity and one.offset >= first:
                 self._written[label] = replace(one, is_aborted=True)
 
     def _await_marker(self, producer: ProducerIdentity) -> None:
-        """Wait until a control batch of the producer stands behind its last record, or it is too late for one."""
+        """Wait for a control batch after the last record of the producer, or until the timeout."""
         _, end = self._undecided.pop(producer.identity)
 
         def has_marker() -> bool:
@@ -314,7 +314,7 @@ class BrokerScenarioRun(Struct):
     # --- fetches --------------------------------------------------------------------------------------
 
     def _fetch(self, step: Fetch) -> Told:
-        """A fetch; where it asks for all there is, those that follow it too: a broker may serve it a part at a time."""
+        """Fetch once; a fetch without a limit continues to the end, because a broker may serve parts."""
         isolation = ISOLATIONS.index(step.isolation)
         if step.version is not None:
             self.partition.connection.version("Fetch", low=step.version, high=step.version)
@@ -342,7 +342,7 @@ class BrokerScenarioRun(Struct):
         )
 
     def _offset_of(self, place: str) -> int:
-        """The offset of a place to fetch from."""
+        """Return the fetch offset of a place in a step."""
         if place in (END, BEYOND_END):
             return int(self._fetch_partition(self._end, 0, MAX_BYTES)["HighWatermark"]) + (place == BEYOND_END)
         if place != START and place not in self._written:
@@ -350,7 +350,7 @@ class BrokerScenarioRun(Struct):
         return self.start if place == START else self._written[place].offset
 
     def _fetch_until_stable(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
-        """A fetch, once what was written is served and what was decided is stable. Raises KafkaErrorResponse."""
+        """Fetch until all written records are served and ended transactions are stable. Raises KafkaErrorResponse."""
 
         def fetched() -> Values:
             part = self._fetch_partition(offset, isolation, most, version)

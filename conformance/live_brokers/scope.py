@@ -46,7 +46,7 @@ class Scope(Struct, frozen=True):
         return cls(address.prefix, address.topics, places, address.follow_redirects)
 
     def check_request(self, request: str, body: Mapping[str, Value]) -> None:
-        """Raise OutOfScope for a request that would change a topic or transaction of somebody else."""
+        """Raise OutOfScope for a request that changes a topic or transaction outside the run."""
         for path in _NAMES.get(request, ()):
             topics = () if path.endswith(_TRANSACTIONAL_ID) else self.topics
             for name in _values(body, path):
@@ -73,7 +73,7 @@ class Scope(Struct, frozen=True):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine by its name alone."""
+    """Return whether a host name is always this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a broker stores of a topic, read from the segments in its log folder (Kafka's log.dirs: one a partition)."""
+"""The segment files of a topic in the log folder of a broker (Kafka's log.dirs: one folder a partition)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from conformance.live_brokers.partition import batches_until
 from conformance.process.waiting import poll
 
 _FLUSH_TIMEOUT_S = 1.0
-"""Seconds until the segments have what the broker has taken."""
+"""Seconds until the segments contain all accepted batches."""
 
 
 class SegmentDataNotFound(Exception):
-    """Segments in which a topic is not found, or what was written to it last; the message says where they should be."""
+    """Segments without the topic or without its last batches; the message has the folder."""
 
 
 class SegmentBytes(Struct, frozen=True):
@@ -24,18 +24,18 @@ class SegmentBytes(Struct, frozen=True):
 
     data: bytes
     place: str
-    """The file, and the byte at which they begin."""
+    """The file and the byte where the batches begin."""
 
 
 class SegmentFiles(Struct, frozen=True):
-    """The segments of a topic's first partition, and how long each was at a time."""
+    """The segments of a topic's first partition, with their sizes at one time."""
 
     folder: Path
     sizes: Mapping[Path, int]
 
     @classmethod
     def of(cls, log_dir: Path, topic: str) -> SegmentFiles:
-        """Those that there are now. Raises SegmentDataNotFound."""
+        """Return the current segments. Raises SegmentDataNotFound."""
         folder = log_dir / f"{topic}-0"
         try:
             sizes = {path: path.stat().st_size for path in _files(folder)}
@@ -46,7 +46,7 @@ class SegmentFiles(Struct, frozen=True):
         return cls(folder, sizes)
 
     def since(self, end: int, after: int) -> SegmentBytes:
-        """What was stored since then, from an offset up to another that was written behind it.
+        """Return the batches that were added since then, from one offset to a later one.
 
         Raises SegmentDataNotFound.
         """
@@ -67,7 +67,7 @@ class SegmentFiles(Struct, frozen=True):
         return found
 
     def _added(self) -> tuple[bytes, str]:
-        """What the segments have more now, and where that begins. Raises OSError."""
+        """Return the bytes that were added, and their place. Raises OSError."""
         added, place = b"", ""
         for path in _files(self.folder):
             begin = self.sizes.get(path, 0)
@@ -80,5 +80,5 @@ class SegmentFiles(Struct, frozen=True):
 
 
 def _files(folder: Path) -> list[Path]:
-    """The segments, in the order of their offsets, which are their names."""
+    """Return the segments in the order of their offsets, which are their names."""
     return sorted(folder.glob("*.log"))

@@ -1,4 +1,4 @@
-"""The topics of a run on a broker: made under a prefix, one for each case."""
+"""The topics of a run on a broker: the run creates one for each case, with a prefix."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RETRIABLE = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     )
 )
-"""Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""
+"""Errors that a later attempt may not get, because the broker is not ready yet."""
 _CHOOSES = 4
-"""The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
+"""The first version of Metadata with AllowAutoTopicCreation; before it, the broker decides."""
 _AHEAD = 32
-"""Topics without settings that are made in one request."""
+"""The number of topics without settings in one CreateTopics request."""
 _LEADER_TIMEOUT_S = 20.0
 """Seconds until a new topic has a leader."""
 _FOREVER = str((1 << 63) - 1)
@@ -35,43 +35,43 @@ _ALWAYS = {
     "message.timestamp.after.max.ms": _FOREVER,
     "message.timestamp.before.max.ms": _FOREVER,
 }
-"""Settings of each topic, where the broker knows them: a case may have any timestamp, and nothing is deleted for it."""
+"""Settings of each topic if the broker has them: a case may have any timestamp, and its records must stay."""
 
 Settings = Mapping[str, str]
 
 
 class TopicNotAvailable(Exception):
-    """A topic that the broker did not make; the message says why."""
+    """A topic that the broker did not create; the message has the reason."""
 
 
 class BrokerTopic(Struct, frozen=True):
-    """A topic, and where the leader of its first partitions is."""
+    """A topic, with the address of the leader of its first partitions."""
 
     name: str
     id: bytes
     host: str
     port: int
     partitions: int = 1
-    """So many of them, one after the other, have that leader."""
+    """The number of first partitions with that leader."""
 
 
 class TopicFactory(Struct):
-    """Makes topics on a broker, several ahead."""
+    """Creates topics on a broker, several at once."""
 
     connection: BrokerConnection
     prefix: str
-    """What their names begin with: with that, and nothing else, the topics of one run."""
+    """The prefix of all topics of the run, and of no other topics."""
     made: list[str] = field(default_factory=list)
-    """Every topic that was asked for, in order."""
+    """The names in all CreateTopics requests, in order."""
     _ready: dict[tuple[int, tuple[tuple[str, str], ...]], list[BrokerTopic]] = field(
         default_factory=lambda: defaultdict(list)
     )
     _own: str = field(default_factory=lambda: uuid4().hex[:8])
-    """Tells them from those of another process of the run."""
+    """A part of the names that differs between the processes of a run."""
     _common: Settings = field(default_factory=lambda: dict(_ALWAYS))
 
     def take(self, settings: Settings, partitions: int = 1) -> BrokerTopic:
-        """A topic that nothing was written to, with so many partitions.
+        """Return an empty topic with so many partitions.
 
         Raises TopicNotAvailable, or as BrokerConnection.ask.
         """
@@ -105,7 +105,7 @@ class TopicFactory(Struct):
         return _found(self.connection, names)
 
     def _created(self, version: int, names: Sequence[str], settings: Settings, partitions: int) -> list[int]:
-        """The error for each topic, 0 for none."""
+        """Return the error code of each topic; 0 for none."""
         configs = tuple({"Name": name, "Value": value} for name, value in settings.items())
         size = {"NumPartitions": partitions, "ReplicationFactor": 1}
         rows = tuple({"Name": name, **size, "Configs": configs} for name in names)
@@ -114,17 +114,17 @@ class TopicFactory(Struct):
 
 
 class PreparedTopics:
-    """Topics that are there already, used one after the other; of each, the first partition."""
+    """Existing topics, used in turn; only the first partition of each is used."""
 
     def __init__(self, connection: BrokerConnection, names: Sequence[str]) -> None:
-        """Look for them. Raises TopicNotAvailable, or what BrokerConnection.ask raises."""
+        """Find them. Raises TopicNotAvailable, or as BrokerConnection.ask."""
         self.connection = connection
         self._topics = cycle(_found(connection, names, timeout_s=0))
 
     def take(self, settings: Settings, partitions: int = 1) -> BrokerTopic:
-        """The next of them, whatever was written to it.
+        """Return the next topic, which may contain records.
 
-        Raises TopicNotAvailable where it would need settings, or partitions.
+        Raises TopicNotAvailable if the case needs settings or more partitions.
         """
         if settings:
             raise TopicNotAvailable(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
@@ -138,7 +138,7 @@ class PreparedTopics:
 def _found(
     connection: BrokerConnection, names: Sequence[str], *, create: bool = False, timeout_s: float | None = None
 ) -> list[BrokerTopic]:
-    """Where the leaders of topics are, as soon as each has one. Raises TopicNotAvailable."""
+    """Return topics as soon as each has a leader. Raises TopicNotAvailable."""
     version = connection.version("Metadata", low=1, high=12)
     body: Values = {"Topics": tuple({"Name": name} for name in names)}
     if version >= _CHOOSES:
@@ -147,7 +147,7 @@ def _found(
     def leaders() -> tuple[dict[str, BrokerTopic], dict[str, int]]:
         response = connection.ask("Metadata", version, body)
         brokers = {row["NodeId"]: row for row in response["Brokers"]}
-        # Some brokers return topics that were not requested. They belong to somebody else.
+        # Some brokers return topics that were not requested.
         topics = [row for row in response["Topics"] if row["Name"] in names]
         rows = [(row, part) for row in topics for part in row["Partitions"] if part["PartitionIndex"] == 0]
         led = {row["Name"]: _led(row, brokers[part["LeaderId"]]) for row, part in rows if part["LeaderId"] in brokers}

@@ -7,14 +7,16 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
 from conformance.cases.model import Answer
 from conformance.live_clients.baseline import BaselineFailed
 from conformance.live_clients.bridge import ClientBridge
-from conformance.live_clients.driver_manifest import DriverManifest, read_driver
 from conformance.live_clients.driver_process import DriverError
+from conformance.targets.manifests import DriverManifest, adapter_in
 from conformance.targets.reference import serve as answer_all
 
 
@@ -24,7 +26,8 @@ def main() -> None:
     A client that comes through nothing would not the next time either: that is an answer, to the first request.
     """
     try:
-        asyncio.run(serve(read_driver(Path(sys.argv[1]), sys.argv[2])))
+        driver = cast("DriverManifest", adapter_in(Path(sys.argv[1])))
+        asyncio.run(serve(replace(driver, module="", command=driver.program(sys.argv[2]))))
     except BaselineFailed as problem:
         gone = {"targetUnavailable": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)

@@ -29,7 +29,6 @@ from conformance.judging.client_requests import judge_sent
 from conformance.live_clients.baseline import BaselineFailed, baseline, is_expected, may_need_more_versions
 from conformance.live_clients.case_run import consumer_answer, produced_batch_answer, run_topic, with_remark
 from conformance.live_clients.client_pool import CaseRunner, ClientPool, ClientSlot
-from conformance.live_clients.driver_manifest import DriverManifest
 from conformance.live_clients.driver_process import CRASH_PREFIX
 from conformance.live_clients.guard_records import GuardedCase, with_guard_records
 from conformance.live_clients.scenario_runs import ClientScenarioRuns, missing_claim
@@ -46,6 +45,7 @@ from conformance.mock_broker.topic import (
     unsupported_read,
 )
 from conformance.semantics.consumer_view import ISOLATIONS
+from conformance.targets.manifests import DriverManifest
 from conformance.targets.protocol import PROTOCOL
 
 _SHOWN = 300

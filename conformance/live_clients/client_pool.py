@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeAlias
 
 from conformance.cases.model import Answer
-from conformance.live_clients.driver_manifest import DriverManifest
 from conformance.live_clients.driver_process import DriverProcess
+from conformance.targets.manifests import DriverManifest
 
 STARTUP_TIMEOUT_S = 30.0
 """Seconds that a driver has to start, and a client from there to the first fetch of a topic."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from conformance.cases.model import VerdictKind
@@ -29,7 +29,7 @@ _NEVER_STALE = ("gen/", "bytes/")
 """How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
 
 
-class KnownFailure(Struct, frozen=True):
+class KnownFailure(Struct, frozen=True, forbid_unknown_fields=True):
     """One entry: the failures it names, why they happen, and what it is narrowed to."""
 
     id: str = ""
@@ -41,7 +41,8 @@ class KnownFailure(Struct, frozen=True):
     """Only results of the target that describes itself by this name; empty: of any."""
     flaky: bool = False
     """Its cases pass now and then, so the entry is not stale when they do."""
-    line: int = 0
+    line: int = field(default=0, name="")
+    """The line of the entry; no key of the file has this name."""
     requirement: str = ""
     """The requirement that the failures break; empty, beside an id: any."""
     cause: str = ""
@@ -89,16 +90,8 @@ class KnownFailure(Struct, frozen=True):
 
 # --- the file -----------------------------------------------------------------------------------------
 
-_SHAPES: dict[str, tuple[type[object], str]] = {
-    "id": (str, "text"),
-    "requirement": (str, "text"),
-    "cause": (str, "text"),
-    "reason": (str, "text"),
-    "verdict": (str, "text"),
-    "target": (str, "text"),
-    "flaky": (bool, "true or false"),
-}
-"""The keys of an entry, the type of each value, and what the user is told to write."""
+_KEYS = ("id", "requirement", "cause", "reason", "verdict", "target", "flaky")
+"""The keys of an entry, in the order of the file."""
 
 _NAMES = {"id", "requirement", "cause"}
 """The keys that say which failures an entry names."""
@@ -108,32 +101,20 @@ def read_known(path: Path) -> tuple[KnownFailure, ...]:
     """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
     if not path.exists() and path.parent.is_dir():
         return ()
-    from conformance.files.yaml_loader import load
+    from conformance.files.yaml_loader import convert, load
 
     rows = load(path)
     if not isinstance(rows, list):
         raise FileError(path, "expected a list of {id, reason} or {requirement, cause, reason}")
-    return tuple(_entry(path, row) for row in rows)
-
-
-def _entry(path: Path, row: object) -> KnownFailure:
-    if not isinstance(row, YamlMapping) or not _NAMES & row.keys():
-        problem = f"expected a mapping with an id, or with requirement and cause, found {row!r:.60}"
-        raise FileError(path, problem, getattr(row, "line", 0))
-    problem = _problem(row)
-    if problem:
-        raise FileError(path, f"{next(row[name] for name in row if name in _NAMES)}: {problem}", row.line)
-    return KnownFailure(**row, line=row.line)
+    entries = convert(path, rows, list[KnownFailure])
+    for row, entry in zip(rows, entries, strict=True):
+        if problem := _problem(row):
+            raise FileError(path, f"{entry}: {problem}", row.line)
+    return tuple(replace(entry, line=row.line) for row, entry in zip(rows, entries, strict=True))
 
 
 def _problem(row: YamlMapping) -> str:
-    """What is wrong with the keys of an entry; empty when they are right."""
-    for key, value in row.items():
-        if key not in _SHAPES:
-            return f"unknown key {key!r}, expected one of {', '.join(_SHAPES)}"
-        kind, expected = _SHAPES[key]
-        if not isinstance(value, kind):
-            return f"{key}: expected {expected}, found {value!r:.60}"
+    """Return the problem of an entry whose keys and types are right; empty for none."""
     if _NAMES & row.keys() not in ({"id"}, {"id", "requirement"}, {"requirement", "cause"}):
         return "expected an id, alone or with a requirement, or a requirement and a cause"
     if not all(row[name] for name in _NAMES & row.keys()):
@@ -149,9 +130,7 @@ def known_text(entries: Sequence[KnownFailure]) -> str:
     """The text of a file of these entries."""
     import yaml
 
-    rows = [
-        {key: getattr(entry, key) for key in _SHAPES if key == "reason" or getattr(entry, key)} for entry in entries
-    ]
+    rows = [{key: getattr(entry, key) for key in _KEYS if key == "reason" or getattr(entry, key)} for entry in entries]
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
 
 

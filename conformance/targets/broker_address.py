@@ -78,7 +78,7 @@ class _Sasl(_ManifestPart):
     password_variable: str
 
 
-class _BrokerManifest(_ManifestPart):
+class _AddressFile(_ManifestPart):
     address: str
     prefix: _Prefix = ""
     topics: Annotated[tuple[_Topic, ...], msgspec.Meta(min_length=1)] = ()
@@ -108,23 +108,18 @@ def _place(key: str, given: str) -> tuple[str, int]:
 
 
 def _address_in(path: Path) -> BrokerAddress | None:
-    from conformance.files.yaml_loader import load
+    from conformance.files.yaml_loader import convert, line_of, load
 
     row = load(path)
     if not isinstance(row, YamlMapping) or "address" not in row:
         return None
     try:
-        return _made(msgspec.convert(row, _BrokerManifest), path.parent)
-    except ValueError as problem:  # what msgspec raises is one
-        parts = [
-            part
-            for name, part in row.items()
-            if isinstance(part, YamlMapping) and re.search(rf"\b{name}\b", str(problem))
-        ]
-        raise FileError(path, str(problem), parts[0].line if parts else row.line) from None
+        return _made(convert(path, row, _AddressFile), path.parent)
+    except ValueError as problem:
+        raise FileError(path, str(problem), line_of(path, str(problem).partition(":")[0])) from None
 
 
-def _made(described: _BrokerManifest, folder: Path) -> BrokerAddress:
+def _made(described: _AddressFile, folder: Path) -> BrokerAddress:
     """Raises ValueError."""
     topics = described.topics
     if topics and (described.prefix or len({*topics}) < len(topics)):

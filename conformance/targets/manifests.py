@@ -13,9 +13,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar, Self
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 from platformdirs import user_cache_path
 
@@ -23,6 +23,7 @@ from conformance import __version__
 from conformance.cases.api_versions_profiles import VERSION_PROFILES
 from conformance.errors import FileError
 from conformance.process.launcher import LaunchSpec, own_python
+from conformance.semantics.consumer_view import ISOLATIONS
 
 DRIVER = "driver.yaml"
 """The file that describes the driver of a live client."""
@@ -34,17 +35,17 @@ SHIM = Path(__file__).with_name("module_shim.py")
 _BUNDLED = Path(__file__).parent.parent / "adapters"
 
 
-Besides = dict[str, Any]
-"""What a file of one kind says that others do not."""
-
-
-class AdapterManifest(Struct, frozen=True):
+class AdapterManifest(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A bundled adapter, from its target.yaml."""
 
+    PREFIX: ClassVar[str] = ""
+    """The prefix of its name on the command line."""
+
     name: str
-    about: str
-    language: str
-    folder: Path
+    about: str = ""
+    language: str = ""
+    folder: Path = Path()
+    """The folder of the file; no file can set it."""
     module: str = ""
     command: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
@@ -52,36 +53,30 @@ class AdapterManifest(Struct, frozen=True):
     tools: tuple[str, ...] = ()
     setup: tuple[tuple[str, ...], ...] = ()
     gaps: tuple[str, ...] = ()
-    base: Path | None = None
-    """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
-    live: Besides = field(default_factory=dict)
-    """What a driver of an unmodified client says besides (live_clients/driver_manifest.py)."""
-    broker: Besides = field(default_factory=dict)
-    """What a broker says besides (live_brokers/bundled_broker.py)."""
+    base: str = ""
+    """The path of another adapter or of shared files, next to this folder; the build adds the files that this lacks."""
 
     @property
     def target(self) -> str:
-        """What it is called on the command line, where it is a bundled one."""
-        kind = "live:" if self.live else "broker:" if self.broker else ""
-        return f"{kind}{self.name}"
+        """The name of a bundled adapter on the command line."""
+        return f"{self.PREFIX}{self.name}"
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The folders that the build copies, in this order."""
+        return (self.folder.parent / self.base, self.folder) if self.base else (self.folder,)
 
     @property
     def _is_bundled(self) -> bool:
-        """Whether it is, or is the same as, one that comes with the suite: what is built of both is the same."""
+        """Whether its files are equal to those of a bundled adapter, so that both share one build."""
         bundled = _BUNDLED / self.name
         if self.folder.resolve() == bundled.resolve():
             return True
-        base = _BUNDLED / self.base.relative_to(self.folder.parent) if self.base else None
-        return bundled.is_dir() and replace(self, folder=bundled, base=base).digest() == self.digest()
-
-    @property
-    def driver(self) -> Path:
-        """The file of a driver of a live client."""
-        return self.folder / DRIVER
+        return bundled.is_dir() and replace(self, folder=bundled).digest() == self.digest()
 
     @property
     def home(self) -> Path:
-        """Where it runs: its own folder, or the built copy of one that needs setting up."""
+        """The folder where it runs: its own, or the built copy if it needs a set-up."""
         if not self.setup:
             return self.folder
         cache = user_cache_path("kafka-conformance", version=__version__)
@@ -90,39 +85,101 @@ class AdapterManifest(Struct, frozen=True):
         return cache / f"{self.name}-{hashlib.sha256(str(self.folder.resolve()).encode()).hexdigest()[:8]}"
 
     def missing(self, python: str | None = None) -> list[str]:
-        """What it lacks to run here, a phrase each; the packages of another interpreter are not checked."""
+        """Return a phrase for each requirement that is not met; packages of another interpreter are not checked."""
         lacking = [f"{tool} on the PATH" for tool in self.tools if not shutil.which(tool)]
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]
         if self.setup and not self._is_set_up():
-            kind, file = ("live", DRIVER) if self.live else ("broker", BROKER)
-            is_own = (self.live or self.broker) and not self._is_bundled
-            named = shlex.quote(f"{kind}:{self.folder / file}") if is_own else self.target
+            file = {kind.PREFIX: name for name, kind in _KINDS.items()}.get(self.PREFIX, "")
+            is_own = self.PREFIX and not self._is_bundled
+            named = shlex.quote(f"{self.PREFIX}{self.folder / file}") if is_own else self.target
             lacking.append(f"its set-up (conformance targets --setup {named})")
         return lacking
 
     def _is_set_up(self) -> bool:
-        """Whether what was built was built from these very files."""
+        """Whether the build was made from the current files."""
         stamp = self.home / _STAMP
         return stamp.exists() and stamp.read_text() == self.digest()
 
     def digest(self) -> str:
-        """Changes whenever a file of the adapter, or of the one it is based on, does."""
-        folders = [self.base, self.folder] if self.base else [self.folder]
-        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+        """Return a digest of all files that the build copies."""
+        files = [path for folder in self.sources for path in sorted(folder.rglob("*")) if path.is_file()]
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
-    def launch(self, python: str) -> LaunchSpec:
-        """How it is started."""
-        if self.live:
-            return LaunchSpec(self.target, own_python("conformance.live_clients", str(self.driver), python))
-        if self.broker:
-            asking = own_python("conformance.live_brokers", str(self.folder / BROKER), "--python", python)
-            return LaunchSpec(self.target, asking)
+    def program(self, python: str) -> tuple[str, ...]:
+        """Return the command of its program."""
         if self.module:
-            return LaunchSpec(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
-        command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
-        return LaunchSpec(self.name, command, self.env)
+            return python, str(self.home / self.module)
+        return tuple(part.replace("{dir}", str(self.home)) for part in self.command)
+
+    def launch(self, python: str) -> LaunchSpec:
+        """Return the command and environment of the target process."""
+        program = self.program(python)
+        if self.module:
+            return LaunchSpec(self.name, (python, str(SHIM), *program[1:]), self.env, forks=True)
+        return LaunchSpec(self.name, program, self.env)
+
+
+class DriverManifest(AdapterManifest, frozen=True, kw_only=True):
+    """The driver of an unmodified client, from its driver.yaml."""
+
+    PREFIX = "live:"
+
+    entry_point: str
+    """The call that returns records to an application."""
+    codecs: tuple[str, ...]
+    magics: tuple[int, ...]
+    isolations: tuple[str, ...]
+    concurrency: int
+    """The number of topics that its program consumes at once, each with its own consumer."""
+    versions: str = "bare"
+    """The name of the version profile of the mock broker."""
+    producer_features: tuple[str, ...] = ()
+    """Codecs, and `idempotence`, `transactions`, `timestamps` …, of its producer; empty without a producer."""
+    groups: bool = False
+    """Whether it can consume as a member of a group, and commit."""
+    writer: str = ""
+    """The call that takes the records of an application."""
+
+    def __post_init__(self) -> None:
+        """Check the version profile. Raises ValueError."""
+        if self.versions not in VERSION_PROFILES:
+            raise ValueError(f"versions is one of {', '.join(VERSION_PROFILES)}, not {self.versions!r}")
+
+    def of_messages(self, newest: int) -> Self:
+        """Return the driver of a client that reads no batches, no messages above the newest magic, and never writes."""
+        magics = tuple(magic for magic in self.magics if magic <= newest)
+        return replace(self, isolations=ISOLATIONS[:1], magics=magics, producer_features=(), writer="")
+
+    def launch(self, python: str) -> LaunchSpec:
+        """Return the command of the bridge to the client."""
+        file = str(self.folder / DRIVER)
+        return LaunchSpec(self.target, own_python("conformance.live_clients", file, python))
+
+
+class BrokerManifest(AdapterManifest, frozen=True, kw_only=True):
+    """A broker that the suite starts, from its broker.yaml."""
+
+    PREFIX = "broker:"
+
+    version: str
+    startup: Annotated[int, Meta(gt=0)]
+    """Seconds until it answers."""
+    prepare: tuple[tuple[str, ...], ...] = ()
+    """Programs that run before the first start, one after the other."""
+    files: tuple[str, ...] = ()
+    """Files that are written into the folder of the running broker, with the places in braces filled in."""
+    log: str = ""
+    """The folder of its log, with one folder a partition; empty for a broker without a log on disk."""
+
+    def launch(self, python: str) -> LaunchSpec:
+        """Return the command of the bridge to the broker."""
+        file = str(self.folder / BROKER)
+        return LaunchSpec(self.target, own_python("conformance.live_brokers", file, "--python", python))
+
+
+_KINDS: dict[str, type[AdapterManifest]] = {DRIVER: DriverManifest, BROKER: BrokerManifest}
+"""The type of a manifest by the name of its file; any other name is a target.yaml."""
 
 
 _STAMP = ".set-up"
@@ -139,74 +196,16 @@ def _installed(requirement: str) -> bool:
         return False
 
 
-_SHAPE: dict[str, type] = {
-    **{"name": str, "about": str, "language": str, "module": str, "command": list, "env": dict},
-    **{"base": str, "requires": list, "tools": list, "setup": list, "gaps": list},
-}
-
-
-_Shape = dict[str, type]
-_LIVE: _Shape = {"entry-point": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
-_BROKER: _Shape = {"version": str, "startup": int}
-_BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
-    DRIVER: ("driver", _LIVE, {"versions": str, "producer-features": list, "writer": str, "groups": bool}),
-    BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
-}
-"""What a file of this name describes, what it says besides in any case, and what it may say."""
-_WORDS = ("command", "requires", "tools", "gaps", "files")
-_COMMANDS = ("setup", "prepare")
-
-
 def adapter_in(path: Path) -> AdapterManifest:
-    """The adapter, driver or broker that a file describes. Raises FileError with the line."""
-    from conformance.files.yaml_loader import load
+    """Return the adapter, driver or broker of a file. Raises FileError with the line."""
+    from conformance.files.yaml_loader import convert, load
 
-    row: Any = load(path)
-    if not isinstance(row, dict):
-        raise FileError(path, "a mapping is expected")
-    what, needed, optional = _BESIDES.get(path.name, ("adapter", {}, {}))
-    for key, given in row.items():
-        if not _has_shape(key, given, {**_SHAPE, **needed, **optional}):
-            raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
-    if not all(key in row for key in needed):
-        raise FileError(path, f"a {what} has {', '.join(needed)}")
-    if row.get("versions", "bare") not in VERSION_PROFILES:
-        raise FileError(path, f"versions is one of {', '.join(VERSION_PROFILES)}, not {row['versions']!r}")
-    if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
+    found = replace(convert(path, load(path), _KINDS.get(path.name, AdapterManifest)), folder=path.parent)
+    if found.name != path.parent.name or bool(found.module) == bool(found.command):
         raise FileError(path, "name is the folder's, and there is either module or command")
-    base = path.parent.parent / row["base"] if "base" in row else None
-    if base and not ("setup" in row and base.is_dir()):
+    if found.base and not (found.setup and found.sources[0].is_dir()):
         raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
-    besides = {key: row[key] for key in (*needed, *optional) if key in row}
-    return AdapterManifest(
-        row["name"],
-        row.get("about", ""),
-        row.get("language", ""),
-        path.parent,
-        row.get("module", ""),
-        tuple(row.get("command", ())),
-        dict(row.get("env", {})),
-        tuple(row.get("requires", ())),
-        tuple(row.get("tools", ())),
-        tuple(tuple(step) for step in row.get("setup", ())),
-        tuple(row.get("gaps", ())),
-        base,
-        besides if path.name == DRIVER else {},
-        besides if path.name == BROKER else {},
-    )
-
-
-def _has_shape(key: str, given: object, shape: _Shape) -> bool:
-    """Whether a key is known, and what it is given is of its shape."""
-    if key not in shape or not isinstance(given, shape[key]):
-        return False
-    if isinstance(given, list) and key in _COMMANDS:
-        return all(_are_words(step) for step in given)
-    return key not in _WORDS or _are_words(given)
-
-
-def _are_words(given: object) -> bool:
-    return isinstance(given, list) and all(isinstance(word, str) for word in given)
+    return found
 
 
 def set_up(adapter: AdapterManifest) -> Iterator[str]:
@@ -221,7 +220,7 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
             yield f"{adapter.name} was set up meanwhile, by another process"
             return
         shutil.rmtree(home, ignore_errors=True)
-        for folder in filter(None, (adapter.base, adapter.folder)):
+        for folder in adapter.sources:
             shutil.copytree(folder, home, dirs_exist_ok=True)
         for step in adapter.setup:
             command = [part.replace("{dir}", str(home)) for part in step]

@@ -289,7 +289,7 @@ def test_no_vector_takes_the_id_of_a_derived_case(catalog, vectors):
 
 
 REGISTER = {
-    "level": "- {id: a.b, level: maybe}",
+    "level": "- {id: a.b, level: maybe, basis: stated}",
     "has this id already": "- {id: a.b, level: must, basis: stated}\n- {id: a.b, level: must, basis: stated}",
     "basis": "- {id: a.b, level: must}",
     "mapping": "- a.b",

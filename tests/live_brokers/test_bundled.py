@@ -51,13 +51,22 @@ files: [port]
 """
 GOOD = "name: fake\nversion: '1'\ncommand: [cat]\nstartup: 20\n"
 WRONG = {
-    "no version": ("name: fake\ncommand: [cat]\nstartup: 20\n", "a broker has version, startup"),
+    "no version": (
+        "name: fake\ncommand: [cat]\nstartup: 20\n",
+        ":1: missing required field `version`",
+    ),
     "another name": (GOOD.replace("fake", "other"), "name is the folder's"),
-    "an unknown key": (GOOD + "doors: x\n", "'doors' is unknown or of the wrong shape"),
-    "a time in words": (GOOD.replace("20", "soon"), "'startup' is unknown or of the wrong shape"),
-    "no time": (GOOD.replace("20", "0"), "startup is a number of seconds, not 0"),
-    "a number in a command": (GOOD.replace("[cat]", "[cat, 1]"), "'command' is unknown or of the wrong shape"),
-    "a command in place of commands": (GOOD + "prepare: [cat]\n", "'prepare' is unknown or of the wrong shape"),
+    "an unknown key": (GOOD + "doors: x\n", "broker.yaml:5: doors: unknown key"),
+    "a time in words": (GOOD.replace("20", "soon"), "broker.yaml:4: startup: expected a number, got text"),
+    "no time": (GOOD.replace("20", "0"), "broker.yaml:4: startup: expected a number >= 1"),
+    "a number in a command": (
+        GOOD.replace("[cat]", "[cat, 1]"),
+        ":3: command[1]: expected text, got a number",
+    ),
+    "a command in place of commands": (
+        GOOD + "prepare: [cat]\n",
+        ":5: prepare[0]: expected a list, got text",
+    ),
     "an unknown place": (GOOD.replace("[cat]", "[cat, '{prot}']"), r"broker.yaml: {prot} is not one of {dir}, {run}"),
     "an unknown place in a file": (GOOD + "files: [wrong]\n", r"wrong: {node} is not one of {dir}, {run}"),
     "a file that is not there": (GOOD + "files: [nowhere]\n", "there is no file 'nowhere' beside it"),

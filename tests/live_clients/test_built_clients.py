@@ -34,7 +34,7 @@ def test_a_client_built_from_its_manifest_is_judged_live(name, run):
     reads = [row["verdict"] for case, row in found.items() if row["op"] == "read" and case not in verdicts(name)]
     assert found[THREE]["verdict"] == "pass"
     assert sum(verdict in ("pass", "either") for verdict in reads) > len(reads) // 2
-    claims = drivers()[name].live["producer-features"]
+    claims = drivers()[name].producer_features
     expected = {"request/size", "request/produce"}.union(*(WRITTEN[claim] for claim in claims if claim in WRITTEN))
     assert {case: found[case]["verdict"] for case in expected} == dict.fromkeys(expected, "pass")
     assert found[LARGE]["verdict"] in ("pass", "fail")

@@ -7,10 +7,11 @@ import pytest
 
 from conformance.live_clients import client_pool
 from conformance.live_clients.client_pool import ClientPool
-from conformance.live_clients.driver_manifest import DriverManifest
+from conformance.targets.manifests import DriverManifest
 
 PROGRAM = "import json, sys; print(json.dumps({'version': '1'}), flush=True); sys.stdin.read()"
-DRIVER = DriverManifest("idle", "python", (sys.executable, "-c", PROGRAM), "none", (), (2,), (), concurrency=2)
+OFFERS = {"entry_point": "none", "codecs": (), "magics": (2,), "isolations": (), "concurrency": 2}
+DRIVER = DriverManifest(name="idle", command=(sys.executable, "-c", PROGRAM), **OFFERS)
 EXPECTED, WRONG, CRASH, TIMEOUT, INVALID = (
     {"ok": True},
     {"ok": False},

@@ -543,8 +543,8 @@ def test_an_unknown_live_client_is_one_line(tmp_path, given, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("concurrency: many", "'concurrency' is unknown or of the wrong shape"),
-        ("speed: 3", "'speed' is unknown"),
+        ("concurrency: many", "concurrency: expected a number, got text"),
+        ("speed: 3", "speed: unknown key"),
         ("concurrency: 1\nversions: all", "versions is one of bare, low, full, old, not 'all'"),
     ],
 )

@@ -13,9 +13,9 @@ from conformance.cases.client_scenarios import SCENARIOS
 from conformance.definitions.request_frames import UnhandledRequest
 from conformance.live_clients.case_run import run_topic
 from conformance.live_clients.client_pool import ClientPool
-from conformance.live_clients.driver_manifest import DriverManifest
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import MockTopic
+from conformance.targets.manifests import DriverManifest
 
 CALLED = {name: kind.topic_name for name, kind in SCENARIOS.items() if kind.topic_name}
 
@@ -67,7 +67,8 @@ for line in sys.stdin: print(json.dumps({"topic": json.loads(line)["topic"], "en
 @pytest.mark.parametrize(("scenario", "processes"), [("topic-name-proto", 2), ("consume", 1)])
 def test_a_process_ends_with_the_scenario_of_such_a_topic(scenario, processes):
     """A client that stores the topic in the shared object prototype would fail in later cases."""
-    seats = ClientPool(DriverManifest("ends", "python", (sys.executable, "-c", ENDS), "none", (), (2,), ()))
+    offers = {"entry_point": "none", "codecs": (), "magics": (2,), "isolations": (), "concurrency": 1}
+    seats = ClientPool(DriverManifest(name="ends", command=(sys.executable, "-c", ENDS), **offers))
     met = []
 
     async def put(seat):

@@ -67,7 +67,7 @@ def test_a_file_in_a_folder_that_does_not_exist_is_an_error(tmp_path):
     [
         ("", 0, "list"),
         ("id: a", 0, "list"),
-        ("- a/b", 0, "mapping"),
+        ("- a/b", 1, "mapping"),
         ("\n- {reason: x}", 2, "id"),
         ("- {id: 5, reason: x}", 1, "id"),
         ("- {id: a/b}", 1, "reason"),
