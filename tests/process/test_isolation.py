@@ -180,11 +180,10 @@ def test_the_line_shown_says_what_went_wrong_and_is_no_frame_and_no_advice(suite
 
 def test_memory_of_children_counts(suite, said):
     body = """
+from conformance.selftest.bad_targets import allocate
 for request in requests():
     if os.fork() == 0:
-        hoard = []
-        while True:
-            hoard.append(b"x" * (32 << 20)); time.sleep(0.02)
+        allocate()
     os.wait()
 """
     assert suite.run(said(body), "--select", "varint/63", "--memory", "200").returncode == 1
@@ -194,10 +193,8 @@ for request in requests():
 
 
 HOARDS = """
-for request in requests():
-    kept = []
-    while True:
-        kept.append(b"x" * (32 << 20)); time.sleep(0.02)
+from conformance.selftest.bad_targets import allocate
+for request in requests(): allocate()
 """
 
 

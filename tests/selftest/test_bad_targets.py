@@ -19,8 +19,7 @@ from conformance.process.launcher import LaunchSpec
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
-from conformance.selftest import mutators
-from conformance.selftest.bad_targets import BAD_TARGETS, LOGS, ExpectedDetection
+from conformance.selftest.bad_targets import BAD_TARGETS, LOGS, TRIGGER_REQUEST, ExpectedDetection
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.target import TargetSpec
 
@@ -91,7 +90,7 @@ def test_a_liar_is_caught_by_what_its_row_names(liar, catalog, traces):
 
 
 def test_one_case_asks_the_one_question(catalog):
-    op, name, digits = mutators.TRIGGER_REQUEST
+    op, name, digits = TRIGGER_REQUEST
     asked = [
         case.id
         for case in catalog.cases.values()

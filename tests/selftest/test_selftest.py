@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from conformance import cli
 from conformance.cases.model import Verdict, VerdictKind
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.selftest import DEFECTS, codec_mutators, mutators
+from conformance.selftest import DEFECTS
 from conformance.selftest import runner as running
+from conformance.selftest.mutators import encode_with, replace_function, unchanged
+from conformance.selftest.mutators.logs import change_fetch, fail_at_cut_entry, refetch_same_offset, stop_at_entry
 from conformance.selftest.runner import trials
 from conformance.targets.reference import answer
 
@@ -37,7 +39,7 @@ def harmless(monkeypatch):
             DEFECTS["requirement/sequence.record-formula"],
             id="harmless",
             area=area,
-            mutate=mutators.nothing,
+            mutate=unchanged,
             survives_because=why,
         )
         monkeypatch.setitem(DEFECTS, one.id, one)
@@ -99,12 +101,12 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
 @pytest.mark.parametrize(
     "bend",
     [
-        codec_mutators.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
-        codec_mutators.stop_at_entry(lambda *_: False),
-        codec_mutators.change_fetch(lambda *_: {}),
-        codec_mutators.fail_at_cut_tail(lambda *_: False),
-        codec_mutators.refetch_same_offset(lambda _: False),
-        codec_mutators.encoding("VARINT", lambda _: None),
+        replace_function("semantics.producer_state._span", lambda original, *given: original(*given), "sequence"),
+        stop_at_entry(lambda *_: False),
+        change_fetch(lambda *_: {}),
+        fail_at_cut_entry(lambda *_: False),
+        refetch_same_offset(lambda _: False),
+        encode_with("VARINT", lambda _: None),
     ],
 )
 def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
@@ -114,9 +116,7 @@ def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
 
 
 def test_a_wrong_function_that_dies_is_a_crash_and_is_gone_afterwards(catalog):
-    bend = codec_mutators.wrong(
-        "semantics.producer_state._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence"
-    )
+    bend = replace_function("semantics.producer_state._span", lambda *_: struct.unpack("b", b""), "sequence")
     request = catalog.cases["sequence/repeat-of-the-last"].request
     right = answer(request)
     assert bend(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}
