@@ -18,7 +18,7 @@ from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text
 from conformance.reports.console import open_console
 from conformance.reports.progress import progress_bar
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.runner import FaultTrial, trials
 
 _SHARE = 0.97
@@ -30,7 +30,7 @@ _SHARE = 0.97
     "--area",
     "areas",
     multiple=True,
-    type=click.Choice(sorted({defect.area for defect in DEFECTS.values()})),
+    type=click.Choice(sorted({fault.area for fault in FAULTS.values()})),
     help="Only the defects of this area; repeatable.",
 )
 @click.option(
@@ -41,7 +41,7 @@ _SHARE = 0.97
     help="Processes at once.",
 )
 @click.option("--json", "json_file", type=shared.PATH, metavar="FILE", help="Write every defect as JSON.")
-@click.option("-v", "verbose", is_flag=True, help="Name each defect, with the case that catches it.")
+@click.option("-v", "verbose", is_flag=True, help="Name each fault, with the case that catches it.")
 def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbose: bool) -> ExitStatus:
     """Judge the suite itself: switch seeded defects on, one at a time, and see whether a case fails.
 
@@ -51,7 +51,7 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
     Exit status: 0 when 97 % are caught and each survivor is explained, 1 otherwise.
     """
     check_writable([json_file] if json_file else [])
-    names = [defect.id for defect in DEFECTS.values() if not areas or defect.area in areas]
+    names = [fault.id for fault in FAULTS.values() if not areas or fault.area in areas]
     begun = time.monotonic()
     done = list(_watched(names, jobs))
     if json_file:
@@ -64,7 +64,7 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
 
 
 def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
-    """What comes of each defect, with the progress shown."""
+    """What comes of each fault, with the progress shown."""
     with progress_bar(open_console(err=True)) as bar:
         yield from bar.track(trials(names, jobs), total=len(names), description="defects")
 
@@ -75,7 +75,7 @@ def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
 def proves(done: Sequence[FaultTrial]) -> bool:
     """Whether enough defects are caught, and what is said of survivors is said of all of them and of no other."""
     caught = sum(bool(one.caught_by) for one in done)
-    explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].survives_because) for one in done)
+    explained = all(bool(one.caught_by) is not bool(FAULTS[one.fault].survives_because) for one in done)
     return explained and caught >= _SHARE * len(done)
 
 
@@ -87,8 +87,8 @@ def summary(done: Sequence[FaultTrial]) -> str:
 
 def _tally(done: Sequence[FaultTrial]) -> dict[str, tuple[int, int]]:
     """By area, how many are caught and how many there are."""
-    areas = sorted({DEFECTS[one.defect].area for one in done})
-    by_area = {area: [one for one in done if DEFECTS[one.defect].area == area] for area in areas}
+    areas = sorted({FAULTS[one.fault].area for one in done})
+    by_area = {area: [one for one in done if FAULTS[one.fault].area == area] for area in areas}
     return {area: (sum(bool(one.caught_by) for one in ours), len(ours)) for area, ours in by_area.items()}
 
 
@@ -99,12 +99,12 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
         "summary": {area: {"caught": caught, "defects": total} for area, (caught, total) in _tally(done).items()},
         "defects": [
             {
-                "id": one.defect,
-                "area": DEFECTS[one.defect].area,
-                "says": _says(one.defect),
-                "source": DEFECTS[one.defect].source,
+                "id": one.fault,
+                "area": FAULTS[one.fault].area,
+                "says": _says(one.fault),
+                "source": FAULTS[one.fault].source,
                 "caughtBy": one.caught_by or None,
-                "why": DEFECTS[one.defect].survives_because,
+                "why": FAULTS[one.fault].survives_because,
             }
             for one in done
         ],
@@ -116,21 +116,21 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
 
 def _says(name: str) -> str:
     """What a defect does wrong."""
-    defect = DEFECTS[name]
-    return defect.description or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
+    fault = FAULTS[name]
+    return fault.description or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[fault.source].statement}"
 
 
 def _line(one: FaultTrial) -> str:
-    return f"{one.defect}  {f'caught by {one.caught_by}' if one.caught_by else 'survived'}"
+    return f"{one.fault}  {f'caught by {one.caught_by}' if one.caught_by else 'survived'}"
 
 
 def _problem(one: FaultTrial) -> str:
     """What is to be said of a defect besides that it was caught; empty where nothing is."""
-    defect = DEFECTS[one.defect]
+    fault = FAULTS[one.fault]
     if one.caught_by:
-        return f"explained although {one.caught_by} catches it: {defect.id}" if defect.survives_because else ""
-    reason = defect.survives_because or "no reason is given"
-    return f"survived: {defect.id}: {_says(defect.id)}\n  {reason} ({defect.source})"
+        return f"explained although {one.caught_by} catches it: {fault.id}" if fault.survives_because else ""
+    reason = fault.survives_because or "no reason is given"
+    return f"survived: {fault.id}: {_says(fault.id)}\n  {reason} ({fault.source})"
 
 
 def _show(done: Sequence[FaultTrial]) -> None:

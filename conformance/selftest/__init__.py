@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.selftest._pairwise_faults import PAIRWISE_FAULTS
 from conformance.selftest.known_faults.batches import BATCHES, CODECS
 from conformance.selftest.known_faults.brokers import PARTITIONS
 from conformance.selftest.known_faults.consumers import CLIENTS
@@ -18,7 +19,6 @@ from conformance.selftest.known_faults.primitives import PRIMITIVES, TAGGED_FIEL
 from conformance.selftest.known_faults.producer_state import CONVERSIONS, SEQUENCES
 from conformance.selftest.known_faults.producers import PRODUCERS
 from conformance.selftest.known_faults.transactions import TRANSACTIONS
-from conformance.selftest.pairwise_faults import MEETINGS_IN_LOGS, PAIRWISE_FAULTS
 from conformance.selftest.requirement_faults import TABLES
 from conformance.selftest.seeded_fault import SeededFault
 
@@ -45,7 +45,7 @@ SAME_FAULT = frozenset(
 """Requirements with the same fault as another one; the fault counts once."""
 
 
-def _violations() -> Iterator[SeededFault]:
+def _requirement_faults() -> Iterator[SeededFault]:
     for area, table in TABLES.items():
         for name, mutate in table.items():
             if name not in SAME_FAULT:
@@ -55,10 +55,10 @@ def _violations() -> Iterator[SeededFault]:
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, PAIRWISE_FAULTS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
+    *(SEQUENCES, CONVERSIONS, PAIRWISE_FAULTS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
 )
 
-DEFECTS: dict[str, SeededFault] = {defect.id: defect for defect in _violations()} | {
-    defect.id: defect for table in _TABLES for defect in table
+FAULTS: dict[str, SeededFault] = {fault.id: fault for fault in _requirement_faults()} | {
+    fault.id: fault for table in _TABLES for fault in table
 }
 """All seeded faults by id."""

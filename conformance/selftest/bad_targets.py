@@ -322,9 +322,9 @@ BAD_TARGETS = {target.name: target for target in (*_WRONG, *LOGS, *_BREAKING)}
 
 def _fault(name: str) -> BadTarget | None:
     """Return the target that has one seeded fault, by the id of the fault."""
-    from conformance.selftest import DEFECTS
+    from conformance.selftest import FAULTS
 
-    return BadTarget(name, DEFECTS[name].description, DEFECTS[name].mutate) if name in DEFECTS else None
+    return BadTarget(name, FAULTS[name].description, FAULTS[name].mutate) if name in FAULTS else None
 
 
 def main(arguments: list[str]) -> int:

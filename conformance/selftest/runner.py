@@ -18,7 +18,7 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import SuiteBug
 from conformance.judging.judge import judge
 from conformance.process.launcher import SAFE_PATH, environment
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.requirement_faults import outcome_of
 from conformance.selftest.seeded_fault import SeededFault
 from conformance.targets.reference import answer as correct_answer
@@ -32,7 +32,7 @@ _CHUNK = 4
 class FaultTrial(Struct, frozen=True):
     """The result for one fault."""
 
-    defect: str
+    fault: str
     caught_by: str
     """The id of the first case that failed; empty if the fault survived."""
 
@@ -64,18 +64,18 @@ def _catalog() -> Catalog:
 
 def _trial_of(name: str) -> FaultTrial:
     """Run cases on a fault until one fails."""
-    defect = DEFECTS[name]
-    row = _catalog().requirements.get(defect.source)
+    fault = FAULTS[name]
+    row = _catalog().requirements.get(fault.source)
     levels = {*_COUNTED, row.level if row else "must"}
-    catching = (case.id for case, answer in _ordered(defect) if _shows(defect, case, answer, levels))
+    catching = (case.id for case, answer in _ordered(fault) if _shows(fault, case, answer, levels))
     return FaultTrial(name, next(catching, ""))
 
 
-def _ordered(defect: SeededFault) -> Iterator[tuple[Case, Answer]]:
+def _ordered(fault: SeededFault) -> Iterator[tuple[Case, Answer]]:
     """Return all cases with their correct answers: those of `try_first`, then the others by size."""
     labels = sorted(_catalog().cases.labels.values(), key=lambda label: label.size)
-    own = [label.id for label in labels if label.requirement in defect.try_first]
-    others = [label.id for label in labels if label.requirement not in defect.try_first]
+    own = [label.id for label in labels if label.requirement in fault.try_first]
+    others = [label.id for label in labels if label.requirement not in fault.try_first]
     return map(_answered, chain(own, others))
 
 
@@ -86,12 +86,12 @@ def _answered(name: str) -> tuple[Case, Answer]:
     return case, correct_answer(case.request)
 
 
-def _shows(defect: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
+def _shows(fault: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
     """Return true if a case catches a fault. Raises SuiteBug if the mutator raises."""
     try:
-        answer = defect.mutate(case.request, right)
+        answer = fault.mutate(case.request, right)
     except Exception as error:
-        raise SuiteBug(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
+        raise SuiteBug(f"the seeded fault {fault.id} raises {error!r} at {case.id}") from error
     if answer is right or answer == right:
         return False  # the reference passes every case
     verdict, _, level, _ = attribute(case, judge(case, outcome_of(answer)), _catalog().requirements)

@@ -14,7 +14,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
 from conformance.runner.policy import FailurePolicy
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.bad_targets import accept_everything, reject_everything
 from conformance.selftest.mutators import change_bytes
 from conformance.selftest.requirement_faults import run_fault
@@ -22,9 +22,9 @@ from conformance.strategies.seeded.cases import TYPES, generated_cases, message_
 from conformance.targets.reference import answer as honest
 
 WRONG_WRITERS = {
-    "wrong checksum": DEFECTS["requirement/crc.producer-computes"].mutate,
+    "wrong checksum": FAULTS["requirement/crc.producer-computes"].mutate,
     "a byte after each batch": change_bytes("RECORD_BATCH", lambda data: data + b"\0"),
-    "padded varints": DEFECTS["requirement/varint.encoder-minimal"].mutate,
+    "padded varints": FAULTS["requirement/varint.encoder-minimal"].mutate,
     "accepts everything": accept_everything,
     "rejects everything": reject_everything,
 }

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from conformance import cli
 from conformance.cases.model import Verdict, VerdictKind
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest import runner as running
 from conformance.selftest.mutators import encode_with, replace_function, unchanged
 from conformance.selftest.mutators.logs import change_fetch, fail_at_cut_entry, refetch_same_offset, stop_at_entry
@@ -36,13 +36,13 @@ def harmless(monkeypatch):
 
     def add(area, why=""):
         one = replace(
-            DEFECTS["requirement/sequence.record-formula"],
+            FAULTS["requirement/sequence.record-formula"],
             id="harmless",
             area=area,
             mutate=unchanged,
             survives_because=why,
         )
-        monkeypatch.setitem(DEFECTS, one.id, one)
+        monkeypatch.setitem(FAULTS, one.id, one)
 
     return add
 
@@ -56,7 +56,7 @@ def test_defects_of_an_area_are_caught_in_processes_and_each_is_named_with_its_c
     caught = [one for one in report["defects"] if one["caughtBy"]]
     assert report["summary"]["sequences"] == {"caught": len(caught), "defects": len(report["defects"])}
     assert {one["id"] for one in report["defects"]} == {
-        name for name, defect in DEFECTS.items() if defect.area == "sequences"
+        name for name, defect in FAULTS.items() if defect.area == "sequences"
     }
 
 
@@ -65,7 +65,7 @@ def test_a_failure_counts_at_the_level_of_the_requirement_that_a_run_charges_it_
     monkeypatch.setattr(running, "judge", lambda *_: Verdict(VerdictKind.FAIL, requirement=charged_to))
     assert read_catalog().requirements["varint.non-minimal"].level == "may"
     asked = running._answered("sequence/older-epoch")
-    assert running._shows(DEFECTS["requirement/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught
+    assert running._shows(FAULTS["requirement/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught
 
 
 def test_a_defect_that_no_case_catches_survives_and_fails_the_command(harmless):
@@ -84,7 +84,7 @@ def test_a_survivor_among_many_is_forgiven_when_it_is_explained(harmless, why, s
 
 def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch):
     name = "requirement/producer-epoch.fences"
-    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], survives_because="nobody fences"))
+    monkeypatch.setitem(FAULTS, name, replace(FAULTS[name], survives_because="nobody fences"))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 1
     assert f"explained although sequence/older-epoch catches it: {name}" in " ".join(output.split())
@@ -92,7 +92,7 @@ def test_an_explanation_of_a_defect_that_is_caught_fails_the_command(monkeypatch
 
 def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
     name = "requirement/producer-epoch.fences"
-    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], mutate=lambda *_: 1 / 0))
+    monkeypatch.setitem(FAULTS, name, replace(FAULTS[name], mutate=lambda *_: 1 / 0))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 70
     assert name in output
@@ -110,8 +110,8 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
     ],
 )
 def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
-    one = replace(DEFECTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=bend)
-    monkeypatch.setitem(DEFECTS, one.id, one)
+    one = replace(FAULTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=bend)
+    monkeypatch.setitem(FAULTS, one.id, one)
     assert next(trials([one.id], 1)).caught_by == ""
 
 
@@ -127,6 +127,6 @@ def test_what_the_readme_says_of_seeded_defects_holds():
     told = re.search(
         r"more than (\d+) % of over (\d+) seeded defects", (ROOT / "README.md").read_text(encoding="utf-8")
     )
-    assert len(DEFECTS) > int(told[2])
-    survivors = sum(bool(defect.survives_because) for defect in DEFECTS.values())
-    assert 1 - survivors / len(DEFECTS) > int(told[1]) / 100
+    assert len(FAULTS) > int(told[2])
+    survivors = sum(bool(defect.survives_because) for defect in FAULTS.values())
+    assert 1 - survivors / len(FAULTS) > int(told[1]) / 100

@@ -32,7 +32,7 @@ TABLES: dict[str, dict[str, Mutator]] = {
 }
 """The faults by area."""
 
-VIOLATIONS: dict[str, Mutator] = {name: mutate for table in TABLES.values() for name, mutate in table.items()}
+REQUIREMENT_FAULTS: dict[str, Mutator] = {name: mutate for table in TABLES.values() for name, mutate in table.items()}
 """The fault of each requirement. A requirement with cases is here or in UNTESTED_REQUIREMENTS."""
 
 UNTESTED_REQUIREMENTS = {

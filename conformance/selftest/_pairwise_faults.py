@@ -230,13 +230,6 @@ def _in_sets(test: Predicate, mutation: RecordMutation) -> Mutator:
     return combine(decoded, _fetched(mutation, lambda _, log, at: not is_batch(log[at]) and test(log[at])))
 
 
-PAIRWISE_FAULTS = (
-    *_pairs("in", "meetings in batches", "a reader", BATCHES, RECORD_MUTATIONS, _in_batches),
-    *_pairs("written-in", "meetings in writers", "a writer", WRITTEN, _WRITER_MUTATIONS, _in_written_batches),
-    *_pairs(*("in", "meetings in message sets", "a reader", SETS, _MESSAGE_MUTATIONS, _in_sets), own_cases_first=False),
-)
-
-
 # --- fetches ------------------------------------------------------------------------------------------
 
 
@@ -394,7 +387,10 @@ def _pairs_of_markers() -> Iterator[SeededFault]:
                 )
 
 
-MEETINGS_IN_LOGS = (
+PAIRWISE_FAULTS = (
+    *_pairs("in", "meetings in batches", "a reader", BATCHES, RECORD_MUTATIONS, _in_batches),
+    *_pairs("written-in", "meetings in writers", "a writer", WRITTEN, _WRITER_MUTATIONS, _in_written_batches),
+    *_pairs(*("in", "meetings in message sets", "a reader", SETS, _MESSAGE_MUTATIONS, _in_sets), own_cases_first=False),
     *_pairs(
         "at", "meetings in fetches", "a consumer", FETCH_PROPERTIES, _FETCHED, lambda place, one: _fetched(one, place)
     ),
