@@ -35,7 +35,7 @@ from conformance.codec.message_spec import MessageSpec
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.definitions.request_frames import START, api_of, frame_wire, message_of, wire_in
 from conformance.judging.raw_requests import MOST_GROWN
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.requirement_faults import outcome_of
 from conformance.semantics.producer_state import ANSWERS
 from conformance.targets.reference import answer as honest
@@ -58,7 +58,7 @@ def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
     right = {case.id: honest(case.request) for case in cases}
     shared = [*(case for case in cases if case.op in ("send", "scenario")), *cases[:tried]]
     bent: dict[str, list[Pair]] = {}
-    for name in DEFECTS:
+    for name in FAULTS:
         for pair in islice(_faulty(name, cases, shared, right), _OF_EACH):
             bent.setdefault(pair[1].id, []).append(pair)
     for case in cases[:tried]:
@@ -220,7 +220,7 @@ def _rewritten(data: bytes, dice: Random) -> bytes:
 
 def _faulty(name: str, cases: Sequence[Case], shared: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
     """Yield the changed answers of a seeded fault, first to cases of its requirements, then to all."""
-    defect = DEFECTS[name]
+    defect = FAULTS[name]
     own = [case for case in cases if case.requirement in defect.try_first]
     for case in chain(own, shared):
         answer = right[case.id]

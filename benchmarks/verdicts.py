@@ -20,7 +20,7 @@ from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
 from conformance.runner.results import failure_cause
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.runner import trials
 
 
@@ -36,8 +36,8 @@ def verdict_lines(catalog: Catalog, tried: int) -> Iterator[str]:
 
 def fault_lines(jobs: int) -> Iterator[str]:
     """Yield one line per seeded fault: its id, and the first case that catches it."""
-    for trial in trials(sorted(DEFECTS), jobs):
-        yield f"{trial.defect} | {trial.caught_by}"
+    for trial in trials(sorted(FAULTS), jobs):
+        yield f"{trial.fault} | {trial.caught_by}"
 
 
 def digest(lines: Iterable[str]) -> str:

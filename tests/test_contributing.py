@@ -313,7 +313,7 @@ def a_bad_target(copy):
         "conformance/selftest/bad_targets.py",
         '    BadTarget("varint-off-by-one"',
         """    BadTarget("varint-off-by-two", "adds two to every varint",
-         values(lambda value: int(value) + 2, *mutators.VARINTS), fails("varint.zigzag-table")),
+         change_value(VARINT_TYPES, lambda value: int(value) + 2), fails("varint.zigzag-table")),
 """,
     )
     copy.words = {"TARGET": "varint-off-by-two"}
@@ -392,8 +392,8 @@ startup: 30
 def a_seeded_fault(copy):
     copy.insert(
         "conformance/selftest/known_faults/primitives.py",
-        "    _one(",
-        """    _one(
+        "    _fault(",
+        """    _fault(
         "known/varint-off-by-two",
         description="a reader adds two to every varint",
         source="varint.zigzag-table",

@@ -197,9 +197,9 @@ def names_in(function: object, seen: set[int]) -> Iterator[str]:
 
 
 def test_each_function_that_a_seeded_fault_patches_exists():
-    from conformance.selftest import DEFECTS
+    from conformance.selftest import FAULTS
 
-    patched = {name for fault in DEFECTS.values() for name in names_in(fault.mutate, set())}
+    patched = {name for fault in FAULTS.values() for name in names_in(fault.mutate, set())}
     assert len(patched) > 10
     assert {name for name in patched if not resolves(name)} == set()
 

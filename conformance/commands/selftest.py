@@ -18,7 +18,7 @@ from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text
 from conformance.reports.console import open_console
 from conformance.reports.progress import progress_bar
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.runner import FaultTrial, trials
 
 _SHARE = 0.97
@@ -30,7 +30,7 @@ _SHARE = 0.97
     "--area",
     "areas",
     multiple=True,
-    type=click.Choice(sorted({defect.area for defect in DEFECTS.values()})),
+    type=click.Choice(sorted({defect.area for defect in FAULTS.values()})),
     help="Only the faults of this area; repeatable.",
 )
 @click.option(
@@ -51,7 +51,7 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
     Exit status: 0 if 97 % are caught and each survivor is explained, else 1.
     """
     check_writable([json_file] if json_file else [])
-    names = [defect.id for defect in DEFECTS.values() if not areas or defect.area in areas]
+    names = [fault.id for fault in FAULTS.values() if not areas or fault.area in areas]
     begun = time.monotonic()
     done = list(_watched(names, jobs))
     if json_file:
@@ -75,7 +75,7 @@ def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
 def proves(done: Sequence[FaultTrial]) -> bool:
     """Return whether enough faults are caught, and exactly the survivors have an explanation."""
     caught = sum(bool(one.caught_by) for one in done)
-    explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].survives_because) for one in done)
+    explained = all(bool(one.caught_by) is not bool(FAULTS[one.fault].survives_because) for one in done)
     return explained and caught >= _SHARE * len(done)
 
 
@@ -87,8 +87,8 @@ def summary(done: Sequence[FaultTrial]) -> str:
 
 def _tally(done: Sequence[FaultTrial]) -> dict[str, tuple[int, int]]:
     """Return by area the number of caught faults and of all faults."""
-    areas = sorted({DEFECTS[one.defect].area for one in done})
-    by_area = {area: [one for one in done if DEFECTS[one.defect].area == area] for area in areas}
+    areas = sorted({FAULTS[one.fault].area for one in done})
+    by_area = {area: [one for one in done if FAULTS[one.fault].area == area] for area in areas}
     return {area: (sum(bool(one.caught_by) for one in ours), len(ours)) for area, ours in by_area.items()}
 
 
@@ -99,12 +99,12 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
         "summary": {area: {"caught": caught, "defects": total} for area, (caught, total) in _tally(done).items()},
         "defects": [
             {
-                "id": one.defect,
-                "area": DEFECTS[one.defect].area,
-                "says": _description(one.defect),
-                "source": DEFECTS[one.defect].source,
+                "id": one.fault,
+                "area": FAULTS[one.fault].area,
+                "says": _description(one.fault),
+                "source": FAULTS[one.fault].source,
                 "caughtBy": one.caught_by or None,
-                "why": DEFECTS[one.defect].survives_because,
+                "why": FAULTS[one.fault].survives_because,
             }
             for one in done
         ],
@@ -116,17 +116,17 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
 
 def _description(name: str) -> str:
     """Return a description of the fault."""
-    defect = DEFECTS[name]
+    defect = FAULTS[name]
     return defect.description or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
 
 
 def _line(one: FaultTrial) -> str:
-    return f"{one.defect}  {f'caught by {one.caught_by}' if one.caught_by else 'survived'}"
+    return f"{one.fault}  {f'caught by {one.caught_by}' if one.caught_by else 'survived'}"
 
 
 def _problem(one: FaultTrial) -> str:
     """Return the problem of a fault: it survived, or it is explained but caught; empty without a problem."""
-    defect = DEFECTS[one.defect]
+    defect = FAULTS[one.fault]
     if one.caught_by:
         return f"explained although {one.caught_by} catches it: {defect.id}" if defect.survives_because else ""
     reason = defect.survives_because or "no explanation"

@@ -246,11 +246,11 @@ class AppendRunner(Struct):
 
     def _told(self, partition: PartitionClient, parts: Request) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
         """Write the record data and return the receipt or error by partition. Raises BrokerUnreachable."""
-        beside: bytes = parts.get("otherPartitions", b"")
-        others = [index for index in range(1 + OTHERS) if index != partition.index] if beside else []
+        other_data: bytes = parts.get("otherPartitions", b"")
+        others = [index for index in range(1 + OTHERS) if index != partition.index] if other_data else []
         try:
             if others:
-                return partition.produce_with(parts["hex"], dict.fromkeys(others, beside))
+                return partition.produce_with(parts["hex"], dict.fromkeys(others, other_data))
             return {partition.index: partition.produce(parts["hex"], version=parts.get("produceVersion"))}
         except KafkaErrorResponse as refusal:
             return {partition.index: refusal}

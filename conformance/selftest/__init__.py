@@ -1,13 +1,13 @@
-"""The seeded defects: what `conformance selftest` switches on, one at a time, to see whether the suite notices.
+"""The seeded faults: `conformance selftest` enables each of them alone and checks that a case catches it.
 
-Each requirement has one, the violation that shows that its cases bite. The others are in the tables of this folder: a
-defect is added there, in one place.
+Each requirement has a fault, in `requirement_faults`. Add other faults to a table in `known_faults`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.selftest._pairwise_faults import PAIRWISE_FAULTS
 from conformance.selftest.known_faults.batches import BATCHES, CODECS
 from conformance.selftest.known_faults.brokers import PARTITIONS
 from conformance.selftest.known_faults.consumers import CLIENTS
@@ -19,7 +19,6 @@ from conformance.selftest.known_faults.primitives import PRIMITIVES, TAGGED_FIEL
 from conformance.selftest.known_faults.producer_state import CONVERSIONS, SEQUENCES
 from conformance.selftest.known_faults.producers import PRODUCERS
 from conformance.selftest.known_faults.transactions import TRANSACTIONS
-from conformance.selftest.pairwise_faults import MEETINGS_IN_LOGS, PAIRWISE_FAULTS
 from conformance.selftest.requirement_faults import TABLES
 from conformance.selftest.seeded_fault import SeededFault
 
@@ -30,7 +29,7 @@ _AREAS = {
     ("record batches", "control"): "control records",
     **{("record batches", family): "codecs" for family in ("codec", "compression", "reader")},
 }
-"""The area of a requirement by its table and the first part of its id, where that is not the table's."""
+"""The area by table and first part of the requirement id, if it differs from the table."""
 
 SAME_FAULT = frozenset(
     (
@@ -43,24 +42,23 @@ SAME_FAULT = frozenset(
         *("compression.broker-codec-wins", "reader.gzip-members", "reader.zstd-frames"),
     )
 )
-"""Requirements whose violation is that of another one as well: one defect breaks both, and is counted once."""
+"""Requirements with the same fault as another one; the fault counts once."""
 
 
-def _violations() -> Iterator[SeededFault]:
-    """A defect for each requirement."""
+def _requirement_faults() -> Iterator[SeededFault]:
     for area, table in TABLES.items():
-        for name, lie in table.items():
+        for name, mutate in table.items():
             if name not in SAME_FAULT:
                 own_area = _AREAS.get((area, name.partition(".")[0]), area)
-                yield SeededFault(f"requirement/{name}", own_area, "", name, lie, (name,))
+                yield SeededFault(f"requirement/{name}", own_area, "", name, mutate, (name,))
 
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, PAIRWISE_FAULTS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
+    *(SEQUENCES, CONVERSIONS, PAIRWISE_FAULTS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
 )
 
-DEFECTS: dict[str, SeededFault] = {defect.id: defect for defect in _violations()} | {
-    defect.id: defect for table in _TABLES for defect in table
+FAULTS: dict[str, SeededFault] = {fault.id: fault for fault in _requirement_faults()} | {
+    fault.id: fault for table in _TABLES for fault in table
 }
-"""Every seeded defect by its id."""
+"""All seeded faults by id."""

@@ -1,7 +1,6 @@
-"""Bad targets: processes that each misbehave in one named way, and the results that must show it.
+"""Bad targets: processes that misbehave in one way each, and the results that must show it.
 
-`python -m conformance.selftest.bad_targets NAME` speaks the protocol for one of them, or for a target with one seeded
-fault.
+`python -m conformance.selftest.bad_targets NAME` runs one of them, or a target with one seeded fault.
 """
 
 from __future__ import annotations
@@ -32,12 +31,54 @@ from conformance.cases.model import (
 )
 from conformance.codec.record_batch import HEADER_SIZE
 from conformance.process.child_process import MAX_LINE_BYTES
-from conformance.selftest import mutators
-from conformance.selftest.mutators import Mutator, describing, on_trigger, values
-from conformance.targets.reference import answer as honest
+from conformance.selftest.mutators import REJECTION, VARINT_TYPES, Mutator, change_size, change_value, on, unchanged
+from conformance.targets.reference import answer as correct_answer
 from conformance.targets.reference import serve
 
-# ruff: noqa: D103 - the table says what each does
+# ruff: noqa: D103 - the table describes each
+
+Misbehavior = Callable[[], Answer | None]
+"""Runs at a request; the fields that it returns replace those of the correct answer."""
+
+TRIGGER_REQUEST = ("decode", "VARINT", "7e")
+"""The request at which some targets misbehave; only the case `varint/63` has it."""
+
+
+def on_trigger(misbehave: Misbehavior) -> Mutator:
+    """Misbehave at TRIGGER_REQUEST only."""
+
+    def is_trigger(request: Request, _: Answer) -> bool:
+        return (request["op"], request.get("type"), request.get("hex")) == TRIGGER_REQUEST
+
+    return on("", when=is_trigger, accepted=None)(lambda _, answer: {**answer, **(misbehave() or {})})
+
+
+def on_describe(misbehave: Misbehavior) -> Mutator:
+    """Misbehave at the request `describe`."""
+    return on("describe", accepted=None)(lambda _, answer: {**answer, **(misbehave() or {})})
+
+
+def accept_everything(request: Request, answer: Answer) -> Answer:
+    values: dict[str, Answer] = {"encode": {"hex": "00"}, "size": {"size": 1}, "convert": {"hex": ""}}
+    return {"ok": True, **values.get(request["op"], {})} if answer.get("ok") is False else answer
+
+
+def reject_everything(request: Request, answer: Answer) -> Answer:
+    return answer if request["op"] == "describe" else REJECTION
+
+
+def claim_only(request: Request, answer: Answer) -> Answer:
+    return answer if request["op"] == "describe" else {"unsupported": "not yet"}
+
+
+@on("read")
+def show_no_records(_: Request, answer: Answer) -> Answer:
+    return {**answer, "value": {"nextOffset": answer["value"]["nextOffset"]}}
+
+
+@on("sequence")
+def omit_last_result(_: Request, answer: Answer) -> Answer:
+    return {**answer, "value": answer["value"][:-1]}
 
 
 def hang() -> None:
@@ -94,16 +135,16 @@ def write(piece: bytes, times: int = 1) -> None:
 
 
 FOREVER = MAX_LINE_BYTES >> 15
-"""How often 64 kB are written until they are twice as long as any answer may be."""
+"""This many times 64 kB are twice the longest allowed answer."""
 
 
 def in_order(source: BinaryIO) -> Iterator[bytes]:
-    """The requests as they come."""
+    """Return the requests in their order."""
     return iter(source.readline, b"")
 
 
 def in_reverse(source: BinaryIO) -> Iterator[bytes]:
-    """All requests that are waiting, the last one first."""
+    """Return all waiting requests, the last one first."""
     rest = b""
     while chunk := os.read(source.fileno(), 1 << 16):
         while select.select([source], [], [], 0.02)[0] and (more := os.read(source.fileno(), 1 << 16)):
@@ -112,42 +153,42 @@ def in_reverse(source: BinaryIO) -> Iterator[bytes]:
         yield from reversed(lines)
 
 
-def _stated(request: Request) -> int:
-    """The elements that an array of INT64 states; 0 for anything else."""
+def _claimed_count(request: Request) -> int:
+    """Return the count of an array of INT64; 0 for other types."""
     is_one = request["op"] == "decode" and request.get("type") == "ARRAY<INT64>"
     return max(int.from_bytes(bytes.fromhex(request["hex"])[:4], signed=True), 0) if is_one else 0
 
 
 def allocate_claimed_size(request: Request, answer: Answer) -> Answer:
-    """Set memory aside for all elements that are stated, up to a quarter of a gibibyte, and give it back."""
-    size = 8 * _stated(request)
+    """Allocate and free memory for all claimed elements, up to 256 MiB."""
+    size = 8 * _claimed_count(request)
     taken = b"x" * (size if size <= 256 << 20 else 0)
     del taken
     return answer
 
 
-_ZSTD, _STATES_EIGHT_BYTES = bytes.fromhex("28b52ffd"), 0xE0
+_ZSTD_WITH_CONTENT_SIZE = bytes.fromhex("28b52ffde0")
 
 
 def trust_zstd_content_size(request: Request, answer: Answer) -> Answer:
-    """Set aside what a zstd frame in a batch says that it becomes, up to a quarter of a gibibyte, and give it back."""
+    """Allocate and free the content size of a zstd frame in a batch, up to 256 MiB."""
     is_one = request["op"] == "decode" and request.get("type") == "RECORD_BATCH"
     payload = bytes.fromhex(request["hex"])[HEADER_SIZE:] if is_one else b""
-    is_said = payload.startswith(_ZSTD) and payload[4:5] == bytes([_STATES_EIGHT_BYTES])
-    taken = b"x" * min(int.from_bytes(payload[5:13], "little") if is_said else 0, 256 << 20)
+    size = int.from_bytes(payload[5:13], "little") if payload.startswith(_ZSTD_WITH_CONTENT_SIZE) else 0
+    taken = b"x" * min(size, 256 << 20)
     del taken
     return answer
 
 
 def count_to_the_end(request: Request, answer: Answer) -> Answer:
-    """Do something for each element that is stated, up to twenty millions."""
-    for number in range(2 * _stated(request) if _stated(request) <= 20_000_000 else 0):
+    """Run a loop over all claimed elements, up to 20 million."""
+    for number in range(2 * _claimed_count(request) if _claimed_count(request) <= 20_000_000 else 0):
         divmod(number, 7)
     return answer
 
 
 class ExpectedDetection(Struct, frozen=True):
-    """A result that exposes a bad target: a verdict of this kind and level about this requirement (empty: any)."""
+    """A result that shows the fault: a verdict of this kind and level, for this requirement (empty: any)."""
 
     kind: VerdictKind
     requirement: str = ""
@@ -155,81 +196,81 @@ class ExpectedDetection(Struct, frozen=True):
 
 
 class BadTarget(Struct, frozen=True):
-    """One way to be wrong, and the results that must show it."""
+    """A target that misbehaves in one way, and the results that must show it."""
 
     name: str
     does: str
     mutate: Mutator
     caught: tuple[ExpectedDetection, ...] = ()
-    """Each of these must be among its results."""
+    """The results must contain all of these."""
     never_passes: tuple[type, ...] = ()
-    """It must not pass any case with an expectation of these types."""
+    """It must not pass a case with an expectation of these types."""
     once: bool = False
-    """It is wrong at one request only (TRIGGER_REQUEST)."""
+    """It misbehaves at TRIGGER_REQUEST only."""
     problem: str = ""
-    """The problem that the run must report if the target cannot be judged."""
+    """The problem that the run must report, if the suite cannot test the target."""
     seconds: float = 5.0
-    """Seconds to wait for its answers and for its start; few for a target that does not answer."""
+    """The timeout for its answers and for its start, in seconds."""
     reads: Callable[[BinaryIO], Iterable[bytes]] = in_order
-    """How it takes its requests from standard input."""
+    """Reads the requests from standard input."""
 
     def respond(self, request: Request) -> Answer:
-        """Its answer to a request."""
-        return self.mutate(request, honest(request))
+        """Return its answer to a request."""
+        return self.mutate(request, correct_answer(request))
 
 
 # --- the table ----------------------------------------------------------------------------------------
 
 VALUES = (ExpectValue, ExpectBytes, ExpectEquivalentBytes, ExpectSize, ExpectConvertedRecords, ExpectSequenceResults)
-"""Expectations with a value: a target that shows or accepts no value cannot meet them."""
+"""Expectations with a value: a target without values cannot meet them."""
 
 
 def fails(*requirements: str, level: str = "must") -> tuple[ExpectedDetection, ...]:
-    """It must fail cases of these requirements."""
+    """Return failures of cases of these requirements."""
     return tuple(ExpectedDetection(VerdictKind.FAIL, requirement, level) for requirement in requirements)
 
 
 def skips(*requirements: str) -> tuple[ExpectedDetection, ...]:
-    """Cases of these requirements must be skipped."""
+    """Return skipped cases of these requirements."""
     return tuple(ExpectedDetection(VerdictKind.SKIP, requirement) for requirement in requirements)
 
 
 def misbehave_once(
-    name: str, does: str, deed: mutators.Misbehavior, kind: VerdictKind | None, seconds: float = 5.0
+    name: str, does: str, misbehave: Misbehavior, kind: VerdictKind | None, seconds: float = 5.0
 ) -> BadTarget:
-    """A target that misbehaves at one request: it fails the requirement of that case, and the one to answer at all."""
+    """Return a target that misbehaves at TRIGGER_REQUEST. It fails the requirement of that case and ROBUSTNESS."""
     robust = (ExpectedDetection(kind, ROBUSTNESS),) if kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ()
     caught = (ExpectedDetection(kind, "varint.examples"), *robust) if kind else ()
-    return BadTarget(name, does, on_trigger(deed), caught, once=True, seconds=seconds)
+    return BadTarget(name, does, on_trigger(misbehave), caught, once=True, seconds=seconds)
 
 
 # fmt: off
 _WRONG = (
-    BadTarget("accepts-everything", "refuses nothing", mutators.accept,
+    BadTarget("accepts-everything", "rejects nothing", accept_everything,
          fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(ExpectRejection,)),
-    BadTarget("refuses-everything", "accepts nothing", mutators.refuse,
+    BadTarget("refuses-everything", "accepts nothing", reject_everything,
          fails("varint.examples", "codec.lz4"), never_passes=VALUES),
-    BadTarget("shows-nothing", "decodes, but shows no value", mutators.show_nothing,
+    BadTarget("shows-nothing", "decodes, but returns no value", on("decode")(lambda *_: {"ok": True}),
          skips("varint.examples", "codec.lz4"), never_passes=(ExpectValue,)),
-    BadTarget("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *mutators.VARINTS),
+    BadTarget("varint-off-by-one", "adds one to every varint", change_value(VARINT_TYPES, lambda value: int(value) + 1),
          fails("varint.zigzag-table")),
-    BadTarget("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
+    BadTarget("wrong-size", "returns sizes one byte too small", change_size("", lambda size: size - 1),
          fails("size.batch-calculation"), never_passes=(ExpectSize,)),
-    BadTarget("sets-aside-what-is-stated", "takes memory for all elements that an array states", allocate_claimed_size,
+    BadTarget("sets-aside-what-is-stated", "allocates all elements that an array claims", allocate_claimed_size,
          fails("memory.array-count-bounded", level="should")),
-    BadTarget("believes-the-frame", "takes memory for the size that a zstd frame states", trust_zstd_content_size,
+    BadTarget("believes-the-frame", "allocates the content size of a zstd frame", trust_zstd_content_size,
          fails("memory.in-proportion", level="should")),
-    BadTarget("counts-to-the-end", "does something for each element that an array states", count_to_the_end,
+    BadTarget("counts-to-the-end", "runs a loop over all elements that an array claims", count_to_the_end,
          fails("memory.array-count-bounded", level="should"), seconds=20.0),
 )
 
 LOGS = (
-    BadTarget("shows-no-records", "shows the next offset and no records", mutators.show_no_records,
+    BadTarget("shows-no-records", "returns the next offset without records", show_no_records,
          skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(ExpectConsumerView,)),
-    BadTarget("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
+    BadTarget("forgets-the-last-batch", "omits the result of the last batch", omit_last_result,
          (ExpectedDetection(VerdictKind.PROTOCOL),), never_passes=(ExpectSequenceResults,)),
 )
-"""Those that are wrong about whole logs only."""
+"""Bad targets that are wrong only for whole logs."""
 
 _BREAKING = (
     misbehave_once("hangs", "never answers", hang, VerdictKind.TIMEOUT, seconds=1),
@@ -262,15 +303,15 @@ _BREAKING = (
         "wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, VerdictKind.PROTOCOL
     ),
     misbehave_once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, VerdictKind.PROTOCOL),
-    BadTarget("out-of-order", "answers the waiting requests in reverse order", mutators.nothing,
+    BadTarget("out-of-order", "answers the waiting requests in reverse order", unchanged,
          (ExpectedDetection(VerdictKind.PROTOCOL),), reads=in_reverse),
-    BadTarget("empty-claims", "answers `unsupported` to all that it claims", mutators.claim_only,
+    BadTarget("empty-claims", "answers `unsupported` to all requests", claim_only,
          (ExpectedDetection(VerdictKind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
-    BadTarget("dies-at-start", "dies before it describes itself", describing(lambda: os._exit(9)),
+    BadTarget("dies-at-start", "dies before it describes itself", on_describe(lambda: os._exit(9)),
          problem="exited with status 9"),
-    BadTarget("silent-at-start", "never describes itself", describing(hang),
+    BadTarget("silent-at-start", "never describes itself", on_describe(hang),
          problem="no answer to describe", seconds=1),
-    BadTarget("describes-nonsense", "describes itself with nonsense", describing(lambda: {"supports": 7}),
+    BadTarget("describes-nonsense", "describes itself with nonsense", on_describe(lambda: {"supports": 7}),
          problem="supports is an object"),
 )
 # fmt: on
@@ -281,9 +322,9 @@ BAD_TARGETS = {target.name: target for target in (*_WRONG, *LOGS, *_BREAKING)}
 
 def _fault(name: str) -> BadTarget | None:
     """Return the target that has one seeded fault, by the id of the fault."""
-    from conformance.selftest import DEFECTS
+    from conformance.selftest import FAULTS
 
-    return BadTarget(name, DEFECTS[name].description, DEFECTS[name].mutate) if name in DEFECTS else None
+    return BadTarget(name, FAULTS[name].description, FAULTS[name].mutate) if name in FAULTS else None
 
 
 def main(arguments: list[str]) -> int:

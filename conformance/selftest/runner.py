@@ -1,4 +1,4 @@
-"""Whether the suite notices seeded defects: each is put to the cases of the catalogue until the first one fails it."""
+"""Runs the cases of the catalogue on each seeded fault until a case fails."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import SuiteBug
 from conformance.judging.judge import judge
 from conformance.process.launcher import SAFE_PATH, environment
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.selftest.requirement_faults import outcome_of
 from conformance.selftest.seeded_fault import SeededFault
-from conformance.targets.reference import answer as honest
+from conformance.targets.reference import answer as correct_answer
 
 _COUNTED = ("must", "should")
-"""The levels at which a failure shows a defect; for the violation of a requirement its own level does too."""
-_AT_ONCE = 4
-"""Defects that a process is handed together."""
+"""A failure at these levels catches a fault; for the fault of a requirement its level counts, too."""
+_CHUNK = 4
+"""Faults that a process gets together."""
 
 
 class FaultTrial(Struct, frozen=True):
-    """What came of one defect."""
+    """The result for one fault."""
 
-    defect: str
+    fault: str
     caught_by: str
-    """The id of the first case that failed it; empty where it survived."""
+    """The id of the first case that failed; empty if the fault survived."""
 
 
 def trials(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
-    """What comes of each of the defects, in their order; with one job, in this process."""
+    """Return the result for each fault, in order. One job runs in this process."""
     if jobs == 1:
         yield from map(_trial_of, names)
         return
-    _catalog()  # made once, where it was not: the processes load it
+    _catalog()  # write the cache before the processes read it
     with environment(SAFE_PATH):
-        # A fresh interpreter, not a copy of this one: it ends when this one is gone, however that went.
+        # A new interpreter ends when this process is killed; a fork does not.
         pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_leave_interrupts)
         try:
-            yield from pool.map(_trial_of, names, chunksize=_AT_ONCE)
+            yield from pool.map(_trial_of, names, chunksize=_CHUNK)
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _leave_interrupts() -> None:
-    """The process that waits for the results is interrupted, and ends this one."""
+    """Ignore SIGINT: the parent process handles it and ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -63,35 +63,35 @@ def _catalog() -> Catalog:
 
 
 def _trial_of(name: str) -> FaultTrial:
-    """Put cases to a defect until one fails it."""
-    defect = DEFECTS[name]
-    row = _catalog().requirements.get(defect.source)
+    """Run cases on a fault until one fails."""
+    fault = FAULTS[name]
+    row = _catalog().requirements.get(fault.source)
     levels = {*_COUNTED, row.level if row else "must"}
-    catching = (case.id for case, answer in _ordered(defect) if _shows(defect, case, answer, levels))
+    catching = (case.id for case, answer in _ordered(fault) if _shows(fault, case, answer, levels))
     return FaultTrial(name, next(catching, ""))
 
 
-def _ordered(defect: SeededFault) -> Iterator[tuple[Case, Answer]]:
-    """All cases with their right answers: those of the requirements that the defect names, then the others by size."""
-    labels = sorted(_catalog().cases.summaries.values(), key=lambda label: label.size)
-    own = [label.id for label in labels if label.requirement in defect.try_first]
-    others = [label.id for label in labels if label.requirement not in defect.try_first]
+def _ordered(fault: SeededFault) -> Iterator[tuple[Case, Answer]]:
+    """Return all cases with their correct answers: those of `try_first`, then the others by size."""
+    cases = sorted(_catalog().cases.summaries.values(), key=lambda case: case.size)
+    own = [case.id for case in cases if case.requirement in fault.try_first]
+    others = [case.id for case in cases if case.requirement not in fault.try_first]
     return map(_answered, chain(own, others))
 
 
 @lru_cache(maxsize=1 << 14)
 def _answered(name: str) -> tuple[Case, Answer]:
-    """A case and the answer of the reference, which every defect begins with."""
+    """Return a case and the answer of the reference, which the faults change."""
     case = _catalog().cases[name]
-    return case, honest(case.request)
+    return case, correct_answer(case.request)
 
 
-def _shows(defect: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
-    """Whether a case fails a defect. Raises SuiteBug where its function raises."""
+def _shows(fault: SeededFault, case: Case, right: Answer, levels: set[str]) -> bool:
+    """Return true if a case catches a fault. Raises SuiteBug if the mutator raises."""
     try:
-        answer = defect.mutate(case.request, right)
+        answer = fault.mutate(case.request, right)
     except Exception as error:
-        raise SuiteBug(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
+        raise SuiteBug(f"the seeded fault {fault.id} raises {error!r} at {case.id}") from error
     if answer is right or answer == right:
         return False  # the reference passes every case
     verdict, _, level, _ = attribute(case, judge(case, outcome_of(answer)), _catalog().requirements)

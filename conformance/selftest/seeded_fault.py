@@ -1,4 +1,4 @@
-"""What a seeded defect is: one way in which a target is wrong, switched on alone to see whether a case notices."""
+"""A seeded fault: one way in which a target is wrong."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from conformance.selftest.mutators import Mutator
 
 
 class SeededFault(Struct, frozen=True):
-    """One way to be wrong: where it is from, and how it bends what the reference answers."""
+    """One wrong behaviour of the reference, with its source."""
 
     id: str
     area: str
     description: str
-    """What such a target does wrong, in one sentence; empty where it breaks the statement of the requirement."""
+    """One sentence; empty if the fault breaks the statement of its requirement."""
     source: str
-    """The requirement that it breaks, or the public thread in which somebody met it."""
+    """The requirement that it breaks, or the URL of a public report of this fault."""
     mutate: Mutator
     try_first: tuple[str, ...] = ()
-    """Requirements whose cases are tried before the others: what its run costs, not whether it is caught."""
+    """The cases of these requirements run first, to save time."""
     survives_because: str = ""
-    """For one that no case catches: the reason, in one sentence."""
+    """The reason, if no case catches the fault."""

@@ -14,18 +14,19 @@ from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
 from conformance.runner.policy import FailurePolicy
-from conformance.selftest import DEFECTS, mutators
+from conformance.selftest import FAULTS
+from conformance.selftest.bad_targets import accept_everything, reject_everything
+from conformance.selftest.mutators import change_bytes
 from conformance.selftest.requirement_faults import run_fault
-from conformance.selftest.requirement_mutators import change_bytes
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets.reference import answer as honest
 
 WRONG_WRITERS = {
-    "wrong checksum": DEFECTS["requirement/crc.producer-computes"].mutate,
+    "wrong checksum": FAULTS["requirement/crc.producer-computes"].mutate,
     "a byte after each batch": change_bytes("RECORD_BATCH", lambda data: data + b"\0"),
-    "padded varints": DEFECTS["requirement/varint.encoder-minimal"].mutate,
-    "accepts everything": mutators.accept,
-    "rejects everything": mutators.refuse,
+    "padded varints": FAULTS["requirement/varint.encoder-minimal"].mutate,
+    "accepts everything": accept_everything,
+    "rejects everything": reject_everything,
 }
 PINNED = sorted((Path(__file__).parent.parent / "known").glob("*.yaml"))
 GENERAL = "general.exact-encoding"

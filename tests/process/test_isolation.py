@@ -180,11 +180,10 @@ def test_the_shown_error_line_is_the_message_and_no_stack_frame(suite, command_t
 
 def test_memory_of_child_processes_counts(suite, command_target):
     body = """
+from conformance.selftest.bad_targets import allocate
 for request in requests():
     if os.fork() == 0:
-        hoard = []
-        while True:
-            hoard.append(b"x" * (32 << 20)); time.sleep(0.02)
+        allocate()
     os.wait()
 """
     assert suite.run(command_target(body), "--select", "varint/63", "--memory", "200").returncode == 1
@@ -194,10 +193,8 @@ for request in requests():
 
 
 HOARDS = """
-for request in requests():
-    kept = []
-    while True:
-        kept.append(b"x" * (32 << 20)); time.sleep(0.02)
+from conformance.selftest.bad_targets import allocate
+for request in requests(): allocate()
 """
 
 

@@ -215,12 +215,9 @@ def test_a_supervisor_has_normal_priority_while_its_target_runs(launch):
 
 def test_memory_of_orphaned_processes_counts(launch, tmp_path):
     body = """
-def hoard():
-    kept = []
-    while True:
-        kept.append(b"x" * (32 << 20)); time.sleep(0.02)
+from conformance.selftest.bad_targets import allocate
 for request in requests():
-    os.environ.clear(); orphan(hoard); time.sleep(3600)
+    os.environ.clear(); orphan(allocate); time.sleep(3600)
 """
     with TargetSession(launch(body), ResourceLimits(timeout=30, memory=200 << 20)) as session:
         (outcome,) = session.ask([QUESTION])

@@ -43,7 +43,7 @@ from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import as_vector, save_all
 from conformance.runner.target_runner import TargetRunner
-from conformance.selftest import DEFECTS
+from conformance.selftest import FAULTS
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.random_choices import RandomChoices
@@ -91,7 +91,7 @@ class Lying:
 
 
 def judged(name, catalog, kind=""):
-    liar = DEFECTS[name]
+    liar = FAULTS[name]
     spec, record = SimpleNamespace(name=name, open=lambda: Lying(liar)), TargetRun(name)
     cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
     judge_target(spec, record, cases, catalog.requirements, FailurePolicy())
@@ -116,7 +116,7 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
 
 def failing(catalog):
     """Failures of several kinds, and somebody to ask about them again."""
-    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(FAULTS["requirement/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
@@ -137,7 +137,7 @@ def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_
 
 
 def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_asked(catalog):
-    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(FAULTS["requirement/varint.fifth-byte-terminates"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
     first, second, *_ = shrinking.failures_by_key(results)
@@ -176,7 +176,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
                 self.starts += 2
                 yield outcome
 
-    spec = SimpleNamespace(name="t", open=lambda: Restarted(DEFECTS["requirement/batch.record-count"]))
+    spec = SimpleNamespace(name="t", open=lambda: Restarted(FAULTS["requirement/batch.record-count"]))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_key(results).values()))
@@ -232,7 +232,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
-        shown = judge(case, next(Lying(DEFECTS[name]).ask([case], None)))
+        shown = judge(case, next(Lying(FAULTS[name]).ask([case], None)))
         assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 

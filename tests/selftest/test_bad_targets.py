@@ -19,8 +19,7 @@ from conformance.process.launcher import LaunchSpec
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
-from conformance.selftest import mutators
-from conformance.selftest.bad_targets import BAD_TARGETS, LOGS, ExpectedDetection
+from conformance.selftest.bad_targets import BAD_TARGETS, LOGS, TRIGGER_REQUEST, ExpectedDetection
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.target import TargetSpec
 
@@ -90,7 +89,7 @@ def test_a_bad_target_is_detected_as_its_row_states(bad, catalog, traces):
 
 
 def test_exactly_one_case_has_the_trigger_request(catalog):
-    op, name, digits = mutators.TRIGGER_REQUEST
+    op, name, digits = TRIGGER_REQUEST
     triggers = [
         case.id
         for case in catalog.cases.values()

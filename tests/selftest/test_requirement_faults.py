@@ -7,8 +7,9 @@ from collections import defaultdict
 
 import pytest
 
-from conformance.selftest import DEFECTS, mutators
-from conformance.selftest.requirement_faults import UNTESTED_REQUIREMENTS, VIOLATIONS, catching_cases
+from conformance.selftest import FAULTS
+from conformance.selftest.mutators import unchanged
+from conformance.selftest.requirement_faults import REQUIREMENT_FAULTS, UNTESTED_REQUIREMENTS, catching_cases
 
 
 @pytest.fixture(scope="module")
@@ -20,26 +21,26 @@ def own_cases(catalog):
     return cases
 
 
-@pytest.mark.parametrize("requirement", VIOLATIONS)
+@pytest.mark.parametrize("requirement", REQUIREMENT_FAULTS)
 def test_a_fault_is_detected_by_a_case_of_its_requirement(requirement, catalog, own_cases):
     level = catalog.requirements[requirement].level
-    caught = catching_cases(VIOLATIONS[requirement], requirement, level, own_cases[requirement])
+    caught = catching_cases(REQUIREMENT_FAULTS[requirement], requirement, level, own_cases[requirement])
     assert next(caught, None) is not None
 
 
 def test_every_requirement_with_cases_has_a_fault_or_a_reason(own_cases):
-    assert set(VIOLATIONS) | set(UNTESTED_REQUIREMENTS) == set(own_cases)
-    assert set(VIOLATIONS).isdisjoint(UNTESTED_REQUIREMENTS)
+    assert set(REQUIREMENT_FAULTS) | set(UNTESTED_REQUIREMENTS) == set(own_cases)
+    assert set(REQUIREMENT_FAULTS).isdisjoint(UNTESTED_REQUIREMENTS)
 
 
 def test_the_reference_fails_no_case(catalog, own_cases):
     for requirement, cases in own_cases.items():
         level = catalog.requirements[requirement].level
-        assert list(catching_cases(mutators.nothing, requirement, level, cases)) == []
+        assert list(catching_cases(unchanged, requirement, level, cases)) == []
 
 
 def test_a_fault_attributed_to_another_requirement_does_not_count(own_cases):
-    fault = VIOLATIONS["batch.base-offset"]
+    fault = REQUIREMENT_FAULTS["batch.base-offset"]
     assert list(catching_cases(fault, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []
 
 
@@ -47,7 +48,7 @@ def test_a_fault_attributed_to_another_requirement_does_not_count(own_cases):
 
 
 def test_every_seeded_fault_has_a_requirement_or_link_as_source(catalog):
-    for defect in DEFECTS.values():
+    for defect in FAULTS.values():
         assert defect.source in catalog.requirements or defect.source.startswith("https://"), defect.id
         assert defect.description or defect.source in catalog.requirements, defect.id
         assert set(defect.try_first) <= set(catalog.requirements), defect.id
@@ -71,13 +72,15 @@ def shape(value, depth=24):
 def test_no_two_seeded_faults_are_equal():
     # SAME_FAULT (conformance/selftest) lists a fault that also breaks another requirement.
     alike = defaultdict(list)
-    for defect in DEFECTS.values():
+    for defect in FAULTS.values():
         alike[shape(defect.mutate)].append(defect.id)
     assert [ids for ids in alike.values() if len(ids) > 1] == []
 
 
 def test_each_omitted_fault_equals_a_seeded_one():
-    left_out = set(VIOLATIONS) - {defect.source for defect in DEFECTS.values() if defect.id.startswith("violates/")}
-    there = {shape(defect.mutate) for defect in DEFECTS.values()}
+    left_out = set(REQUIREMENT_FAULTS) - {
+        defect.source for defect in FAULTS.values() if defect.id.startswith("requirement/")
+    }
+    there = {shape(defect.mutate) for defect in FAULTS.values()}
     assert left_out
-    assert [name for name in left_out if shape(VIOLATIONS[name]) not in there] == []
+    assert [name for name in left_out if shape(REQUIREMENT_FAULTS[name]) not in there] == []

@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from conformance import cli
 from conformance.cases.model import Verdict, VerdictKind
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.selftest import DEFECTS, codec_mutators, mutators
+from conformance.selftest import FAULTS
 from conformance.selftest import runner as running
+from conformance.selftest.mutators import encode_with, replace_function, unchanged
+from conformance.selftest.mutators.logs import change_fetch, fail_at_cut_entry, refetch_same_offset, stop_at_entry
 from conformance.selftest.runner import trials
 from conformance.targets.reference import answer
 
@@ -34,13 +36,13 @@ def harmless(monkeypatch):
 
     def add(area, why=""):
         fault = replace(
-            DEFECTS["requirement/sequence.record-formula"],
+            FAULTS["requirement/sequence.record-formula"],
             id="harmless",
             area=area,
-            mutate=mutators.nothing,
+            mutate=unchanged,
             survives_because=why,
         )
-        monkeypatch.setitem(DEFECTS, fault.id, fault)
+        monkeypatch.setitem(FAULTS, fault.id, fault)
 
     return add
 
@@ -54,7 +56,7 @@ def test_faults_of_an_area_are_detected_and_named_with_their_cases(tmp_path):
     caught = [row for row in report["defects"] if row["caughtBy"]]
     assert report["summary"]["sequences"] == {"caught": len(caught), "defects": len(report["defects"])}
     assert {row["id"] for row in report["defects"]} == {
-        name for name, defect in DEFECTS.items() if defect.area == "sequences"
+        name for name, defect in FAULTS.items() if defect.area == "sequences"
     }
 
 
@@ -63,7 +65,7 @@ def test_a_failure_counts_at_the_level_of_its_attributed_requirement(attributed_
     monkeypatch.setattr(running, "judge", lambda *_: Verdict(VerdictKind.FAIL, requirement=attributed_to))
     assert read_catalog().requirements["varint.non-minimal"].level == "may"
     answered = running._answered("sequence/older-epoch")
-    assert running._shows(DEFECTS["requirement/producer-epoch.fences"], *answered, {"must", "should"}) is is_caught
+    assert running._shows(FAULTS["requirement/producer-epoch.fences"], *answered, {"must", "should"}) is is_caught
 
 
 def test_a_fault_that_no_case_detects_survives_and_fails_the_command(harmless):
@@ -82,7 +84,7 @@ def test_an_explained_survivor_among_many_does_not_fail_the_command(harmless, wh
 
 def test_an_explanation_of_a_detected_fault_fails_the_command(monkeypatch):
     name = "requirement/producer-epoch.fences"
-    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], survives_because="nobody fences"))
+    monkeypatch.setitem(FAULTS, name, replace(FAULTS[name], survives_because="nobody fences"))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 1
     assert f"explained although sequence/older-epoch catches it: {name}" in " ".join(output.split())
@@ -90,7 +92,7 @@ def test_an_explanation_of_a_detected_fault_fails_the_command(monkeypatch):
 
 def test_an_exception_in_a_mutator_is_a_defect_of_the_suite(monkeypatch):
     name = "requirement/producer-epoch.fences"
-    monkeypatch.setitem(DEFECTS, name, replace(DEFECTS[name], mutate=lambda *_: 1 / 0))
+    monkeypatch.setitem(FAULTS, name, replace(FAULTS[name], mutate=lambda *_: 1 / 0))
     status, output = selftest("--area", "sequences", "--jobs", "1")
     assert status == 70
     assert name in output
@@ -99,24 +101,22 @@ def test_an_exception_in_a_mutator_is_a_defect_of_the_suite(monkeypatch):
 @pytest.mark.parametrize(
     "mutator",
     [
-        codec_mutators.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
-        codec_mutators.stop_at_entry(lambda *_: False),
-        codec_mutators.change_fetch(lambda *_: {}),
-        codec_mutators.fail_at_cut_tail(lambda *_: False),
-        codec_mutators.refetch_same_offset(lambda _: False),
-        codec_mutators.encoding("VARINT", lambda _: None),
+        replace_function("semantics.producer_state._span", lambda original, *given: original(*given), "sequence"),
+        stop_at_entry(lambda *_: False),
+        change_fetch(lambda *_: {}),
+        fail_at_cut_entry(lambda *_: False),
+        refetch_same_offset(lambda _: False),
+        encode_with("VARINT", lambda _: None),
     ],
 )
 def test_a_mutator_that_changes_nothing_is_not_detected(mutator, monkeypatch):
-    fault = replace(DEFECTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=mutator)
-    monkeypatch.setitem(DEFECTS, fault.id, fault)
+    fault = replace(FAULTS["requirement/sequence.record-formula"], id="harmless", area="harmless", mutate=mutator)
+    monkeypatch.setitem(FAULTS, fault.id, fault)
     assert next(trials([fault.id], 1)).caught_by == ""
 
 
 def test_a_replaced_function_that_raises_is_a_crash_and_is_restored(catalog):
-    mutator = codec_mutators.wrong(
-        "semantics.producer_state._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence"
-    )
+    mutator = replace_function("semantics.producer_state._span", lambda *_: struct.unpack("b", b""), "sequence")
     request = catalog.cases["sequence/repeat-of-the-last"].request
     right = answer(request)
     assert mutator(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}
@@ -127,6 +127,6 @@ def test_the_figures_of_the_readme_on_seeded_faults_are_true():
     stated = re.search(
         r"more than (\d+) % of over (\d+) seeded faults", (ROOT / "README.md").read_text(encoding="utf-8")
     )
-    assert len(DEFECTS) > int(stated[2])
-    survivors = sum(bool(defect.survives_because) for defect in DEFECTS.values())
-    assert 1 - survivors / len(DEFECTS) > int(stated[1]) / 100
+    assert len(FAULTS) > int(stated[2])
+    survivors = sum(bool(defect.survives_because) for defect in FAULTS.values())
+    assert 1 - survivors / len(FAULTS) > int(stated[1]) / 100

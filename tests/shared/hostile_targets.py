@@ -8,6 +8,7 @@ from pathlib import Path
 
 _TEMPLATE = """\
 import json, os, signal, sys, time
+from conformance.selftest import bad_targets as bad
 from conformance.targets.reference import answer
 
 def put(text):
@@ -37,11 +38,11 @@ DEEDS: dict[str, str] = {
     "raises much": "raise RuntimeError('x' * 1_000_000)",
     "recurses": "deed(request)",
     # does not answer
-    "hangs": "time.sleep(3600)",
+    "hangs": "bad.hang()",
     "is busy": "\n    while True: pass",
     "stops": "os.kill(os.getpid(), signal.SIGSTOP)",
     "ignores signals": "[signal.signal(one, signal.SIG_IGN) for one in (1, 2, 3, 13, 15)]; time.sleep(3600)",
-    "closes its output": "os.close(1); time.sleep(3600)",
+    "closes its output": "bad.close_output()",
     "closes its input": "os.close(0); reply(request)",
     "closes both": "os.close(0); os.close(1); time.sleep(3600)",
     "answers nothing": "pass",
@@ -88,15 +89,15 @@ DEEDS: dict[str, str] = {
     "describes badly": "reply(request, supports={'decode': ['X' * 10**6, 5, None]}, name='\\x1b[1m', codecs=[])",
     "speaks protocol 99": "reply(request, protocol=99)",
     # leaves something behind
-    "leaves a child": "os.fork() or time.sleep(3600); reply(request)",
+    "leaves a child": "bad.leave_child(); reply(request)",
     "leaves a grandchild in a session": (
         "\n    if os.fork() == 0:\n        os.setsid(); os.fork() or time.sleep(3600); os._exit(0)\n    reply(request)"
     ),
     "lets a child answer": "\n    if os.fork() == 0:\n        reply(request); os._exit(0)\n    time.sleep(3600)",
-    "leaves a child and dies": "os.fork() or time.sleep(3600); os._exit(1)",
+    "leaves a child and dies": "bad.leave_child_and_die()",
     # takes memory
     "takes memory": "held = bytearray(b'x') * 400_000_000; reply(request)",
-    "takes memory for ever": "\n    held = []\n    while True: held.append(bytearray(b'x') * 10_000_000)",
+    "takes memory for ever": "bad.allocate()",
 }
 """What it does with a request, as Python."""
 

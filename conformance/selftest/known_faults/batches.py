@@ -1,4 +1,4 @@
-"""Defects met in the field in record batches and their codecs."""
+"""Faults of real software in record batches and compression codecs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from ctypes import c_int32
 from functools import partial
 
 from conformance.cases.model import Answer, Request, Value
+from conformance.codec.checksums import CRC32, CRC32C
 from conformance.codec.cursor import Cursor
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, with_checksums
-from conformance.selftest.codec_mutators import Function, entries_of, wrong
-from conformance.selftest.mutators import Mutator
-from conformance.selftest.requirement_mutators import REJECTION, batch, both, change_value, encode_other_value, fits
+from conformance.selftest.mutators import (
+    LOW_32_BITS,
+    REJECTION,
+    Function,
+    Mutator,
+    change_bytes,
+    change_value,
+    combine,
+    encode_other_value,
+    field_change,
+    on,
+    replace_function,
+)
+from conformance.selftest.mutators.batches import batch_fields
+from conformance.selftest.mutators.logs import entries_of
 from conformance.selftest.seeded_fault import SeededFault
 
 _HEADER_VALUE = "header.value-absent-when-negative"
@@ -23,181 +36,119 @@ _REST_OF_HEADER = 49
 # --- records ------------------------------------------------------------------------------------------
 
 
-def _prefix(change: Callable[[int | None], int | None], rule: str) -> Mutator:
-    """Read the length before a part of a record otherwise."""
+def _null_length(length: int, rule: str) -> Mutator:
+    """Read a null length as another one. The rule names the part of the record."""
 
-    def make(right: Function) -> Function:
-        def read(self: Value, cursor: Cursor) -> int | None:
-            length: int | None = right(self, cursor)
-            return change(length) if self.negative_rule == rule else length
+    def read(original: Function, prefix: Value, cursor: Cursor) -> int | None:
+        given: int | None = original(prefix, cursor)
+        return length if given is None and prefix.negative_rule == rule else given
 
-        return read
-
-    return wrong("codec.length_prefixed.LengthPrefix.read", make, "decode", "read")
+    return replace_function("codec.length_prefixed.LengthPrefix.read", read, "decode read")
 
 
-def _low_half(text: str) -> str:
-    return str(c_int32(int(text)).value)
-
-
-def _short_delta(shown: Values) -> Values:
-    """Timestamps from deltas of 32 bits."""
-    base = int(shown.get("baseTimestamp", 0))
-    late = shown.get("timestampType") == "LogAppendTime"
+def _timestamps_from_32_bit_deltas(batch: Values) -> Values:
+    base = int(batch.get("baseTimestamp", 0))
+    is_late = batch.get("timestampType") == "LogAppendTime"
     return {
         "records": [
-            {**one, "timestampDelta": _low_half(one["timestampDelta"])}
-            | ({} if late else {"timestamp": str(base + c_int32(int(one["timestampDelta"])).value)})
-            for one in shown.get("records", ())
+            {**one, "timestampDelta": LOW_32_BITS(one["timestampDelta"])}
+            | ({} if is_late else {"timestamp": str(base + c_int32(int(one["timestampDelta"])).value)})
+            for one in batch.get("records", ())
         ]
     }
 
 
-def _at_read(change: Callable[[Values, Values], Values]) -> Mutator:
-    """Show other records of each batch in a fetch, told by the batch and the record."""
+def _consumed_records(change: Callable[[Values, Values], Values]) -> Mutator:
+    """Show other records of each batch in a fetch, given the batch and the record."""
 
-    def make(right: Function) -> Function:
-        def of_batch(whole: Values) -> list[Values]:
-            return [{**seen, **change(whole, one)} for seen, one in zip(right(whole), whole["records"], strict=True)]
+    def of_batch(original: Function, batch: Values) -> list[Values]:
+        return [{**seen, **change(batch, one)} for seen, one in zip(original(batch), batch["records"], strict=True)]
 
-        return of_batch
-
-    return wrong("semantics.consumer_view._of_batch", make, "read")
+    return replace_function("semantics.consumer_view._of_batch", of_batch, "read")
 
 
-def _written(change: Callable[[bytes, Values], bytes]) -> Mutator:
-    """Write a batch otherwise, told by its bytes and its value; its length and crc are made right again."""
+def _write_header_number(name: str, number: Callable[[list[Values]], int]) -> Mutator:
+    """Write another number into the header of a batch, given the records; length and crc are correct."""
 
-    def lie(request: Request, answer: Answer) -> Answer:
-        if request["op"] != "encode" or not fits(request, "RECORD_BATCH") or not answer.get("ok"):
-            return answer
-        data = change(bytes.fromhex(answer["hex"]), request["value"])
+    @on("encode", "RECORD_BATCH")
+    def mutate(request: Request, answer: Answer) -> Answer:
+        data = BATCH_LAYOUT.with_field(name, bytes.fromhex(answer["hex"]), number(request["value"]["records"]))
         return {**answer, "hex": with_checksums(data).hex()}
 
-    return lie
+    return mutate
 
 
-def _time_of_the_last(data: bytes, value: Values) -> bytes:
-    return BATCH_LAYOUT.with_field("maxTimestamp", data, int(value["records"][-1]["timestamp"]))
+def _write_crc(compute: Callable[[bytes], int]) -> Mutator:
+    return change_bytes("RECORD_BATCH", lambda data: BATCH_LAYOUT.with_field("crc", data, compute(data)))
 
 
-def _number_of_records(data: bytes, value: Values) -> bytes:
-    return BATCH_LAYOUT.with_field("lastOffsetDelta", data, len(value["records"]))
-
-
-def _each_counted_from_one(value: Values) -> Values:
+def _offsets_plus_one(value: Values) -> Values:
     return {**value, "records": [{**one, "offset": str(int(one["offset"]) + 1)} for one in value["records"]]}
-
-
-def _crc_of_all(data: bytes) -> bytes:
-    """The checksum over the bytes from the magic on."""
-    from conformance.codec.checksums import CRC32C
-
-    return BATCH_LAYOUT.with_field("crc", data, CRC32C.compute(data[16:17] + data[21:]))
-
-
-def _plain_crc32(data: bytes) -> bytes:
-    """The checksum of the older formats."""
-    from conformance.codec.checksums import CRC32
-
-    return BATCH_LAYOUT.with_field("crc", data, CRC32.compute(data[21:]))
-
-
-def _sealed_otherwise(seal: Callable[[bytes], bytes]) -> Mutator:
-    def lie(request: Request, answer: Answer) -> Answer:
-        asked = request["op"] == "encode" and fits(request, "RECORD_BATCH") and answer.get("ok")
-        return {**answer, "hex": seal(bytes.fromhex(answer["hex"])).hex()} if asked else answer
-
-    return lie
 
 
 # --- codecs -------------------------------------------------------------------------------------------
 
 
-def _first_block_only(right: Function) -> Function:
-    """Look at the first block of a xerial stream alone."""
-
-    def block(stream: Value) -> None:
-        right(stream)
-        stream.pos = stream.end
-
-    return block
+def _first_block_only(original: Function, stream: Value) -> None:
+    """Read one block, member or frame of a compressed stream and skip the others."""
+    original(stream)
+    stream.pos = stream.end
 
 
-def _one_member(right: Function) -> Function:
-    """Read the first member of a gzip stream, and pass over the others."""
+def _fail_at(test: Callable[[Values], bool], ops: str = "decode read", result: Answer = REJECTION) -> Mutator:
+    """Fail if the first entry is a batch that passes a test."""
 
-    def member(stream: Value) -> None:
-        right(stream)
-        stream.pos = stream.end
+    def mutate(request: Request, answer: Answer) -> Answer:
+        first, *_ = (*entries_of(request["hex"]), {})
+        return result if "records" in first and test(first) else answer
 
-    return member
-
-
-def _first_entry(request: Request) -> Values:
-    log = entries_of(request["hex"]) if "hex" in request else ()
-    return log[0] if log else {}
+    return combine(*(on(op, "RECORD_BATCH LOG" if op == "decode" else "")(mutate) for op in ops.split()))
 
 
-def _fails_where(test: Callable[[Values], bool], *ops: str, answers: Answer = REJECTION) -> Mutator:
-    """Fail at a log or batch whose first entry is such a one."""
-
-    def lie(request: Request, answer: Answer) -> Answer:
-        asked = request["op"] in ops and answer.get("ok") is True and (request["op"] != "decode" or _batches(request))
-        entry = _first_entry(request) if asked else {}
-        return answers if "records" in entry and test(entry) else answer
-
-    return lie
+def _has_no_records(codec: str) -> Callable[[Values], bool]:
+    return lambda batch: batch["compression"] == codec and not batch["records"]
 
 
-def _emptied_with(name: str) -> Callable[[Values], bool]:
-    return lambda one: one["compression"] == name and not one["records"]
-
-
-def _batches(request: Request) -> bool:
-    return fits(request, "RECORD_BATCH LOG")
-
-
-_one = partial(SeededFault, area="record batches")
-_codec = partial(SeededFault, area="codecs")
+_fault = partial(SeededFault, area="record batches")
+_codec_fault = partial(SeededFault, area="codecs")
 
 BATCHES = (
-    _one(
+    _fault(
         "known/header-null-moves-back",
-        description="a reader moves the cursor back for a header value of length -1, and misreads the next record",
+        description="a reader moves the cursor back at header value length -1, and misreads the next record",
         source="https://github.com/dpkp/kafka-python/pull/2004",
-        mutate=_prefix(lambda length: -1 if length is None else length, _HEADER_VALUE),
+        mutate=_null_length(-1, _HEADER_VALUE),
         try_first=(_HEADER_VALUE,),
     ),
-    _one(
+    _fault(
         "known/header-null-without-zig-zag",
-        description="a reader without zig-zag takes the length 01 of a header's value as one byte",
+        description="a reader without zig-zag reads the length 01 of a header value as one byte",
         source="https://github.com/platformatic/kafka/pull/54",
-        mutate=_prefix(lambda length: 1 if length is None else length, _HEADER_VALUE),
+        mutate=_null_length(1, _HEADER_VALUE),
         try_first=(_HEADER_VALUE,),
     ),
-    _one(
+    _fault(
         "known/value-null-moves-back",
-        description="a reader lets the length -1 of a value move the cursor back",
+        description="a reader moves the cursor back at value length -1",
         source="https://github.com/dpkp/kafka-python/pull/2004",
-        mutate=_prefix(lambda length: -1 if length is None else length, "record.value-absent-when-negative"),
+        mutate=_null_length(-1, "record.value-absent-when-negative"),
         try_first=("record.value-absent-when-negative",),
     ),
-    _one(
+    _fault(
         "known/timestamp-delta-32-bits",
-        description="a reader takes the VARLONG of a timestamp delta as a 32-bit VARINT",
+        description="a reader reads the VARLONG of a timestamp delta as a 32-bit VARINT",
         source="https://github.com/twmb/franz-go/issues/324",
-        mutate=both(
-            batch(_short_delta),
-            change_value("RECORD", lambda one: {**one, "timestampDelta": _low_half(one["timestampDelta"])}),
+        mutate=combine(
+            batch_fields(_timestamps_from_32_bit_deltas),
+            change_value("RECORD", field_change("", "timestampDelta", LOW_32_BITS)),
         ),
         try_first=("record.timestamp-delta",),
     ),
-    _one(
+    _fault(
         "known/timestamp-delta-32-bits-in-a-fetch",
-        description="a consumer hands out timestamps of deltas cut to 32 bits",
+        description="a consumer returns timestamps from deltas that are cut to 32 bits",
         source="https://github.com/kafka-protocol-rs/kafka-protocol-rs/issues/158",
-        mutate=_at_read(
+        mutate=_consumed_records(
             lambda whole, one: (
                 {}
                 if whole["timestampType"]
@@ -205,108 +156,103 @@ BATCHES = (
             )
         ),
     ),
-    _one(
+    _fault(
         "known/append-time-ignored-in-a-fetch",
-        description="a consumer adds the old deltas to baseTimestamp instead of giving maxTimestamp",
+        description="a consumer adds the deltas to baseTimestamp instead of returning maxTimestamp",
         source="https://github.com/tulios/kafkajs/issues/768",
-        mutate=_at_read(lambda whole, one: {"timestamp": whole["baseTimestamp"] + one["timestampDelta"]}),
+        mutate=_consumed_records(lambda whole, one: {"timestamp": whole["baseTimestamp"] + one["timestampDelta"]}),
     ),
-    _one(
+    _fault(
         "known/append-time-with-negative-deltas",
         description="a consumer adds negative deltas to maxTimestamp under LogAppendTime",
         source="https://github.com/zendesk/ruby-kafka/pull/706",
-        mutate=_at_read(
+        mutate=_consumed_records(
             lambda whole, one: (
                 {"timestamp": whole["maxTimestamp"] + min(one["timestampDelta"], 0)} if whole["timestampType"] else {}
             )
         ),
     ),
-    _one(
+    _fault(
         "known/max-timestamp-of-the-last",
         description="a writer writes the timestamp of the last record instead of the largest",
         source="https://github.com/IBM/sarama/pull/3108",
-        mutate=_written(_time_of_the_last),
+        mutate=_write_header_number("maxTimestamp", lambda records: int(records[-1]["timestamp"])),
         try_first=("batch.max-timestamp",),
     ),
-    _one(
+    _fault(
         "known/offsets-from-one",
         description="a producer counts offset deltas from 1",
         source="https://github.com/IBM/sarama/pull/1026",
-        mutate=encode_other_value("RECORD_BATCH", _each_counted_from_one),
+        mutate=encode_other_value("RECORD_BATCH", _offsets_plus_one),
         try_first=("offset.producer-relative",),
     ),
-    _one(
+    _fault(
         "known/at-most-131070-records",
-        description="a reader takes no more than 131070 records in a batch",
+        description="a reader accepts at most 131070 records in a batch",
         source="https://github.com/IBM/sarama/pull/3120",
-        mutate=_fails_where(lambda one: one["recordCount"] > 2 * 0xFFFF, "decode", "read"),
+        mutate=_fail_at(lambda one: one["recordCount"] > 2 * 0xFFFF),
         try_first=("batch.record-count",),
     ),
-    _one(
+    _fault(
         "pair/last-offset-delta-is-the-count",
         description="a writer puts the number of records into lastOffsetDelta",
         source="batch.last-offset-delta",
-        mutate=_written(_number_of_records),
+        mutate=_write_header_number("lastOffsetDelta", len),
     ),
-    _one(
+    _fault(
         "pair/crc-over-the-magic",
-        description="a writer computes the checksum over the magic too",
+        description="a writer includes the magic in the checksum",
         source="batch.crc-covers-21-to-end",
-        mutate=_sealed_otherwise(_crc_of_all),
+        mutate=_write_crc(lambda data: CRC32C.compute(data[16:17] + data[21:])),
     ),
-    _one(
+    _fault(
         "pair/crc-of-the-older-formats",
         description="a writer computes the checksum with the polynomial of the older formats",
         source="batch.crc-algorithm",
-        mutate=_sealed_otherwise(_plain_crc32),
+        mutate=_write_crc(lambda data: CRC32.compute(data[21:])),
     ),
 )
 
 CODECS = (
-    _codec(
+    _codec_fault(
         "known/xerial-first-block",
-        description="a reader takes the first of several xerial blocks, and no other",
+        description="a reader reads only the first of several xerial blocks",
         source="https://github.com/TrackingSoft/Kafka/issues/38",
-        mutate=wrong("codec.compression_formats._xerial_block", _first_block_only, "decode", "read"),
+        mutate=replace_function("codec.compression_formats._xerial_block", _first_block_only, "decode read"),
         try_first=("reader.snappy-xerial", "codec.snappy"),
     ),
-    _codec(
+    _codec_fault(
         "pair/gzip-first-member",
-        description="a reader takes the first of several gzip members, and no other",
+        description="a reader reads only the first of several gzip members",
         source="reader.gzip-members",
-        mutate=wrong("codec.compression_formats._gzip_member", _one_member, "decode", "read"),
+        mutate=replace_function("codec.compression_formats._gzip_member", _first_block_only, "decode read"),
     ),
-    _codec(
+    _codec_fault(
         "pair/zstd-first-frame",
-        description="a reader takes the first of several zstd frames, and no other",
+        description="a reader reads only the first of several zstd frames",
         source="reader.zstd-frames",
-        mutate=wrong("codec.compression_formats._zstd_frame", _one_member, "decode", "read"),
+        mutate=replace_function("codec.compression_formats._zstd_frame", _first_block_only, "decode read"),
     ),
-    _codec(
+    _codec_fault(
         "pair/no-more-records-than-bytes",
-        description="a reader takes no more records in a batch than its compressed payload has bytes",
+        description="a reader accepts no more records in a batch than the compressed payload has bytes",
         source="batch.record-count",
-        mutate=_fails_where(lambda one: one["recordCount"] > one["batchLength"] - _REST_OF_HEADER, "decode", "read"),
+        mutate=_fail_at(lambda one: one["recordCount"] > one["batchLength"] - _REST_OF_HEADER),
         try_first=("batch.record-count",),
     ),
-    _codec(
+    _codec_fault(
         "known/control-batch-without-records",
-        description="a reader refuses a control batch that compaction emptied",
+        description="a reader rejects a control batch that compaction emptied",
         source="https://github.com/apache/kafka/pull/5727",
-        mutate=_fails_where(lambda one: one["isControlBatch"] and not one["records"], "decode"),
+        mutate=_fail_at(lambda one: one["isControlBatch"] and not one["records"], "decode"),
         try_first=("control.single-record", "compaction.empty-batch-retained"),
     ),
     *(
-        _codec(
+        _codec_fault(
             f"pair/emptied-{name}",
             description=f"a reader dies of a batch without records whose attributes name {name}",
             source="compression.empty-batch",
-            mutate=_fails_where(
-                _emptied_with(name),
-                "decode",
-                "read",
-                answers={"crash": "EOFError"},
-            ),
+            mutate=_fail_at(_has_no_records(name), result={"crash": "EOFError"}),
         )
         for name in ("gzip", "snappy", "lz4", "zstd")
     ),

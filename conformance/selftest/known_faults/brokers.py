@@ -1,4 +1,4 @@
-"""Defects of brokers: what a partition holds and serves, as appends and the steps of a scenario show it."""
+"""Faults of brokers in the records that they store and serve, as appends and broker scenarios show them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.append import BATCHES, OTHERS
+from conformance.cases.append import BATCHES
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic, with_checksums
-from conformance.selftest.mutators import Mutator
-from conformance.selftest.requirement_faults.broker_scenario import plays
+from conformance.selftest.mutators import Mutator, on
+from conformance.selftest.mutators.requests import result_beside, store_max_timestamp, with_broker
 from conformance.selftest.seeded_fault import SeededFault
 from conformance.semantics.broker_steps import Fetch, FetchResult, InitProducerIdResult, RetryProduce, Step, Told
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.semantics.format_conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.reference_broker import ReferenceBroker
-from conformance.targets.reference import answer as honest
+from conformance.targets.reference import answer as correct_answer
 
 _DAY = 86_400_000
 
@@ -44,173 +43,148 @@ class _WritesOtherMarker(PartitionLog):
         return PartitionLog.append(self, batch)
 
 
-def _as_it_is(_: Step, told: Told) -> Told:
-    return told
-
-
 class _MisreportsResults(ReferenceBroker):
-    """A broker that tells otherwise what it did."""
+    """A broker that reports other results of its steps."""
 
-    change: Callable[[Step, Told], Told] = _as_it_is
+    change: Callable[[Step, Told], Told] = lambda _, result: result
 
     def play(self, steps: Sequence[Step]) -> list[Told]:
-        """What it tells of each step."""
-        return [self.change(step, told) for step, told in zip(steps, ReferenceBroker.play(self, steps), strict=True)]
+        """Return the changed results."""
+        results = ReferenceBroker.play(self, steps)
+        return [self.change(step, result) for step, result in zip(steps, results, strict=True)]
 
 
-def _tells(form: type[Told], change: Callable[[Value], Values]) -> Mutator:
-    """Tell other parts of what a broker says in this form, and did not refuse."""
-
-    def changed(_: Step, told: Told) -> Told:
-        return replace(told, **change(told)) if isinstance(told, form) and not told.refused else told
-
-    return plays(lambda: _MisreportsResults(change=changed))
+def _misreport(change: Callable[[Step, Value], Values]) -> Mutator:
+    """Report other fields of the result of a step, given the step and the result."""
+    return with_broker(lambda: _MisreportsResults(change=lambda step, one: replace(one, **change(step, one))))
 
 
-def _once_more(step: Step, told: Told) -> Told:
-    return replace(told, offset=str(int(told.offset) + 1)) if isinstance(step, RetryProduce) else told  # type: ignore[union-attr]
+def _report(form: type[Told], change: Callable[[Value], Values]) -> Mutator:
+    """Report other fields of accepted results of this class."""
+    return _misreport(lambda _, result: change(result) if isinstance(result, form) and not result.refused else {})
 
 
-def _serves(before: int, change: Callable[[bytes], bytes]) -> Mutator:
+def _next_offset_of_retry(step: Step, result: Value) -> Values:
+    return {"offset": str(int(result.offset) + 1)} if isinstance(step, RetryProduce) else {}
+
+
+def _serve(before: int, change: Callable[[bytes], bytes]) -> Mutator:
     """Serve other bytes to fetches of versions before one."""
 
-    def served(step: Step, told: Told) -> Told:
+    def served(step: Step, result: Value) -> Values:
         is_old = isinstance(step, Fetch) and step.version is not None and step.version < before
-        if not is_old or not isinstance(told, FetchResult) or not told.hex:
-            return told
-        return replace(told, hex=change(bytes.fromhex(told.hex)).hex())
+        is_changed = is_old and isinstance(result, FetchResult) and result.hex
+        return {"hex": change(bytes.fromhex(result.hex)).hex()} if is_changed else {}
 
-    return plays(lambda: _MisreportsResults(change=served))
+    return _misreport(served)
 
 
-def _with_timestamps(data: bytes) -> bytes:
-    """Messages of magic 1 in the place of those of magic 0."""
+def _to_magic_1(data: bytes) -> bytes:
     return encode_set([{"timestamp": 0, **one} for one in codec.decode("MESSAGE_SET", data).value], 1, 0)
 
 
-def _partition(name: str, source: str, says: str, bend: Mutator) -> SeededFault:
-    return SeededFault(f"partition/{name}", "scenarios", says, source, bend, (source,))
+def _partition(name: str, source: str, description: str, mutate: Mutator, area: str = "scenarios") -> SeededFault:
+    return SeededFault(f"partition/{name}", area, description, source, mutate, (source,))
 
 
-def _append(name: str, source: str, says: str, bend: Mutator) -> SeededFault:
-    return SeededFault(f"partition/{name}", "appends", says, source, bend, (source,))
-
-
-def _beside(told: Values) -> Mutator:
-    """Tell this of the other partitions of a request."""
-    return lambda request, answer: (
-        {**answer, "value": {**answer["value"], "otherPartitions": [told] * OTHERS}}
-        if "otherPartitions" in request
-        else answer
-    )
-
-
-def _as_to_all(request: Request, answer: Answer) -> Answer:
-    """Serve what a fetch of the newest version gets."""
-    is_asked = request["op"] == "append" and answer["ok"] and "fetchVersion" in request
-    return honest({name: part for name, part in request.items() if name != "fetchVersion"}) if is_asked else answer
-
-
-def _untimed(request: Request, answer: Answer) -> Answer:
-    """Serve a batch that says that its time is that of the append, -1."""
-    if request["op"] != "append" or not answer["ok"] or request.get("timestampType") != "LogAppendTime":
-        return answer
-    data = bytes.fromhex(answer["hex"])
-    if stored_magic(data) < BATCHES:
-        return answer
-    return {**answer, "hex": with_checksums(BATCH_LAYOUT.with_field("maxTimestamp", data, -1)).hex()}
+@on("append", when=lambda request, _: "fetchVersion" in request)
+def _ignore_fetch_version(request: Request, _: Answer) -> Answer:
+    return correct_answer({name: part for name, part in request.items() if name != "fetchVersion"})
 
 
 PARTITIONS = (
     _partition(
         "delete-horizon-at-once",
         "delete-horizon.set-by-compaction",
-        "the log cleaner takes the time at which it comes for the delete horizon",
-        plays(lambda: ReferenceBroker(_CompactsImmediately())),
+        "the log cleaner uses its own time as the delete horizon",
+        with_broker(lambda: ReferenceBroker(_CompactsImmediately())),
     ),
     _partition(
         "serves-the-undecided",
         "broker.holds-back-undecided",
-        "a broker tells the last stable offset, and serves what stands behind it, too",
-        plays(lambda: ReferenceBroker(_ServesUncommitted())),
+        "a broker serves records after the last stable offset under read_committed",
+        with_broker(lambda: ReferenceBroker(_ServesUncommitted())),
     ),
     _partition(
         "marker-without-value",
         "broker.marks-transactions",
         "a broker writes markers whose value is null",
-        plays(lambda: ReferenceBroker(_WritesOtherMarker(value=None))),
+        with_broker(lambda: ReferenceBroker(_WritesOtherMarker(value=None))),
     ),
     _partition(
         "marker-of-no-version",
         "broker.marks-transactions",
-        "a broker writes markers whose version is below 0",
-        plays(lambda: ReferenceBroker(_WritesOtherMarker(value=b"\x80\0\0\0\0\0"))),
+        "a broker writes markers with a negative version",
+        with_broker(lambda: ReferenceBroker(_WritesOtherMarker(value=b"\x80\0\0\0\0\0"))),
     ),
     _partition(
         "no-epoch",
         "producer-id.assigned-by-broker",
-        "a broker gives a producer the epoch -1",
-        _tells(InitProducerIdResult, lambda _: {"producer_epoch": -1}),
+        "a broker assigns the producer epoch -1",
+        _report(InitProducerIdResult, lambda _: {"producer_epoch": -1}),
     ),
     _partition(
         "one-epoch-for-all-instances",
         "producer-epoch.fences",
-        "a broker gives each instance of a producer the same epoch",
-        _tells(InitProducerIdResult, lambda _: {"producer_epoch": 0}),
+        "a broker assigns the same epoch to each instance of a producer",
+        _report(InitProducerIdResult, lambda _: {"producer_epoch": 0}),
     ),
     _partition(
         "high-watermark-of-the-last-record",
         "broker.serves-from-offset",
-        "a broker tells the offset of the last record as its high watermark",
-        _tells(FetchResult, lambda told: {"high_watermark": str(int(told.high_watermark) - 1)}),
+        "a broker reports the offset of the last record as its high watermark",
+        _report(FetchResult, lambda told: {"high_watermark": str(int(told.high_watermark) - 1)}),
     ),
     _partition(
         "wrapped-repeat-takes-a-place",
         "sequence.wraps-at-int32-max",
-        "a broker does not know a batch again in which the sequences wrap, and tells another offset of it",
-        plays(lambda: _MisreportsResults(change=_once_more)),
+        "a broker reports another offset for a duplicate batch whose sequences wrap",
+        _misreport(_next_offset_of_retry),
     ),
     _partition(
         "log-begins-at-zero",
         "broker.tells-log-start",
-        "a fetch tells that the log begins at offset 0, wherever it does",
-        _tells(FetchResult, lambda _: {"log_start": "0"}),
+        "a fetch response reports log start offset 0, whatever it is",
+        _report(FetchResult, lambda _: {"log_start": "0"}),
     ),
     _partition(
         "batches-for-old-consumers",
         "convert.down-for-old-consumers",
-        "a broker serves batches to fetches of versions that carry messages",
-        _serves(4, lambda data: convert(data, BATCHES, 0)),
+        "a broker serves batches to fetch versions that need messages",
+        _serve(4, lambda data: convert(data, BATCHES, 0)),
     ),
     _partition(
         "timestamps-for-the-oldest-consumers",
         "convert.down-for-old-consumers",
-        "a broker serves messages of magic 1 to fetches of versions that carry magic 0",
-        _serves(2, _with_timestamps),
+        "a broker serves messages with magic 1 to fetch versions that need magic 0",
+        _serve(2, _to_magic_1),
     ),
-    _append(
+    _partition(
         "offset-for-what-is-refused",
         "broker.tells-each-partition",
-        "a broker gives an offset to data that it refuses in another partition",
-        _beside({"baseOffset": "0", "hex": ""}),
+        "a broker returns an offset for data that it rejects in another partition",
+        result_beside(lambda _: {"baseOffset": "0", "hex": ""}),
+        "appends",
     ),
-    _append(
+    _partition(
         "serves-what-is-refused",
         "broker.tells-each-partition",
-        "a broker tells that data is refused in another partition, and serves it",
-        _beside({"baseOffset": "-1", "hex": "00"}),
+        "a broker rejects data in another partition, but serves it",
+        result_beside(lambda _: {"baseOffset": "-1", "hex": "00"}),
+        "appends",
     ),
-    _append(
+    _partition(
         "batches-for-old-fetches",
         "convert.down-for-old-consumers",
-        "a broker serves an old fetch what it stores",
-        _as_to_all,
+        "a broker serves an old fetch version without conversion",
+        _ignore_fetch_version,
+        "appends",
     ),
-    _append(
+    _partition(
         "append-time-below-zero",
         "timestamp.log-append-overwritten",
-        "a broker writes -1 for the time of the append",
-        _untimed,
+        "a broker writes -1 as LogAppendTime",
+        store_max_timestamp(-1, lambda request, _: request.get("timestampType") == "LogAppendTime"),
+        "appends",
     ),
 )
-"""Defects of a broker's partition."""

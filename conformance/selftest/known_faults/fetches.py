@@ -1,209 +1,193 @@
-"""Defects met in the field in what a consumer shows of a fetch, and where it goes on."""
+"""Faults of real software in the records that a consumer returns from a fetch, and in its next offset."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
 from conformance.cases.model import Request
 from conformance.codec.derived_fields import Values
-from conformance.selftest.codec_mutators import (
-    Function,
+from conformance.selftest.mutators import Mutator
+from conformance.selftest.mutators.logs import (
     Log,
     change_fetch,
-    ends,
+    consumed_record,
+    end_of,
     is_batch,
+    records_of,
     refetch_same_offset,
     stop_at_entry,
 )
 from conformance.selftest.seeded_fault import SeededFault
 
 
-def _controls_alone(log: Log) -> bool:
-    return all(entry.get("isControlBatch") for entry in log)
+def _is_empty_batch(entry: Values) -> bool:
+    return is_batch(entry) and not entry["records"]
 
 
-def _emptied(log: Log) -> bool:
-    return all(is_batch(entry) and not entry["records"] for entry in log)
-
-
-def _compacted_tail(log: Log) -> bool:
+def _ends_with_gap(log: Log) -> bool:
+    """Return true if the last record of the last batch was compacted away."""
     last = log[-1]
-    return bool(is_batch(last) and last["records"] and int(last["records"][-1]["offset"]) + 1 < ends(last))
+    return bool(is_batch(last) and last["records"] and int(last["records"][-1]["offset"]) + 1 < end_of(last))
 
 
-def _aborted_alone(log: Log) -> bool:
+def _has_transaction(log: Log) -> bool:
     return any(entry.get("isTransactional") and not entry.get("isControlBatch") for entry in log)
 
 
-def _beyond_the_first(request: Request, seen: Values, log: Log) -> Values:
-    """Stop where the first batch has no record at or after the fetch offset."""
+def _stop_in_first_batch(request: Request, seen: Values, log: Log) -> Values:
+    """Stop if the first batch has no record at or after the fetch offset."""
     at = int(request["fetchOffset"])
     if not log or not is_batch(log[0]) or any(int(one["offset"]) >= at for one in log[0]["records"]):
         return {}
     return {"records": [], "nextOffset": request["fetchOffset"]} if seen["records"] else {}
 
 
-def _exactly_there(request: Request, seen: Values, _: Log) -> Values | None:
-    """Refuse a fetch whose first record is not the one that was asked for."""
+def _require_exact_offset(request: Request, seen: Values, _: Log) -> Values | None:
+    """Reject a fetch if the first record is not at the fetch offset."""
     return None if seen["records"] and seen["records"][0]["offset"] != request["fetchOffset"] else {}
 
 
-def _nothing_is_a_gap(request: Request, _: Values, log: Log) -> Values:
-    """Go on at the high watermark where a fetch below it brings nothing."""
-    beyond = not log and int(request["highWatermark"]) > int(request["fetchOffset"])
-    return {"nextOffset": request["highWatermark"]} if beyond else {}
+def _skip_empty_fetch(request: Request, _: Values, log: Log) -> Values:
+    """Continue at the high watermark after an empty fetch below it."""
+    is_below = not log and int(request["highWatermark"]) > int(request["fetchOffset"])
+    return {"nextOffset": request["highWatermark"]} if is_below else {}
 
 
-def _from_before(when: Sequence[str]) -> Function:
-    """Hand out what stands before the fetch offset in the entry that holds it, if it has one of these codecs."""
+def _show_earlier_records(test: Callable[[Values], bool]) -> Mutator:
+    """Return the records before the fetch offset in the entry with that offset, if the entry passes a test."""
 
     def change(request: Request, seen: Values, log: Log) -> Values:
         at = int(request["fetchOffset"])
-        early: list[Values] = []
-        for entry in log:
-            if entry["compression"] in when and ends(entry) > at and not entry.get("isControlBatch"):
-                early += (_shown(one, entry) for one in _inside(entry) if int(one["offset"]) < at)
+        early = [
+            _consumed(one, entry)
+            for entry in log
+            if test(entry) and end_of(entry) > at and not entry.get("isControlBatch")
+            for one in records_of(entry)
+            if int(one["offset"]) < at
+        ]
         return {"records": [*early, *seen["records"]]}
 
-    return change
+    return change_fetch(change)
 
 
-def _inside(entry: Values) -> list[Values]:
-    return list(entry["records"] if is_batch(entry) else entry["messages"])
+def _consumed(record: Values, entry: Values) -> Values:
+    kind = entry.get("timestampType") or record.get("timestampType") or "NoTimestampType"
+    return {"timestamp": "-1", "headers": [], **consumed_record(record), "timestampType": kind}
 
 
-def _shown(one: Values, entry: Values) -> Values:
-    """A record as an application sees it."""
-    kind = entry.get("timestampType") or one.get("timestampType") or "NoTimestampType"
-    names = ("offset", "timestamp", "key", "value", "headers")
-    return {"timestamp": "-1", "headers": [], **{name: one[name] for name in names if name in one}} | {
-        "timestampType": kind
-    }
+def _skip_empty_batch(request: Request, seen: Values, log: Log) -> Values:
+    """Continue at the high watermark after an empty batch."""
+    return {"nextOffset": request["highWatermark"]} if any(map(_is_empty_batch, log)) and not seen["records"] else {}
 
 
-def _to_high_watermark(request: Request, seen: Values, log: Log) -> Values:
-    """Skip a batch without records by going to the high watermark."""
-    empty = any(is_batch(entry) and not entry["records"] for entry in log)
-    return {"nextOffset": request["highWatermark"]} if empty and not seen["records"] else {}
+def _stop_at_empty_batch(_: Request, seen: Values, log: Log) -> Values:
+    """Return no records after an empty batch, but continue at the end of the log."""
+    end = next((end_of(entry) for entry in log if _is_empty_batch(entry)), None)
+    return {} if end is None else {"records": [one for one in seen["records"] if int(one["offset"]) < end]}
 
 
-def _until_the_empty_one(_: Request, seen: Values, log: Log) -> Values:
-    """Hand out nothing behind a batch without records, and go to the end all the same."""
-    empty = next((ends(entry) for entry in log if is_batch(entry) and not entry["records"]), None)
-    return {} if empty is None else {"records": [one for one in seen["records"] if int(one["offset"]) < empty]}
-
-
-def _until_a_gap(_: Request, seen: Values, log: Log) -> Values:
-    """Hand out nothing behind the first offset that is missing inside a batch."""
+def _stop_at_gap(_: Request, seen: Values, log: Log) -> Values:
+    """Return no records after the first offset that is missing inside a batch."""
     for entry in log:
-        offsets = [int(one["offset"]) for one in _inside(entry)]
-        for one, other in pairwise(offsets):
+        for one, other in pairwise(int(record["offset"]) for record in records_of(entry)):
             if other != one + 1:
-                return {"records": [shown for shown in seen["records"] if int(shown["offset"]) <= one]}
+                return {"records": [record for record in seen["records"] if int(record["offset"]) <= one]}
     return {}
 
 
-def _two_emptied(log: Log, at: int) -> bool:
-    return at > 0 and all(is_batch(entry) and not entry["records"] for entry in log[at - 1 : at + 1])
-
-
-def _restarts_lower(log: Log, at: int) -> bool:
-    return at > 0 and is_batch(log[at]) and int(log[at]["baseOffset"]) != ends(log[at - 1])
-
-
-_one = partial(SeededFault, area="logs")
+_fault = partial(SeededFault, area="logs")
 _KAFKA_GO = "https://github.com/segmentio/kafka-go"
 _KAFKAJS = "https://github.com/tulios/kafkajs"
 _SARAMA = "https://github.com/IBM/sarama"
 
 FETCHES = (
-    _one(
+    _fault(
         "known/nothing-is-a-gap",
-        description="a reader takes a fetch that brings nothing for a gap, and goes on at the high watermark",
+        description="a reader takes an empty fetch for a gap and continues at the high watermark",
         source="https://github.com/kafka4beam/brod/issues/326",
-        mutate=change_fetch(_nothing_is_a_gap),
+        mutate=change_fetch(_skip_empty_fetch),
     ),
-    _one(
+    _fault(
         "known/stays-at-aborted",
-        description="a reader without records to hand out stays before an aborted transaction",
+        description="a reader refetches the same offset if it has only an aborted transaction",
         source=f"{_KAFKAJS}/pull/1256",
-        mutate=refetch_same_offset(_aborted_alone),
+        mutate=refetch_same_offset(_has_transaction),
     ),
-    _one(
+    _fault(
         "known/stays-at-control",
-        description="a reader without records stays at its offset, and fetches the marker for ever",
+        description="a reader refetches the same offset if it has only markers",
         source=f"{_KAFKAJS}/issues/403",
-        mutate=refetch_same_offset(_controls_alone),
+        mutate=refetch_same_offset(lambda log: all(entry.get("isControlBatch") for entry in log)),
     ),
-    _one(
+    _fault(
         "known/stays-at-emptied",
-        description="a reader stays before batches without records",
+        description="a reader refetches the same offset if it has only empty batches",
         source=f"{_SARAMA}/issues/2053",
-        mutate=refetch_same_offset(_emptied),
+        mutate=refetch_same_offset(lambda log: all(map(_is_empty_batch, log))),
     ),
-    _one(
+    _fault(
         "known/stays-in-compacted-tail",
-        description="a reader finds no record behind the last kept one of a batch, and stays",
+        description="a reader refetches the same offset if compaction removed the last records of a batch",
         source=f"{_KAFKAJS}/issues/562",
-        mutate=refetch_same_offset(_compacted_tail),
+        mutate=refetch_same_offset(_ends_with_gap),
     ),
-    _one(
+    _fault(
         "known/stops-in-the-first-batch",
-        description="a reader finds no record in the first batch, and stops there",
+        description="a reader stops if the first batch has no record at or after the fetch offset",
         source="https://github.com/zendesk/ruby-kafka/issues/555",
-        mutate=change_fetch(_beyond_the_first),
+        mutate=change_fetch(_stop_in_first_batch),
     ),
-    _one(
+    _fault(
         "known/insists-on-the-offset",
-        description="a reader insists on a record at exactly the fetch offset",
+        description="a reader requires a record at exactly the fetch offset",
         source="https://github.com/dpkp/kafka-python/issues/1390",
-        mutate=change_fetch(_exactly_there),
+        mutate=change_fetch(_require_exact_offset),
     ),
-    _one(
+    _fault(
         "known/stops-at-the-second-emptied",
-        description="a reader skips one batch without records, and fails at the second",
+        description="a reader skips one empty batch, but fails at the second",
         source=f"{_KAFKA_GO}/issues/874",
-        mutate=stop_at_entry(_two_emptied),
+        mutate=stop_at_entry(lambda log, at: at > 0 and all(map(_is_empty_batch, log[at - 1 : at + 1]))),
     ),
-    _one(
+    _fault(
         "known/skips-to-the-high-watermark",
-        description="a reader skips an empty batch by going to the high watermark",
+        description="a reader skips an empty batch and continues at the high watermark",
         source="https://github.com/zendesk/ruby-kafka/pull/625",
-        mutate=change_fetch(_to_high_watermark),
+        mutate=change_fetch(_skip_empty_batch),
     ),
-    _one(
+    _fault(
         "known/past-of-compressed-batches",
-        description="a reader hands out the records below the fetch offset when the batch is compressed",
+        description="a reader returns records before the fetch offset if the batch is compressed",
         source="https://github.com/dpkp/kafka-python/issues/1214",
-        mutate=change_fetch(_from_before(("gzip", "snappy", "lz4", "zstd"))),
+        mutate=_show_earlier_records(lambda entry: entry["compression"] != "none"),
     ),
-    _one(
+    _fault(
         "known/past-of-wrappers",
-        description="a reader hands out the messages of a gzip wrapper below the fetch offset",
+        description="a reader returns messages of a gzip wrapper before the fetch offset",
         source="https://github.com/kafka4beam/brod/issues/95",
-        mutate=change_fetch(
-            lambda request, seen, log: _from_before(("gzip",))(request, seen, [e for e in log if not is_batch(e)])
-        ),
+        mutate=_show_earlier_records(lambda entry: entry["compression"] == "gzip" and not is_batch(entry)),
     ),
-    _one(
+    _fault(
         "known/stops-at-the-empty-batch",
-        description="a reader hands out nothing behind a batch without records",
+        description="a reader returns no records after an empty batch",
         source=f"{_KAFKA_GO}/pull/813",
-        mutate=change_fetch(_until_the_empty_one),
+        mutate=change_fetch(_stop_at_empty_batch),
     ),
-    _one(
+    _fault(
         "pair/stops-at-a-gap",
-        description="a reader hands out nothing behind an offset that compaction took",
+        description="a reader returns no records after an offset that compaction removed",
         source="offset.gaps-allowed",
-        mutate=change_fetch(_until_a_gap),
+        mutate=change_fetch(_stop_at_gap),
     ),
-    _one(
+    _fault(
         "pair/gap-between-batches",
-        description="a reader takes a batch that does not begin where the one before it ended for damaged",
+        description="a reader rejects a batch that does not start at the end of the previous one",
         source="compaction.offsets-preserved",
-        mutate=stop_at_entry(_restarts_lower),
+        mutate=stop_at_entry(
+            lambda log, at: at > 0 and is_batch(log[at]) and int(log[at]["baseOffset"]) != end_of(log[at - 1])
+        ),
     ),
 )
 """Defects of consumers in a fetch."""

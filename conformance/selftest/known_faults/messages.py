@@ -1,23 +1,23 @@
-"""Defects met in the field in how whole messages are written."""
+"""Faults of real software in whole messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from conformance.cases.model import Value
-from conformance.selftest.requirement_mutators import change_bytes, change_value, reject_valid
+from conformance.selftest.mutators import change_bytes, change_value, pad_varint, reject_valid
 from conformance.selftest.seeded_fault import SeededFault
 
 _THREADS = "https://github.com"
 _FIRST_BUFFER = 1 << 16
 _NEWEST_ERROR = 133
-"""The highest error code that anybody has taken into use."""
+"""The highest error code in use."""
 _ONE_BYTE = 127
-"""Bytes of a tagged field at most whose size is a varint of one byte."""
+"""The largest size of a tagged field that is a varint of one byte."""
 
 
 def _fields(value: Value) -> Iterator[tuple[str, Value]]:
-    """Every field of a value and of what is in it."""
+    """Return all fields of a value, nested ones included."""
     for entry in value if isinstance(value, list) else ():
         yield from _fields(entry)
     for name, entry in value.items() if isinstance(value, dict) else ():
@@ -45,7 +45,7 @@ MESSAGES = (
     SeededFault(
         "message/longer-than-the-first-buffer",
         area="messages",
-        description="a writer begins with a buffer of 64 KiB, and has no room for what comes behind it",
+        description="a writer starts with a buffer of 64 KiB and cannot extend it",
         source="https://github.com/dpkp/kafka-python/pull/3103",
         mutate=reject_valid("MESSAGE", lambda _, answer: len(answer["hex"]) > 2 * _FIRST_BUFFER, op="encode"),
         try_first=("array.max-elements", "compact-array.layout", "records.layout"),
@@ -53,7 +53,7 @@ MESSAGES = (
     SeededFault(
         "message/topics-by-name",
         area="messages",
-        description="a reader keeps topics by their names, and one of those without a name is left",
+        description="a reader stores topics by name and loses topics without a name",
         source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/issues/84",
         mutate=change_value("MESSAGE", _by_name),
         try_first=("definitions.map-key-makes-set",),
@@ -61,7 +61,7 @@ MESSAGES = (
     SeededFault(
         "message/long-unknown-tag",
         area="messages",
-        description="a reader takes the size of a tagged field that it does not know from one byte",
+        description="a reader reads the size of an unknown tagged field from one byte",
         source=f"{_THREADS}/redpanda-data/redpanda/pull/30160",
         mutate=reject_valid("MESSAGE", lambda _, answer: _has_long_tag(answer["value"])),
         try_first=("tagged.unknown-skipped",),
@@ -69,20 +69,17 @@ MESSAGES = (
     SeededFault(
         "message/pads-the-count-of-tags",
         area="messages",
-        description="a writer writes the count of the last tags in two bytes, the second of which is 0",
+        description="a writer writes the count of the last tagged fields in two bytes instead of one",
         source="uvarint.non-minimal",
-        mutate=change_bytes(
-            "MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")
-        ),
+        mutate=change_bytes("MESSAGE", pad_varint, lambda _, answer: answer["hex"].endswith("00")),
         try_first=("definitions.tagged-default-omitted",),
     ),
     SeededFault(
         "message/errors-of-its-day",
         area="messages",
-        description="a reader knows the error codes of its day, and refuses an answer with one that came later",
+        description="a reader rejects a response with an error code that is newer than the reader",
         source="int16.layout",
         mutate=reject_valid("MESSAGE", lambda _, answer: _has_new_error(answer["value"])),
         try_first=("int16.layout",),
     ),
 )
-"""Defects of messages."""

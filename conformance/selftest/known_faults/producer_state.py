@@ -1,185 +1,148 @@
-"""Defects met in the field in what brokers make of sequences, and of formats that they convert."""
+"""Faults of real software in how a broker checks sequences and converts formats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ctypes import c_int32
 from functools import partial
 
-from conformance.cases.model import Answer, Request, Value
+from conformance.cases.model import Value
 from conformance.codec.derived_fields import Values
-from conformance.selftest.codec_mutators import Function, wrong
-from conformance.selftest.mutators import Mutator
-from conformance.selftest.requirement_mutators import REJECTION
+from conformance.selftest.mutators import REJECTION, Function, Mutator, on, replace_function
 from conformance.selftest.seeded_fault import SeededFault
 
-_NEXT = "semantics.producer_state.next_sequence"
-_FATES = "semantics.producer_state._possible_results"
-_IN_EPOCH = "semantics.producer_state._fates_in_epoch"
+_NEXT = "next_sequence"
+_RESULTS = "_possible_results"
+_IN_EPOCH = "_fates_in_epoch"
 
 
-def _fate(name: str, make: Callable[[Function], Function]) -> Mutator:
-    return wrong(name, make, "sequence")
+def _producer_state(name: str, function: Function) -> Mutator:
+    return replace_function(f"semantics.producer_state.{name}", function, "sequence")
 
 
-def _by_sequence_alone(right: Function) -> Function:
-    """Know a batch again by its first sequence alone."""
-
-    def fates(known: Value, first: int, count: int) -> set[Value]:
-        if first in [begun for begun, _ in known.batches]:
-            return {("duplicate", known)}
-        return set(right(known, first, count))
-
-    return fates
+def _same_first_sequence(original: Function, known: Value, first: int, count: int) -> set[Value]:
+    """Treat a batch as a duplicate if its first sequence is known."""
+    if first in [start for start, _ in known.batches]:
+        return {("duplicate", known)}
+    return set(original(known, first, count))
 
 
-def _knows_the_last(right: Function) -> Function:
-    """Know the last batch again, and no other."""
-
-    def fates(known: Value, first: int, count: int) -> set[Value]:
-        older = known.batches[:-1]
-        span = (first, (first + count - 1) % (1 << 31))
-        return {("out-of-order", known)} if span in older else set(right(known, first, count))
-
-    return fates
+def _last_batch_only(original: Function, known: Value, first: int, count: int) -> set[Value]:
+    """Recognize a duplicate of the last batch only."""
+    span = (first, (first + count - 1) % (1 << 31))
+    return {("out-of-order", known)} if span in known.batches[:-1] else set(original(known, first, count))
 
 
-def _any_epoch(right: Function) -> Function:
-    """Let the sequence go on over a new epoch."""
-
-    def fates(known: Value, given: Values) -> set[Value]:
-        if known is not None and given["producerEpoch"] > known.epoch >= 0:
-            return set(right(known, {**given, "producerEpoch": known.epoch}))
-        return set(right(known, given))
-
-    return fates
+def _ignore_new_epoch(original: Function, known: Value, batch: Values) -> set[Value]:
+    """Continue the sequence in a new epoch."""
+    if known is not None and batch["producerEpoch"] > known.epoch >= 0:
+        return set(original(known, {**batch, "producerEpoch": known.epoch}))
+    return set(original(known, batch))
 
 
-def _old_epoch_is_out_of_order(right: Function) -> Function:
-    def fates(known: Value, given: Values) -> set[Value]:
-        return {("out-of-order" if fate == "fenced" else fate, after) for fate, after in right(known, given)}
-
-    return fates
+def _old_epoch_is_out_of_order(original: Function, known: Value, batch: Values) -> set[Value]:
+    return {("out-of-order" if fate == "fenced" else fate, after) for fate, after in original(known, batch)}
 
 
 # --- conversion ---------------------------------------------------------------------------------------
 
 
-def _empty_wrapper(request: Request, answer: Answer) -> Answer:
-    """Fail where nothing is left after conversion."""
-    return REJECTION if request["op"] == "convert" and answer.get("hex") == "" else answer
+def _converted_records(change: Function) -> Mutator:
+    """Change each converted record, given the records and the index."""
+    return replace_function(
+        "semantics.format_conversion._rewritten",
+        lambda original, records, magic: original(
+            tuple({**one, **change(records, at)} for at, one in enumerate(records)), magic
+        ),
+        "convert",
+    )
 
 
-def _converted(make: Callable[[Function], Function], name: str) -> Mutator:
-    return wrong(f"semantics.format_conversion.{name}", make, "convert")
-
-
-def _renumbered(right: Function) -> Function:
-    """Count the offsets of a converted batch from its first record."""
-
-    def rewritten(records: Value, magic: int) -> Value:
-        first = records[0]["offset"] if records else 0
-        return right(tuple({**one, "offset": first + at} for at, one in enumerate(records)), magic)
-
-    return rewritten
-
-
-def _each_kept(key: str, value: Value) -> Callable[[Function], Function]:
-    """A field of each converted record at one value."""
-
-    def make(right: Function) -> Function:
-        return lambda records, magic: right(tuple({**one, key: value} for one in records), magic)
-
-    return make
-
-
-_sequence = partial(SeededFault, area="sequences")
-_conversion = partial(SeededFault, area="conversion")
+_sequence_fault = partial(SeededFault, area="sequences")
+_conversion_fault = partial(SeededFault, area="conversion")
 
 SEQUENCES = (
-    _sequence(
+    _sequence_fault(
         "known/counts-batches",
         description="a broker counts the batches instead of the records",
         source="https://github.com/tulios/kafkajs/issues/598",
-        mutate=_fate("semantics.producer_state._span", lambda _: lambda first, _: (first, first)),
+        mutate=_producer_state("_span", lambda _, first, __: (first, first)),
     ),
-    _sequence(
+    _sequence_fault(
         "known/no-wrap",
         description="a broker expects 2147483648 after 2147483647",
         source="https://github.com/redpanda-data/redpanda/issues/4854",
-        mutate=_fate(_NEXT, lambda _: lambda sequence, records: sequence + records),
+        mutate=_producer_state(_NEXT, lambda _, sequence, records: sequence + records),
     ),
-    _sequence(
+    _sequence_fault(
         "known/wraps-below-zero",
         description="a broker expects -2147483648 after 2147483647",
         source="https://github.com/redpanda-data/redpanda/issues/4854",
-        mutate=_fate(_NEXT, lambda _: lambda sequence, records: c_int32(sequence + records).value),
+        mutate=_producer_state(_NEXT, lambda _, sequence, records: c_int32(sequence + records).value),
     ),
-    _sequence(
+    _sequence_fault(
         "known/wraps-early",
         description="a broker wraps before 2147483647",
         source="https://github.com/tulios/kafkajs/issues/1790",
-        mutate=_fate(_NEXT, lambda _: lambda sequence, records: (sequence + records) % ((1 << 31) - 1)),
+        mutate=_producer_state(_NEXT, lambda _, sequence, records: (sequence + records) % ((1 << 31) - 1)),
     ),
-    _sequence(
+    _sequence_fault(
         "pair/wraps-to-one",
         description="a broker expects 1 after 2147483647",
         source="sequence.wraps-at-int32-max",
-        mutate=_fate(
-            _NEXT,
-            lambda right: lambda sequence, records: right(sequence, records) + (sequence + records >= 1 << 31),
+        mutate=_producer_state(
+            _NEXT, lambda original, first, count: original(first, count) + (first + count >= 1 << 31)
         ),
     ),
-    _sequence(
+    _sequence_fault(
         "pair/repeat-by-its-first",
-        description="a broker takes a batch for a repeat whose first sequence it knows, whatever its length",
+        description="a broker takes a batch as a duplicate if it knows the first sequence, whatever the count",
         source="sequence.duplicate-deduplicated",
-        mutate=_fate(_IN_EPOCH, _by_sequence_alone),
+        mutate=_producer_state(_IN_EPOCH, _same_first_sequence),
     ),
-    _sequence(
+    _sequence_fault(
         "pair/repeat-of-the-last-alone",
-        description="a broker knows the last batch of a producer again, and no other",
+        description="a broker recognizes a duplicate only of the last batch of a producer",
         source="sequence.duplicate-deduplicated",
-        mutate=_fate(_IN_EPOCH, _knows_the_last),
+        mutate=_producer_state(_IN_EPOCH, _last_batch_only),
     ),
-    _sequence(
+    _sequence_fault(
         "pair/sequence-over-epochs",
-        description="a broker lets the sequence go on over a new epoch",
+        description="a broker continues the sequence in a new epoch",
         source="producer-epoch.fences",
-        mutate=_fate(_FATES, _any_epoch),
+        mutate=_producer_state(_RESULTS, _ignore_new_epoch),
     ),
-    _sequence(
+    _sequence_fault(
         "pair/old-epoch-out-of-order",
-        description="a broker calls a batch of an older epoch out of order",
+        description="a broker reports a batch of an older epoch as out of order",
         source="producer-epoch.fences",
-        mutate=_fate(_FATES, _old_epoch_is_out_of_order),
+        mutate=_producer_state(_RESULTS, _old_epoch_is_out_of_order),
     ),
 )
 
 CONVERSIONS = (
-    _conversion(
+    _conversion_fault(
         "known/nothing-left",
-        description="a converter fails when only a marker is left",
+        description="a converter fails if only a marker is left",
         source="https://github.com/apache/kafka/pull/5173",
-        mutate=_empty_wrapper,
+        mutate=on("convert", when=lambda _, answer: answer.get("hex") == "", accepted=None)(lambda *_: REJECTION),
     ),
-    _conversion(
+    _conversion_fault(
         "pair/converted-offsets-without-gaps",
-        description="a converter counts the offsets of a batch with gaps from its first record",
+        description="a converter removes the gaps between the offsets of a batch",
         source="offset.gaps-allowed",
-        mutate=_converted(_renumbered, "_rewritten"),
+        mutate=_converted_records(lambda records, at: {"offset": records[0]["offset"] + at}),
     ),
-    _conversion(
+    _conversion_fault(
         "pair/converted-to-create-time",
-        description="a converter makes CreateTime of LogAppendTime on the way down",
+        description="a converter changes LogAppendTime to CreateTime when converting down",
         source="convert.down-for-old-consumers",
-        mutate=_converted(_each_kept("timestampType", 0), "_rewritten"),
+        mutate=_converted_records(lambda *_: {"timestampType": 0}),
     ),
-    _conversion(
+    _conversion_fault(
         "pair/converted-key-lost",
         description="a converter loses the keys",
         source="convert.down-for-old-consumers",
-        mutate=_converted(_each_kept("key", None), "_rewritten"),
+        mutate=_converted_records(lambda *_: {"key": None}),
     ),
 )
 """Defects of brokers that convert."""

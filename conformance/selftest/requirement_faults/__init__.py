@@ -1,4 +1,4 @@
-"""A violation for every requirement: a lie that breaks its statement and nothing else, which its own cases catch."""
+"""One fault for each requirement: a mutator that breaks the requirement and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.selftest.requirement_faults.messages import MESSAGES
 from conformance.selftest.requirement_faults.primitives import PRIMITIVES
 from conformance.selftest.requirement_faults.raw_requests import EXCHANGES
 from conformance.targets.protocol import outcome
-from conformance.targets.reference import answer as honest
+from conformance.targets.reference import answer as correct_answer
 
 TABLES: dict[str, dict[str, Mutator]] = {
     "primitives": PRIMITIVES,
@@ -30,36 +30,36 @@ TABLES: dict[str, dict[str, Mutator]] = {
     "exchanges": EXCHANGES,
     "scenarios": SCENARIOS,
 }
-"""The violations by what their requirements are about."""
+"""The faults by area."""
 
-VIOLATIONS: dict[str, Mutator] = {name: lie for table in TABLES.values() for name, lie in table.items()}
-"""By the id of the requirement. A register row with cases has one, or is in UNTESTED_REQUIREMENTS."""
+REQUIREMENT_FAULTS: dict[str, Mutator] = {name: mutate for table in TABLES.values() for name, mutate in table.items()}
+"""The fault of each requirement. A requirement with cases is here or in UNTESTED_REQUIREMENTS."""
 
 UNTESTED_REQUIREMENTS = {
     "header.key-no-nul": "every writer passes on the key that an application gives it, Apache Kafka's among them: "
     "the cases show what readers make of one",
 }
-"""Requirements with cases that no violation shows to bite, and why."""
+"""Requirements with cases but without a fault, each with the reason."""
 
 
-def run_fault(lie: Mutator, case: Case) -> Outcome:
-    """What a liar does when a case is put to it."""
-    return outcome_of(lie(case.request, honest(case.request)))
+def run_fault(mutate: Mutator, case: Case) -> Outcome:
+    """Return the outcome of a case for a target with a fault."""
+    return outcome_of(mutate(case.request, correct_answer(case.request)))
 
 
 def outcome_of(answer: Answer) -> Outcome:
-    """An answer of a liar as what it did."""
+    """Return the outcome of a mutated answer."""
     return NoAnswer("memory", "took memory without end") if "hoards" in answer else outcome(answer)
 
 
-def catching_cases(lie: Mutator, requirement: str, level: str, cases: Iterable[Case]) -> Iterator[str]:
-    """The ids of those of a requirement's own cases that fail a liar.
+def catching_cases(mutate: Mutator, requirement: str, level: str, cases: Iterable[Case]) -> Iterator[str]:
+    """Return the ids of the cases of a requirement that fail with its fault.
 
-    What a reader shows wrong counts only where it is charged to this requirement, at its level.
+    A wrong decoded value counts only if it is attributed to this requirement, at its level.
     """
     for case in cases:
-        verdict = judge(case, run_fault(lie, case))
-        charged = case.op != "decode" or verdict.requirement in ("", requirement)
-        due = verdict.level in ("", level)
-        if verdict.kind is VerdictKind.CRASH or (verdict.kind is VerdictKind.FAIL and charged and due):
+        verdict = judge(case, run_fault(mutate, case))
+        attributed = case.op != "decode" or verdict.requirement in ("", requirement)
+        has_level = verdict.level in ("", level)
+        if verdict.kind is VerdictKind.CRASH or (verdict.kind is VerdictKind.FAIL and attributed and has_level):
             yield case.id

@@ -1,31 +1,20 @@
-"""Violations of the requirements on what a broker makes of transactions, fetches and compaction."""
+"""One fault for each requirement on a broker's transactions, fetches and compaction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import msgspec
 from msgspec import field
+from msgspec.structs import replace
 
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.selftest.mutators import Mutator
-from conformance.semantics.broker_steps import InitProducerIdResult, Produce, Step, Told, parsed_steps
+from conformance.selftest.mutators.requests import with_broker
+from conformance.semantics.broker_steps import InitProducerIdResult, Produce, Step, Told
 from conformance.semantics.consumer_view import AbortedTransaction
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.reference_broker import ReferenceBroker
-
-
-def plays(broker: Callable[[], ReferenceBroker]) -> Mutator:
-    """Answer as another broker does."""
-
-    def told(request: Values, answer: Values) -> Values:
-        if request["op"] != "scenario":
-            return answer
-        did = broker().play(parsed_steps(request["steps"]))
-        return {**answer, "value": [msgspec.to_builtins(one) for one in did]}
-
-    return told
 
 
 class _ListsNoAborted(PartitionLog):
@@ -75,30 +64,29 @@ class _OneProducerId(ReferenceBroker):
     )
 
     def play(self, steps: Sequence[Step]) -> list[Told]:
-        """Give every producer the same identity."""
-        return [
-            self.given if isinstance(told, InitProducerIdResult) else told for told in ReferenceBroker.play(self, steps)
-        ]
+        """Give all producers the same id."""
+        results = ReferenceBroker.play(self, steps)
+        return [self.given if isinstance(one, InitProducerIdResult) else one for one in results]
 
 
 class _AnswersAcksZero(ReferenceBroker):
     def play(self, steps: Sequence[Step]) -> list[Told]:
-        """Answer also what asks for none."""
-        told = ReferenceBroker.play(self, steps)
+        """Answer Produce requests with acks=0."""
+        results = ReferenceBroker.play(self, steps)
         return [
-            msgspec.structs.replace(one, answered=True) if isinstance(step, Produce) and not step.wants_answer else one
-            for step, one in zip(steps, told, strict=True)
+            replace(one, answered=True) if isinstance(step, Produce) and not step.wants_answer else one
+            for step, one in zip(steps, results, strict=True)
         ]
 
 
 SCENARIOS: dict[str, Mutator] = {
-    "producer-id.assigned-by-broker": plays(_OneProducerId),
-    "compaction.sequences-preserved": plays(lambda: ReferenceBroker(_CompactionMovesSequences())),
-    "delete-horizon.kept-until": plays(lambda: ReferenceBroker(_DropsTombstones())),
-    "broker.tells-log-start": plays(lambda: ReferenceBroker(_IgnoresDeleteRecords())),
-    "broker.finds-by-time": plays(lambda: ReferenceBroker(_FindsBatchNotRecord())),
-    "broker.leaves-acks-0-unanswered": plays(_AnswersAcksZero),
-    "broker.marks-transactions": plays(lambda: ReferenceBroker(_ListsNoAborted())),
-    "broker.holds-back-undecided": plays(lambda: ReferenceBroker(_StableOffsetAtEnd())),
-    "broker.serves-from-offset": plays(lambda: ReferenceBroker(_FetchesNextBatch())),
+    "producer-id.assigned-by-broker": with_broker(_OneProducerId),
+    "compaction.sequences-preserved": with_broker(lambda: ReferenceBroker(_CompactionMovesSequences())),
+    "delete-horizon.kept-until": with_broker(lambda: ReferenceBroker(_DropsTombstones())),
+    "broker.tells-log-start": with_broker(lambda: ReferenceBroker(_IgnoresDeleteRecords())),
+    "broker.finds-by-time": with_broker(lambda: ReferenceBroker(_FindsBatchNotRecord())),
+    "broker.leaves-acks-0-unanswered": with_broker(_AnswersAcksZero),
+    "broker.marks-transactions": with_broker(lambda: ReferenceBroker(_ListsNoAborted())),
+    "broker.holds-back-undecided": with_broker(lambda: ReferenceBroker(_StableOffsetAtEnd())),
+    "broker.serves-from-offset": with_broker(lambda: ReferenceBroker(_FetchesNextBatch())),
 }

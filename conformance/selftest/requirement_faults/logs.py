@@ -1,103 +1,117 @@
-"""Violations of the requirements on whole logs: what a consumer sees, sequences, conversion."""
+"""One fault for each requirement on whole logs: fetches, sequences, format conversion."""
 
 from __future__ import annotations
 
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
-from conformance.selftest import mutators
-from conformance.selftest.mutators import Mutator
-from conformance.selftest.requirement_mutators import (
-    accept_invalid,
+from conformance.selftest.mutators import Mutator, accept_invalid, answer_as, on, reject_valid, violated_rule
+from conformance.selftest.mutators.logs import (
+    Log,
+    by_offset,
+    change_fetch,
     change_records,
     change_sequence_results,
-    convert_as,
-    reject_fetch,
-    reject_valid,
-    rule_of,
+    consumed_record,
+    entries_of,
 )
-from conformance.targets.reference import answer as honest
+from conformance.targets.reference import answer as correct_answer
 
 
-def _entries(request: Request, _: Answer | None = None) -> list[Values]:
-    """The entries of the log that a request is about."""
-    read = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
-    return list(read["value"]["batches"]) if read["ok"] else []
+def _has_messages(request: Request, _: Answer) -> bool:
+    return any("messages" in entry for entry in entries_of(request["hex"]))
 
 
-def _is_cut(_: Request, answer: Answer) -> bool:
-    return answer["ok"] is True and answer["value"]["partial"] > 0
+def _reject_markers(_: Request, __: Values, log: Log) -> Values | None:
+    return None if any(entry.get("isControlBatch") for entry in log) else {}
 
 
-def _has_legacy(request: Request, _: Answer) -> bool:
-    return any("messages" in entry for entry in _entries(request))
+def _show_markers(request: Request, seen: Values, log: Log) -> Values:
+    """Return control records with the others."""
+    markers = [
+        consumed_record(record)
+        for batch in log
+        if batch.get("isControlBatch")
+        for record in batch["records"]
+        if int(record["offset"]) >= int(request["fetchOffset"])
+    ]
+    return {"records": by_offset([*seen["records"], *markers])}
 
 
-def _control(request: Request, _: Answer) -> bool:
-    return any(entry.get("isControlBatch") for entry in _entries(request))
+def _continue_after_last_record(request: Request, seen: Values, _: Log) -> Values:
+    last = int(seen["records"][-1]["offset"]) + 1 if seen["records"] else request["fetchOffset"]
+    return {"nextOffset": str(last)}
 
 
-def _shifted(seen: list[Values]) -> list[Values]:
-    first = int(seen[0]["offset"]) if seen else 0
-    return [{**record, "offset": str(int(record["offset"]) - first)} for record in seen]
+def _offsets_from_zero(records: list[Values]) -> list[Values]:
+    first = int(records[0]["offset"]) if records else 0
+    return [{**record, "offset": str(int(record["offset"]) - first)} for record in records]
 
 
-def _fate(given: str, otherwise: str) -> Mutator:
-    return change_sequence_results(lambda _, answers: [otherwise if fate == given else fate for fate in answers])
+def _replace_result(given: str, other: str) -> Mutator:
+    return change_sequence_results(lambda _, results: [other if one == given else one for one in results])
 
 
-def _restarts(batches: list[Values], answers: list[str]) -> list[str]:
-    """Every batch that does not begin at 0 is out of order."""
+def _reject_later_sequences(batches: list[Values], results: list[str]) -> list[str]:
+    """Reject each accepted batch whose baseSequence is above 0."""
     return [
-        "out-of-order" if batch["baseSequence"] > 0 and fate == "accept" else fate
-        for batch, fate in zip(batches, answers, strict=True)
+        "out-of-order" if batch["baseSequence"] > 0 and result == "accept" else result
+        for batch, result in zip(batches, results, strict=True)
     ]
 
 
-def _no_wrap(batches: list[Values], answers: list[str]) -> list[str]:
-    """What follows the largest sequence is out of order."""
-    high = False
-    told = []
-    for batch, fate in zip(batches, answers, strict=True):
-        low = batch["baseSequence"] < 1 << 30
-        told.append("out-of-order" if high and low and fate == "accept" else fate)
-        high = high or not low
-    return told
+def _reject_wrapped_sequences(batches: list[Values], results: list[str]) -> list[str]:
+    """Reject low sequences after high ones."""
+    was_high = False
+    changed = []
+    for batch, result in zip(batches, results, strict=True):
+        is_low = batch["baseSequence"] < 1 << 30
+        changed.append("out-of-order" if was_high and is_low and result == "accept" else result)
+        was_high = was_high or not is_low
+    return changed
 
 
-def _dies_of_a_length(request: Request, answer: Answer) -> Answer:
-    if request["op"] != "read" or request.get("checkCrcs", True):
-        return answer
-    whole = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
-    refused = whole["ok"] is False and rule_of(whole) == "batch.length-wrong-rejected"
-    return {"crash": "IndexError"} if refused else answer
+@on("read", when=lambda request, _: not request.get("checkCrcs", True), accepted=None)
+def _crash_on_wrong_length(request: Request, answer: Answer) -> Answer:
+    decoded = correct_answer({"op": "decode", "type": "LOG", "hex": request["hex"]})
+    is_wrong = decoded["ok"] is False and violated_rule(decoded) == "batch.length-wrong-rejected"
+    return {"crash": "IndexError"} if is_wrong else answer
 
+
+@on("convert")
+def _convert_first_entry(_: Request, answer: Answer) -> Answer:
+    return {**answer, "hex": answer["hex"][: 24 + 2 * int(answer["hex"][16:24] or "0", 16)]}
+
+
+_convert_nothing = on("convert")(lambda request, answer: {**answer, "hex": request["hex"]})
 
 LOGS: dict[str, Mutator] = {
-    "format.legacy-still-met": reject_valid("LOG", _has_legacy),
-    "log.cut-last-batch": reject_valid("LOG", _is_cut),
+    "format.legacy-still-met": reject_valid("LOG", _has_messages),
+    "log.cut-last-batch": reject_valid("LOG", lambda _, answer: bool(answer["value"]["partial"] > 0)),
     "format.magic-versions": accept_invalid("batch.magic", "format.magic-versions", "batch.length-wrong-rejected"),
-    "offset.next-formula": mutators.view(mutators.one_further),
-    "offset.fetch-absolute": change_records(_shifted),
-    "crc.consumer-validates": mutators.asked(checkCrcs=False),
-    "robustness.batch-length-unchecked": _dies_of_a_length,
-    "consumer.filters-aborted": mutators.asked(isolation="read_uncommitted"),
-    "consumer.shows-aborted-uncommitted": mutators.asked(isolation="read_committed"),
-    "consumer.handles-control-batches": mutators.view(mutators.show_markers),
-    "control.not-passed-to-application": mutators.view(mutators.show_markers),
-    "control.value-opaque": reject_fetch(_control),
-    "control.ends-transaction": mutators.asked(isolation="read_uncommitted"),
-    "compaction.offsets-preserved": mutators.view(mutators.next_after_the_last),
+    "offset.next-formula": change_fetch(lambda _, seen, __: {"nextOffset": str(int(seen["nextOffset"]) + 1)}),
+    "offset.fetch-absolute": change_records(_offsets_from_zero),
+    "crc.consumer-validates": answer_as("read", lambda _: {"checkCrcs": False}),
+    "robustness.batch-length-unchecked": _crash_on_wrong_length,
+    "consumer.filters-aborted": answer_as("read", lambda _: {"isolation": "read_uncommitted"}),
+    "consumer.shows-aborted-uncommitted": answer_as("read", lambda _: {"isolation": "read_committed"}),
+    "consumer.handles-control-batches": change_fetch(_show_markers),
+    "control.not-passed-to-application": change_fetch(_show_markers),
+    "control.value-opaque": change_fetch(_reject_markers),
+    "control.ends-transaction": answer_as("read", lambda _: {"isolation": "read_uncommitted"}),
+    "compaction.offsets-preserved": change_fetch(_continue_after_last_record),
     # sequences
-    "producer-epoch.fences": _fate("fenced", "accept"),
-    "sequence.gap-out-of-order": _fate("out-of-order", "accept"),
-    "sequence.duplicate-deduplicated": _fate("duplicate", "accept"),
-    "sequence.monotonic-per-partition": change_sequence_results(_restarts),
-    "sequence.wraps-at-int32-max": change_sequence_results(_no_wrap),
+    "producer-epoch.fences": _replace_result("fenced", "accept"),
+    "sequence.gap-out-of-order": _replace_result("out-of-order", "accept"),
+    "sequence.duplicate-deduplicated": _replace_result("duplicate", "accept"),
+    "sequence.monotonic-per-partition": change_sequence_results(_reject_later_sequences),
+    "sequence.wraps-at-int32-max": change_sequence_results(_reject_wrapped_sequences),
     # conversion
-    "convert.up-to-v2": mutators.convert_nothing,
-    "convert.down-for-old-consumers": mutators.convert_the_first,
-    "convert.down-loses-features": mutators.convert_nothing,
-    "broker.monotonic-offsets": convert_as(lambda request: {"baseOffset": "0"} if "baseOffset" in request else {}),
+    "convert.up-to-v2": _convert_nothing,
+    "convert.down-for-old-consumers": _convert_first_entry,
+    "convert.down-loses-features": _convert_nothing,
+    "broker.monotonic-offsets": answer_as(
+        "convert", lambda request: {"baseOffset": "0"} if "baseOffset" in request else {}
+    ),
     "broker.preserves-order": change_records(lambda records: records[::-1]),
     "record.headers-since-0-11": change_records(lambda records: [{**record, "headers": []} for record in records]),
 }

@@ -1,53 +1,54 @@
-"""Violations of the requirements on message definitions: what a generated message class does."""
+"""One fault for each requirement on message definitions."""
 
 from __future__ import annotations
 
 from conformance.cases.model import Answer, Request
-from conformance.selftest.mutators import Mutator
-from conformance.selftest.requirement_mutators import (
+from conformance.selftest.mutators import (
     Change,
-    When,
+    Condition,
+    Mutator,
     accept_invalid,
-    accepts_values,
-    as_null,
-    both,
+    accept_unencodable,
+    answer_as,
     change_bytes,
     change_size,
     change_value,
-    decode_as,
+    combine,
+    empty_to_null,
     encode_other_value,
-    entry,
-    null_as,
+    field_change,
+    null_to,
+    on,
     reject_valid,
     signed,
     unsigned,
 )
-from conformance.targets.reference import answer as honest
+from conformance.targets.reference import answer as correct_answer
 
 
 def _field(message: str, name: str, change: Change, version: int | None = None) -> Mutator:
-    """Show another field of a message."""
-    return change_value(message, entry("", name, change), lambda request, _: version in (None, request["version"]))
+    """Show another value of a field of a message."""
+    return change_value(
+        message, field_change("", name, change), lambda request, _: version in (None, request["version"])
+    )
 
 
-def _in_version(version: int) -> When:
+def _in_version(version: int) -> Condition:
     return lambda request, _: request["version"] == version
 
 
-def _has(name: str, version: int) -> When:
-    """Whether a value of that version names the field."""
+def _has_field(name: str, version: int) -> Condition:
     return lambda request, _: request["version"] == version and name in request["value"]
 
 
-def _fills(message: str, **wrong: object) -> Mutator:
-    """Write another default than the right one for a field without a value."""
+def _default(message: str, **wrong: object) -> Mutator:
+    """Write another default for fields without a value."""
     return encode_other_value(message, lambda value: {**wrong, **value})
 
 
-def _in_eight_bits(request: Request, answer: Answer) -> Answer:
-    """Take the version of a message modulo 256."""
-    version = request.get("version", 0)
-    return honest({**request, "version": version % 256}) if version > 255 else answer
+@on("", when=lambda request, _: request.get("version", 0) > 255, accepted=None)
+def _version_modulo_256(request: Request, _: Answer) -> Answer:
+    return correct_answer({**request, "version": request["version"] % 256})
 
 
 MESSAGES: dict[str, Mutator] = {
@@ -62,22 +63,22 @@ MESSAGES: dict[str, Mutator] = {
     "definitions.type-string": _field("SuiteSized", "Text", lambda text: text.encode().decode("latin-1")),
     "definitions.type-uuid": _field("SuiteNumbers", "Id", lambda text: text[::-1].replace("-", "")[:8] + text[8:]),
     "definitions.type-bytes": _field("SuiteSized", "Raw", lambda digits: digits.replace("ff", "7f")),
-    "definitions.type-records": _field("SuiteSized", "Set", as_null),
+    "definitions.type-records": _field("SuiteSized", "Set", empty_to_null),
     "definitions.type-array": _field("SuiteArrays", "Points", lambda points: points[:1]),
     "definitions.type-unknown": change_value(
         "SuiteNested", lambda value: {**value, "Inner": {"A": value["Inner"]["A"] + 1}}
     ),
-    "definitions.bool-never-null": accepts_values("SuiteNumbers"),
-    "definitions.int-never-null": accepts_values("SuiteNumbers"),
-    "definitions.float-never-null": accepts_values("SuiteNumbers"),
-    "definitions.string-may-be-nullable": _field("SuiteNullable", "Text", null_as("")),
-    "definitions.bytes-may-be-nullable": _field("SuiteNullable", "Raw", null_as("")),
-    "definitions.null-in-non-nullable": both(
-        accept_invalid("definitions.null-in-non-nullable"), accepts_values("SuiteNullable SuiteArrays SuiteNested")
+    "definitions.bool-never-null": accept_unencodable("SuiteNumbers"),
+    "definitions.int-never-null": accept_unencodable("SuiteNumbers"),
+    "definitions.float-never-null": accept_unencodable("SuiteNumbers"),
+    "definitions.string-may-be-nullable": _field("SuiteNullable", "Text", null_to("")),
+    "definitions.bytes-may-be-nullable": _field("SuiteNullable", "Raw", null_to("")),
+    "definitions.null-in-non-nullable": combine(
+        accept_invalid("definitions.null-in-non-nullable"), accept_unencodable("SuiteNullable SuiteArrays SuiteNested")
     ),
-    "definitions.nullable-versions-range": accepts_values("SuiteNullable"),
+    "definitions.nullable-versions-range": accept_unencodable("SuiteNullable"),
     "definitions.flexible-fixed-width-unchanged": change_bytes("SuiteNumbers", lambda data: data[1:], _in_version(1)),
-    "definitions.flexible-compact-encodings": decode_as("SuiteSized", version=0),
+    "definitions.flexible-compact-encodings": answer_as("decode", lambda _: {"version": 0}, "SuiteSized"),
     "definitions.size-before-write": change_size("MESSAGE", lambda size: size - 1),
     "definitions.default-int": _field("SuitePlainDefaults", "Int", lambda _: -1),
     "definitions.default-float": _field("SuitePlainDefaults", "Double", lambda _: "7ff8000000000000"),
@@ -96,37 +97,37 @@ MESSAGES: dict[str, Mutator] = {
     "definitions.write-by-version": change_bytes(
         "SuiteVersions", lambda data: data[:1] + bytes(4) + data[1:], _in_version(1)
     ),
-    "definitions.version-16-bit": _in_eight_bits,
-    "definitions.one-object-all-versions": reject_valid("SuiteVersions", _has("Late", 0), op="encode"),
-    "definitions.ignorable-omitted": reject_valid("SuiteVersions", _has("Early", 2), op="encode"),
+    "definitions.version-16-bit": _version_modulo_256,
+    "definitions.one-object-all-versions": reject_valid("SuiteVersions", _has_field("Late", 0), op="encode"),
+    "definitions.ignorable-omitted": reject_valid("SuiteVersions", _has_field("Early", 2), op="encode"),
     "definitions.ignorable-default-false": accept_invalid(
         "definitions.non-ignorable-non-default-error", types="SuiteVersions"
     ),
     "definitions.write-omits-absent-fields": change_bytes("SuiteDropped", lambda data: b"\0\0" + data, _in_version(0)),
     "definitions.non-ignorable-non-default-error": accept_invalid("definitions.non-ignorable-non-default-error"),
-    "definitions.non-ignorable-default-omitted": reject_valid("SuiteDropped", _has("Timeout", 0), op="encode"),
-    "definitions.custom-default-overrides": _fills("SuiteDropped", Timeout=0),
+    "definitions.non-ignorable-default-omitted": reject_valid("SuiteDropped", _has_field("Timeout", 0), op="encode"),
+    "definitions.custom-default-overrides": _default("SuiteDropped", Timeout=0),
     "definitions.read-resets-absent-fields": change_value(
         "SuiteDropped", lambda value: {**value, "Hint": "kept"}, _in_version(0)
     ),
     "definitions.custom-default-fills-old-versions": change_value(
         "SuiteDropped", lambda value: {**value, "Timeout": 0}, _in_version(0)
     ),
-    "definitions.records-may-be-nullable": _field("SuiteNullable", "Set", null_as("")),
-    "definitions.array-may-be-nullable": _field("SuiteNullable", "List", null_as([])),
+    "definitions.records-may-be-nullable": _field("SuiteNullable", "Set", null_to("")),
+    "definitions.array-may-be-nullable": _field("SuiteNullable", "List", null_to([])),
     "definitions.uuid-may-be-nullable": change_bytes(
         "SuiteNullable", lambda data: data[:-16] + b"\xff" * 16, _in_version(1)
     ),
-    "definitions.custom-default-types": _fills("SuiteDefaults", Int=0),
-    "definitions.custom-default-hex": _fills("SuiteDefaults", Hex=0),
-    "definitions.custom-default-octal": _fills("SuiteDefaults", Octal=10),
-    "definitions.default-null-literal": _fills("SuiteDefaults", NullText="null"),
-    "definitions.default-string": _fills("SuiteDefaults", PlainText=None),
-    "definitions.default-bytes": _fills("SuitePlainDefaults", Raw=None),
-    "definitions.default-uuid": _fills("SuitePlainDefaults", Id="ffffffff-ffff-ffff-ffff-ffffffffffff"),
-    "definitions.default-records": _fills("SuiteSized", Set=""),
-    "definitions.default-array": _fills("SuiteArrays", Numbers=None),
-    "definitions.tagged-anywhere": change_value("SuiteTaggedInside", entry("List", "T", lambda _: 0)),
+    "definitions.custom-default-types": _default("SuiteDefaults", Int=0),
+    "definitions.custom-default-hex": _default("SuiteDefaults", Hex=0),
+    "definitions.custom-default-octal": _default("SuiteDefaults", Octal=10),
+    "definitions.default-null-literal": _default("SuiteDefaults", NullText="null"),
+    "definitions.default-string": _default("SuiteDefaults", PlainText=None),
+    "definitions.default-bytes": _default("SuitePlainDefaults", Raw=None),
+    "definitions.default-uuid": _default("SuitePlainDefaults", Id="ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    "definitions.default-records": _default("SuiteSized", Set=""),
+    "definitions.default-array": _default("SuiteArrays", Numbers=None),
+    "definitions.tagged-anywhere": change_value("SuiteTaggedInside", field_change("List", "T", lambda _: 0)),
     "definitions.tagged-default-omitted": reject_valid(
         "SuiteTagged", lambda request, _: request["hex"].endswith("0100")
     ),
