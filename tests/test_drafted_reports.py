@@ -18,7 +18,7 @@ CHECKERS = {
     "javascript": ("mjs", "node", "--check"),
     "rust": ("rs", "rustfmt", "--check", "--edition", "2021", "--config", "max_width=110"),
 }
-"""By language other than Python: the suffix of a program, and what tells that it can be read."""
+"""By language other than Python: the suffix of a program, and the command that checks its syntax."""
 SECTIONS = ["Version", "Bytes", "Steps", "Actual", "Expected", "Why it matters", "Source", "Requirements", "Searched"]
 
 
@@ -27,7 +27,7 @@ def blocks(text, language):
 
 
 def programs(text):
-    """Each program of a report, and its language."""
+    """Return each program of a report, with its language."""
     return [(language, program) for language in ("python", *CHECKERS) for program in blocks(text, language)]
 
 
