@@ -1,7 +1,6 @@
-"""YAML as people write it here: read through the C loader, with lines, and without its surprises.
+"""Loads YAML with lines, through the C loader, and without its surprises.
 
-Duplicate keys, and unquoted scalars that YAML reads as something other than what stands there (`00`, `no`, `12:30`),
-are errors that name the line.
+Duplicate keys, and unquoted scalars that YAML reads as another value (`00`, `no`, `12:30`), are errors with a line.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from conformance.files.bounded_json import read_json
 from conformance.files.yaml_mapping import YamlMapping
 
 JSON_TAG = "!json"
-"""Stands before a value that is written as JSON text: libyaml refuses a lone surrogate, JSON's escapes hold it."""
+"""The tag of a value in JSON text: libyaml rejects a lone surrogate, and JSON can escape it."""
 DEEPEST = 100
-"""Lists and mappings within one another, at most."""
+"""The largest depth of nested lists and mappings."""
 MOST_NODES = 300_000
-"""Scalars, lists, mappings and aliases of one file, at most. The largest bundled file has 5,000."""
+"""The largest number of scalars, lists, mappings and aliases in a file. The largest bundled file has 5,000."""
 LARGEST = 16 * 2**20
-"""Bytes of one file, at most; and half the characters that there may be once every alias is replaced."""
+"""The largest file, in bytes; with all aliases replaced, it may have twice as many characters."""
 
 _OF_NODE = 50
-"""Characters that a node counts for besides those in it."""
+"""The characters that a node counts in addition to its text."""
 
 _EventLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlLimitExceeded(yaml.MarkedYAMLError):
-    """A document that is larger, or nested deeper, than any that a person writes."""
+    """A document that is too large or nested too deep."""
 
 
 def check_yaml(text: bytes | str) -> None:
-    """Refuse a document that could exhaust the stack or the memory. Raises yaml.YAMLError, with a mark where it can."""
+    """Raise yaml.YAMLError for a document that could exhaust the stack or the memory, with a mark if possible."""
     if len(text) > LARGEST:
         raise YamlLimitExceeded(problem=f"more than {LARGEST >> 20} MiB")
     bounds = _YamlLimits()
@@ -51,16 +50,16 @@ def check_yaml(text: bytes | str) -> None:
 
 
 class _YamlLimits:
-    """How deep, how many and how much so far. An anchor weighs what its node does, with all that aliases in it name."""
+    """The depth, number and weight of nodes so far. An anchor has the weight of its node with all aliases in it."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str | None, int]] = []
-        """The anchor of each list or mapping that is open, and the weight before it."""
+        """The anchor of each open list or mapping, and the weight before it."""
         self._weights: dict[str, int] = {}
         self._weight = self._nodes = 0
 
     def take(self, event: yaml.Event) -> None:
-        """The next event. Raises ValueError."""
+        """Count the next event. Raises ValueError."""
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, before = self._open.pop()
             self._remember(anchor, before)
@@ -81,7 +80,7 @@ class _YamlLimits:
             raise ValueError(f"more than {2 * LARGEST >> 20} MiB once every alias is replaced")
 
     def _weight_of(self, event: yaml.NodeEvent) -> int:
-        """Characters, and some for each node. Raises ValueError for an alias of what it stands in, and for a tag."""
+        """Return the weight of a node. Raises ValueError for a tag, and for an alias inside its own node."""
         anchor, tag = event.anchor or "", getattr(event, "tag", None)
         if isinstance(event, yaml.AliasEvent):
             if any(name == anchor for name, _ in self._open):
@@ -97,11 +96,11 @@ class _YamlLimits:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Adds lines, refuses duplicate keys and misread scalars."""
+    """Adds lines, and rejects duplicate keys and ambiguous scalars."""
 
 
 class _AmbiguousScalar(yaml.MarkedYAMLError):
-    """A scalar that YAML reads as something else."""
+    """A scalar that YAML reads as another value."""
 
 
 _PLAIN = {
@@ -112,7 +111,7 @@ _PLAIN = {
 
 
 def misread(tag: str, text: str) -> bool:
-    """Whether an unquoted scalar resolved to `tag` does not say what its text says."""
+    """Return whether an unquoted scalar with this tag has another value than its text."""
     allowed = _PLAIN.get(tag)
     return allowed is None or not allowed.match(text)
 
@@ -143,7 +142,7 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> YamlMapping:
 
 
 def _json(loader: Any, node: yaml.Node) -> Any:
-    """A value written as JSON text."""
+    """Return a value from JSON text."""
     try:
         return read_json(loader.construct_scalar(node).encode())
     except ValueError as error:
@@ -157,7 +156,7 @@ for _tag in ("int", "bool", "null", "float", "timestamp"):
 
 
 def load(path: Path) -> Any:
-    """The document in a file: lists, Rows, strings, ints, bools, None. Raises FileError with the line."""
+    """Return the document of a file: lists, YamlMappings, str, int, bool, None. Raises FileError with the line."""
     text = content_of(path)
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
@@ -166,7 +165,7 @@ def load(path: Path) -> Any:
 
 
 def content_of(path: Path) -> bytes:
-    """The bytes of a file of YAML that is within bounds. Raises FileError with the line."""
+    """Return the bytes of a YAML file within the limits. Raises FileError with the line."""
     try:
         with path.open("rb") as stream:
             text = stream.read(LARGEST + 1)
@@ -179,14 +178,14 @@ def content_of(path: Path) -> bytes:
 
 
 def in_file(path: Path, error: yaml.YAMLError) -> FileError:
-    """What is wrong with the YAML of a file, and on which line."""
+    """Return the error of a YAML file with its line."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or f"not YAML: {error}"
     return FileError(path, " ".join(problem.split())[:_LONGEST], mark.line + 1 if mark else 0)
 
 
 _LONGEST = 300
-"""Characters of a problem that are told."""
+"""The largest length of a problem, in characters."""
 
 
 # --- the shape of a document --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the scripted broker serves: a topic for each case, with one partition that holds the bytes of the case."""
+"""The topics of the mock broker: one for each case, with one partition that contains the bytes of the case."""
 
 from __future__ import annotations
 
@@ -36,106 +36,106 @@ from conformance.mock_broker.membership import GroupState
 from conformance.semantics.consumer_view import ConsumerView, abort_markers
 
 END_KEY = b"conformance.end"
-"""The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
+"""The key of the record that ends a topic: a client that returns it has returned all other records."""
 BEFORE_KEY = b"conformance.before"
-"""The key of the record that stands before a case."""
+"""The key of the record before a case."""
 NO_ID = bytes(16)
-"""Where a topic has no id."""
+"""The id of a topic without an id."""
 LAST_OFFSET = (1 << 63) - 2
-"""The last offset at which that record can stand."""
+"""The last possible offset of the record that ends a topic."""
 _PATIENCE = 4
 _BATCHES = 2
 _VALUE = bytes(6)
 """The value of the records around a marker: it has the length of the marker's value."""
 _EPOCHS = (3, 4)
-"""That of the record before it, and its own."""
+"""The leader epochs of the record before the marker, and of the marker."""
 TIME_MS = 1000
-"""The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
+"""The timestamp of the broker's own records; some clients treat 0 as missing, which is a separate case."""
 
 
 Due: TypeAlias = dict[tuple[int, int], list[int]]
-"""By producer id and epoch, the offset of each sequence that was taken."""
+"""The offset of each accepted sequence, by producer id and epoch."""
 
 
 @dataclass(slots=True)
 class MockTopic:
-    """A case as a topic: its log, how it is fetched, and what a client has asked of it."""
+    """A case as a topic: its log, its faults, and the requests of the client."""
 
     log: bytes
     start: int
-    """The offset at which the client is told to begin."""
+    """The start offset of the client."""
     high_watermark: int
     aborted: Sequence[dict[str, int]] = ()
-    """The aborted transactions that each fetch lists: `ProducerId` and `FirstOffset`."""
+    """The aborted transactions in each fetch response: `ProducerId` and `FirstOffset`."""
     one_entry_per_fetch: bool = False
-    """Whether a fetch brings one entry alone; otherwise all from there on."""
+    """Whether a fetch response has only one entry; otherwise all entries from the offset on."""
     refetch_limit: float = _PATIENCE
-    """How often the same bytes are served from an offset; then the record that ends the topic is served instead."""
+    """After so many fetches of one offset, the record that ends the topic is served instead."""
     end: int | None = None
-    """Where the record that ends the topic stands; None until a client has come so far."""
+    """The offset of the record that ends the topic; None until the client has fetched it."""
     end_was_served: bool = False
-    """Whether it ends in place of bytes that a client asked for again and again."""
+    """Whether the end record replaced bytes that the client fetched too often."""
     cannot_end: bool = False
-    """Whether a client has come to where no further record can stand."""
+    """Whether the client fetched beyond the last possible offset of the end record."""
     fetches: Counter[int] = field(default_factory=Counter)
-    """How often each offset was asked for."""
+    """The number of fetches by offset."""
     committed: int = field(init=False)
-    """The offset that the group of a client has committed; before that, where the client is told to begin, or none."""
+    """The committed offset of the group; before a commit, the start offset of the client, or none."""
     committed_epoch: int = -1
-    """That of the record before it; -1 where none is told."""
+    """The leader epoch of the record before it; -1 for none."""
     name: str = ""
-    """Its name, where that is an uncommon one."""
+    """Its name, if the scenario needs an unusual one."""
     id: bytes = field(default_factory=lambda: uuid4().bytes)
     isolations: set[int] = field(default_factory=set)
-    """The isolation levels that were asked for."""
+    """The isolation levels in fetches."""
     first_fetch: float | None = None
-    """When it was fetched first, by `time.monotonic()`."""
+    """The time of the first fetch, by `time.monotonic()`."""
     refusals: list[int] = field(default_factory=list)
-    """Errors with which the next fetches of it, or writes to it, are answered."""
+    """The errors for the next fetches or writes."""
     empty_fetches: list[str] = field(default_factory=list)
-    """How the next fetches of it bring nothing."""
+    """The kinds of empty responses to the next fetches."""
     response_sizes: list[int] = field(default_factory=list)
-    """The sizes that the answers to the next fetches have."""
+    """The size fields of the next fetch responses."""
     metadata_faults: list[str] = field(default_factory=list)
-    """How Metadata describes it next."""
+    """The faults in the next Metadata responses."""
     group: GroupState = field(default_factory=GroupState)
-    """The group, and the transactional id, that is named after it."""
+    """The state of the group, or of the transactional id, with its name."""
     withholds_records: bool = False
-    """Whether nothing is served behind the offset that its group has committed, or the first one."""
+    """Whether fetches after the committed offset, or after the first one, get no records."""
     dropped_responses: int = 0
-    """How many writes to it are taken next, or fetches come, and are not answered, as the connection ends."""
+    """The number of next writes or fetches that get a closed connection instead of a response."""
     leader: int = NODE_1
-    """The node that leads it."""
+    """The node of the leader."""
     epoch: int = -1
-    """That of its leader; -1 where none is told."""
+    """The leader epoch; -1 for none."""
     replica: str = ""
-    """What the other node has of it, to which the leader sends who fetches; empty where it sends nobody there."""
+    """The state of the replica that the leader names as the preferred one; empty without a preferred replica."""
     leader_change: LeaderChange | None = None
-    """What becomes of its leader with the next fetch or write."""
+    """The change of the leader at the next fetch or write."""
     log_start: int = 0
-    """The offset before which nothing is left, though a client has been told of it."""
+    """The start offset of the log, after a trim that the client does not know."""
     trims_log: bool = False
-    """Whether it begins further on from the fetch of the second record on."""
+    """Whether the log is trimmed at the fetch of the second record."""
     truncates_log: bool = False
-    """Whether the epoch of what a client has read ends before all of it, by what its leader says."""
+    """Whether the new leader has a shorter log than the client has read."""
     requested_metrics: tuple[str, ...] = ()
-    """The metrics that the broker wants of the client."""
+    """The metrics that the broker requests of the client."""
     accepted_codecs: tuple[int, ...] = ()
-    """The codecs in which it takes them."""
+    """The codecs that it accepts for metrics."""
     producer: tuple[int, int] = (0, 0)
-    """The id and epoch that the broker gives to a producer of the topic."""
+    """The id and epoch in the InitProducerId response."""
     forgets_offset_of_duplicate: bool = False
-    """Whether what a producer repeats is refused as that."""
+    """Whether a repeated batch gets DUPLICATE_SEQUENCE_NUMBER."""
     accepted_sequences: Due | None = None
-    """By producer id and epoch, the offset of each sequence taken: what follows is due. None where all are taken."""
+    """The offsets of accepted sequences; the next one must follow. None to accept all sequences."""
     has_started: bool = False
-    """Whether a partition was added to a transaction."""
+    """Whether the partition was added to a transaction."""
     produced: list[bytes] = field(default_factory=list)
-    """The record sets that a producer has written to it, in order."""
+    """The record sets that the client wrote, in order."""
     on_fetch: Callable[[], object] = lambda: None
 
     def with_faults(self, kind: ClientScenario) -> Self:
-        """The same topic, in a scenario of this kind."""
+        """Set the faults of a scenario, and return the topic."""
         self.refusals, self.empty_fetches, self.metadata_faults = (
             [*kind.partition_errors],
             [*kind.empty_fetches],
@@ -163,13 +163,13 @@ class MockTopic:
         return self
 
     def drop_connection(self) -> None:
-        """Let the connection end in place of an answer, where that is due. Raises CloseConnection."""
+        """Raise CloseConnection if the next response is to be dropped."""
         if self.dropped_responses:
             self.dropped_responses -= 1
             raise CloseConnection("its answer is lost")
 
     def change_leader(self, offset: int = 0) -> None:
-        """Let the other node lead it from now on, or the same one in another epoch, if a fetch has come so far."""
+        """Change the leader or its epoch, and trim the log, if a fetch has reached the offset of the change."""
         if self.leader_change is not None and offset >= self.leader_change.at:
             self.leader, self.epoch = self.leader if self.leader_change.stays else NODE_2, self.leader_change.epoch
             self.id = uuid4().bytes if self.leader_change.is_another else self.id
@@ -183,15 +183,15 @@ class MockTopic:
             )
 
     def __post_init__(self) -> None:
-        """It begins where its group stands."""
+        """Set the committed offset to the start offset."""
         self.committed = self.start
 
     def is_withheld(self, offset: int) -> bool:
-        """Whether a fetch from an offset brings nothing yet."""
+        """Return whether a fetch at an offset gets no records yet."""
         return self.group.serves_nothing or (self.withholds_records and offset > max(self.start, self.committed))
 
     def fetch(self, offset: int, isolation: int, carried: int = _BATCHES) -> bytes:
-        """What a fetch from an offset brings, which carries this magic at most; nothing where the topic ends."""
+        """Return the bytes for a fetch at an offset, of this magic at most; empty after the end of the topic."""
         if self.first_fetch is None:
             self.first_fetch = time.monotonic()
         self.fetches[offset] += 1
@@ -209,22 +209,22 @@ class MockTopic:
         return build_single_record_entry(END_KEY, self.end, carried) if offset <= self.end else b""
 
     def _all(self) -> bytes:
-        """The log; none of it where all of it lies whole before the offset at which the client begins."""
+        """Return the log; empty if all of its entries are complete and before the start offset."""
         behind = (0 <= last_offset(self.log, at) < self.start for at, _ in extents(self.log) if self._is_whole(at))
         whole = all(self._is_whole(at) for at, _ in extents(self.log))
         return b"" if whole and all(behind) else self.log
 
     def _from(self, offset: int) -> bytes:
-        """The log from the first entry on that reaches an offset; none of it where no whole entry does."""
+        """Return the log from the first complete entry that reaches an offset; empty without one."""
         for at, end in extents(self.log):
             if self._is_cut_at(at):
-                break  # a broker serves it behind others, and never alone
+                break  # a broker serves a cut entry only after others
             if last_offset(self.log, at) >= offset:
                 return self.log[at:end] if self.one_entry_per_fetch else self.log[at:]
         return b""
 
     def aborted_transactions(self, offset: int) -> Sequence[dict[str, int]]:
-        """The aborted transactions that a fetch from an offset lists: by entry, those that have not ended before."""
+        """Return the aborted transactions for a fetch; with one entry a fetch, those that end after the offset."""
         if not self.one_entry_per_fetch:
             return self.aborted
         markers = [] if not self.aborted else abort_markers(self.log)
@@ -235,7 +235,7 @@ class MockTopic:
         ]
 
     def end_of(self, epoch: int) -> tuple[int, int]:
-        """The last epoch that its leader knows up to one, and the offset at which the next begins, or the log ends."""
+        """Return the last epoch up to the given one, and its end offset (OffsetForLeaderEpoch)."""
         if epoch >= self.epoch:
             return epoch, self.high_watermark
         begun = [
@@ -247,15 +247,15 @@ class MockTopic:
         return known, min((offset for told, offset in begun if told > epoch), default=self.high_watermark)
 
     def _is_cut_at(self, at: int) -> bool:
-        """Whether the entry that begins at a byte is longer than what is there."""
+        """Return whether the entry at a byte is cut off by the end of the log."""
         return at + OVERHEAD + stored_size(self.log, at) > len(self.log)
 
     def _is_whole(self, at: int) -> bool:
-        """Whether the size of the entry that begins at a byte is one that it has."""
+        """Return whether the size field of the entry at a byte is positive and within the log."""
         return stored_size(self.log, at) > 0 and not self._is_cut_at(at)
 
     def refetch_text(self, now: float) -> str:
-        """The offset that was fetched most often, and how fast, in words; empty where none was fetched twice.
+        """Return the offset with the most fetches and their rate, in words; empty without a second fetch.
 
         `now` is a time by `time.monotonic()`.
         """
@@ -267,7 +267,7 @@ class MockTopic:
 
 
 def mock_topic(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> MockTopic:
-    """The topic of a `read` request, its parts parsed."""
+    """Return the topic of a parsed `read` request."""
     listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
     topic = MockTopic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, refetch_limit=patience)
     topic.one_entry_per_fetch = by_entry
@@ -275,9 +275,9 @@ def mock_topic(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = 
 
 
 def unsupported_read(parts: Request, isolations: Collection[str], carried: int = _BATCHES) -> str:
-    """Why a `read` request cannot be put to a client with these isolation levels; empty when it can.
+    """Return why a client with these isolation levels cannot run a `read` request; empty if it can.
 
-    `carried`: the highest magic that the version of Fetch carries in which the client asks.
+    `carried`: the highest magic in the client's version of Fetch.
     """
     if parts["isolation"] not in isolations:
         return f"{parts['isolation']} is not claimed"
@@ -291,11 +291,11 @@ def unsupported_read(parts: Request, isolations: Collection[str], carried: int =
 
 
 def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
-    """Whether a fetch of one entry after the other must come to the same as one of the whole log, and shows more.
+    """Return whether fetches of one entry each must give the same records as one fetch, and show more.
 
-    It need not where anything is open, and where a transaction is aborted in a log that is damaged: its end is not
-    known then. What is cut off is served behind other entries alone. One entry alone shows where the next fetch begins,
-    which another record in the same response hides; where its records leave no gap, that follows from them.
+    The records may differ if anything is unspecified, or if a damaged log has an aborted transaction. A cut entry is
+    served only after others. With one entry, the next fetch offset is visible, which another record in the response
+    hides; without gaps it follows from the records.
     """
     if not isinstance(expected, ExpectConsumerView) or expected.open or expected.view.partial:
         return False
@@ -305,23 +305,23 @@ def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stoo
 
 
 def has_legacy_messages(log: bytes) -> bool:
-    """Whether an entry of a log is a message of magic 0 or 1."""
+    """Return whether a log has a message of magic 0 or 1."""
     return any(0 <= stored_magic(log, at) < _BATCHES for at, _ in extents(log))
 
 
 def fits_fetch_version(log: bytes, newest: int) -> bool:
-    """Whether a version of Fetch that carries no magic above the newest one may bring a log."""
+    """Return whether a log has no magic above the newest one of a version of Fetch."""
     return newest == _BATCHES or all(stored_magic(log, at) <= newest for at, _ in extents(log))
 
 
 def _is_without_gap(seen: ConsumerView) -> bool:
-    """Whether the records that are due take every offset of a log from the fetch on."""
+    """Return whether the expected records have every offset from the fetch on."""
     offsets = [record["offset"] for record in seen.records]
     return all(found == due for found, due in zip_longest(offsets, range(seen.fetch_offset, seen.next_offset)))
 
 
 def last_offset(log: bytes, at: int) -> int:
-    """The last offset of the entry that begins at a byte, by its header alone."""
+    """Return the last offset of the entry at a byte, from its header."""
     first = stored_offset(log, at)
     return first + BATCH_LAYOUT.read_field("lastOffsetDelta", log, at) if stored_magic(log, at) == _BATCHES else first
 

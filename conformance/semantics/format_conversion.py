@@ -1,6 +1,6 @@
-"""Between the three formats: what an entry of a log becomes (record-batch#format-conversion; decisions#conversions).
+"""Conversion of log entries between the three formats (record-batch#format-conversion; decisions#conversions).
 
-What is judged are the records of the converted log; how its bytes are laid out is the converter's affair.
+Only the records of the converted log are compared; a converter may choose their layout in bytes.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ CONVERTED = n.ListOf(
     ),
     nullable=False,
 )
-"""A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
+"""A log for the comparison of conversions: its records, each with the magic and codec of its entry."""
 
 Records = tuple[Values, ...]
 _NO_PRODUCER = {**builders.NO_PRODUCER, "isTransactional": False, "isControlBatch": False}
-"""What a batch says of its producer where there is none."""
+"""The producer fields of a batch without a producer."""
 _OF_ENTRY = ("magic", "compression", "timestampType", *_NO_PRODUCER)
 
 
 def records_of(batches: Sequence[Values]) -> Records:
-    """The records of a LOG value, as CONVERTED; `entry` is the number of the batch or message, from 0."""
+    """Return the records of a LOG value, as CONVERTED; `entry` is the number of the batch or message, from 0."""
     names = CONVERTED.element.fields
     records: list[Values] = []
     for index, batch in enumerate(batches):
@@ -62,9 +62,9 @@ def records_of(batches: Sequence[Values]) -> Records:
 
 
 def converted_records(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> Records:
-    """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
+    """Return the records of a LOG value in another magic, with offsets from `base_offset` if there is one.
 
-    In what entries they then stand is not said. Raises Unencodable for a base offset below magic 2.
+    The division into entries is open. Raises Unencodable for a base offset below magic 2.
     """
     records = records_of([batch for batch in batches if not batch.get("isControlBatch")])
     if magic == _BATCHES:
@@ -79,24 +79,24 @@ def converted_records(batches: Sequence[Values], magic: int, base_offset: int | 
 
 
 def _down(record: Values, most: int) -> Values:
-    """A record as a message of that magic or its own lower one: of what such messages cannot say, nothing is left."""
+    """Return a record as a message of that magic or its own lower one, without fields that messages lack."""
     magic = min(record["magic"], most)
     kept = LAYOUTS[magic].rules_by_name()
     return {name: value for name, value in record.items() if name in kept} | {"magic": magic}
 
 
 def _up(record: Values) -> Values:
-    """A message as a record without a producer: its time is kept as a time of creation."""
+    """Return a message as a record without a producer; its timestamp becomes a CreateTime."""
     if record["magic"] == _BATCHES:
         return record
     return {"timestamp": -1, **record, **_NO_PRODUCER, "magic": _BATCHES, "timestampType": 0, "headers": ()}
 
 
 def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
-    """The bytes of a log in another magic: each entry on its own, or all as one batch numbered from `base_offset`.
+    """Return a log in another magic: each entry converted, or all as one batch with offsets from `base_offset`.
 
-    Entries of the magic are copied as they are. Raises Unencodable where there is no such conversion, and
-    NotConvertible for a log that cannot be read.
+    Entries of this magic are copied unchanged. Raises Unencodable if the conversion does not exist, and NotConvertible
+    for a malformed log.
     """
     entries = list(codec.entries(data))
     broken = next((entry.violations[0] for entry in entries if entry.violations), None)
@@ -110,9 +110,9 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
 
 
 def converted_entries(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> list[bytes | None]:
-    """The bytes of each entry of a LOG value in another magic, None for one that stays as it is.
+    """Return the bytes of each entry of a LOG value in another magic, None for an unchanged one.
 
-    All become one batch where there is a base offset. Raises Unencodable.
+    With a base offset, all entries become one batch. Raises Unencodable.
     """
     if base_offset is not None:
         records = converted_records(batches, magic, base_offset)
@@ -129,7 +129,7 @@ def _rewritten(records: Records, magic: int) -> bytes:
 
 
 class NotConvertible(UserError):
-    """Bytes of a log that break the format; the violation says how."""
+    """A malformed log; the violation has the reason."""
 
     def __init__(self, violation: codec.Violation) -> None:
         super().__init__(str(violation))
