@@ -1,4 +1,4 @@
-"""A partition of a broker: offsets, transactions and their markers, what a fetch brings, what the log cleaner leaves.
+"""A partition of a broker: offsets, transactions and their markers, fetches, and compaction.
 
 Where the documents are silent it does what Apache Kafka does (decisions#read-committed, decisions#compaction).
 """
@@ -19,13 +19,13 @@ from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction
 
 KEPT = "producer"
-"""The compression type of a topic that leaves a batch in the codec of its producer."""
+"""The compression type of a topic that keeps the codec of the producer."""
 SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_TYPES}
-"""The settings of a topic that change what is stored, with their values (record-batch#compression-configuration)."""
+"""The topic settings that change stored batches, with their values (record-batch#compression-configuration)."""
 
 _NUMBERS = ("logEnd", "baseOffset", "appendTime")
 APPENDED = n.ObjectOf({**dict.fromkeys(_NUMBERS, n.DECIMAL), "stored": n.HEX, "segment": n.TEXT})
-"""Beside the bytes that a broker serves of a batch: where its log ended before, and the offset and time that it told.
+"""The rest of an `append` answer: the end offset before it, and the offset and time of the response.
 
 Where other bytes are stored than are served, these, and the file in which they stand.
 """
@@ -34,7 +34,7 @@ _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 
 def stored_batch(batch: Values, offset: int, settings: Values) -> Values:
-    """The batch as it is stored at an offset, in a topic with these settings; LogAppendTime is a time of 0 ms."""
+    """Return the stored batch at an offset, in a topic with these settings; LogAppendTime is 0 ms."""
     moved = offset - batch["baseOffset"]
     stored = {
         **batch,
@@ -50,12 +50,12 @@ def stored_batch(batch: Values, offset: int, settings: Values) -> Values:
 
 
 def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
-    """The bytes of the batch as it is stored at an offset. Raises codec.Unencodable."""
+    """Return the bytes of the stored batch at an offset. Raises codec.Unencodable."""
     return codec.encode("RECORD_BATCH", stored_batch(batch, offset, settings))
 
 
 _DERIVED = ("batchLength", "crc", "attributes")
-"""What follows from the rest when the batch is written; what stood there is no longer true."""
+"""Fields that the encoder derives again, because a change makes them invalid."""
 
 
 def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | None = None) -> Values:
@@ -89,7 +89,7 @@ def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | 
 
 
 def _emptied(batch: Values) -> Values:
-    """The header alone: it holds the producer's last sequence, and the offsets."""
+    """Return the batch without records: the header keeps the last sequence of the producer, and the offsets."""
     gone = {"compression": 0, "hasDeleteHorizonMs": False, "baseTimestamp": -1, "recordCount": 0, "records": ()}
     return {**_lasting(batch), **gone}
 
@@ -102,7 +102,7 @@ class PartitionLog(Struct):
     """The log of a partition."""
 
     start: int = 0
-    """The first offset: what was before it is deleted."""
+    """The start offset: all records before it are deleted."""
     end: int = 0
     """The offset after the last record: the high watermark too, as there is one replica."""
     batches: list[Values] = field(default_factory=list)
@@ -117,7 +117,7 @@ class PartitionLog(Struct):
         return min(self.undecided.values(), default=self.end)
 
     def append(self, batch: Values) -> int:
-        """Store a batch: its offset."""
+        """Store a batch and return its offset."""
         offset = self.end
         self.batches.append(
             codec.decode("RECORD_BATCH", codec.encode("RECORD_BATCH", stored_batch(batch, offset, {}))).value
@@ -128,7 +128,7 @@ class PartitionLog(Struct):
         return offset
 
     def write_marker(self, producer_id: int, epoch: int, *, commit: bool) -> None:
-        """End the transaction of a producer, where it wrote something here (record-batch#control-batches)."""
+        """End the transaction of a producer if it wrote to this partition (record-batch#control-batches)."""
         if producer_id not in self.undecided:
             return
         at = self.append(marker(producer_id, epoch, commit=commit))
@@ -137,7 +137,7 @@ class PartitionLog(Struct):
             self.aborted.append((AbortedTransaction(producer_id, first), at))
 
     def fetch(self, offset: int, isolation: str, most: int) -> bytes:
-        """The batches from the one on that holds an offset: so many bytes, but the first one whole."""
+        """Return the batches from an offset on, of at most so many bytes, but at least the first one."""
         stop = self.last_stable_offset if isolation == READ_COMMITTED else self.end
         data = b""
         for batch in self.batches:
@@ -149,11 +149,11 @@ class PartitionLog(Struct):
         return data
 
     def aborted_from(self, offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that reach beyond an offset."""
+        """Return the aborted transactions whose marker is not before an offset."""
         return [one for one, at in self.aborted if at >= offset]
 
     def find(self, time: int) -> tuple[int, int]:
-        """Offset and time of the first record from a time on, in milliseconds since 1970; -1 and -1 without one."""
+        """Return the offset and time of the first record from a time on (ms since 1970); -1 and -1 without one."""
         records = (record for batch in self.batches for record in batch["records"])
         found = (one for one in records if one["offset"] >= self.start and one["timestamp"] >= time)
         return next(((one["offset"], one["timestamp"]) for one in found), (-1, -1))
