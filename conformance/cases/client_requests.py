@@ -32,13 +32,13 @@ from conformance.definitions.request_frames import SENT, message_of, names, wire
 from conformance.semantics.consumer_view import ISOLATIONS
 
 PRODUCER = (4711, 3)
-"""The producer id and epoch that the broker gives."""
+"""The producer id and epoch in the InitProducerId response."""
 COUNTS = (2, 1, 3)
-"""Records of the batches that a client is told to write one after the other."""
+"""The record counts of the batches that a client writes one after the other."""
 TOGETHER = 5
-"""Batches that are written together, of a record each."""
+"""The number of batches with one record each that are written together."""
 _LONG = 600
-"""Bytes of the value of such a record: two of them are more than a batch may have."""
+"""The size of the value of such a record, in bytes: two of them exceed the batch size."""
 
 
 def batches_for(scenario: str, *, idempotent: bool = True) -> tuple[Value, ...]:
@@ -76,14 +76,14 @@ def _written(*, transactional: bool, idempotent: bool) -> tuple[Value, ...]:
 
 
 def send_question(parts: Request) -> RequestWithExpectation:
-    """The question of a `send` request, its parts parsed."""
+    """Return a parsed `send` request with its expectation."""
     return RequestWithExpectation(
         parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("request", ""))
     )
 
 
 def reference_requests(_: codec.WireType, parts: Request) -> Answer:
-    """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
+    """Return one request of each defined kind, or of the requested kind; or an error."""
     if parts["check"] == "error-reported":
         return {"ok": False, "error": "other", "message": "it was refused"}
     task = SCENARIOS[parts["scenario"]].produces
@@ -94,7 +94,7 @@ def reference_requests(_: codec.WireType, parts: Request) -> Answer:
 
 
 def _request_bodies(parts: Request) -> Iterator[tuple[str, Value]]:
-    """The requests that are sent, by their names, and their bodies."""
+    """Yield the names and bodies of the requests."""
     if parts["check"] == "transaction-complete":
         for body, end in zip(_bodies("Produce", parts), TRANSACTION_RESULTS, strict=True):
             yield from () if _is_of_the_newer_kind(parts) else (("AddPartitionsToTxn", {}),)

@@ -1,1 +1,1 @@
-"""Unmodified clients as targets: a scripted broker serves the cases, the clients' output and requests are judged."""
+"""Tests unmodified clients: a mock broker serves the cases, and records the requests of the client."""

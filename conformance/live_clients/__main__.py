@@ -1,6 +1,6 @@
 """`python -m conformance.live_clients DRIVER.yaml PYTHON`: a live client behind the line protocol.
 
-It reads requests from standard input and answers each when the client has shown what it makes of the case.
+It reads requests from standard input, and answers each as soon as the client has finished the case.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from conformance.targets.reference import serve as answer_all
 
 
 def main() -> None:
-    """Serve until the input ends; what keeps the client from starting is the last line of standard error.
+    """Serve until the input ends; if the client does not start, the reason is the last line of standard error.
 
-    A client that comes through nothing would not the next time either: that is an answer, to the first request.
+    If the client fails the baseline, every request gets that reason, because a restart would not help.
     """
     try:
         driver = cast("DriverManifest", adapter_in(Path(sys.argv[1])))
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 async def serve(driver: DriverManifest) -> None:
-    """Answer the requests on standard input until it ends, each when it is due, in their order."""
+    """Answer the requests on standard input until it ends; cases run at once, answers keep the order of requests."""
     live = ClientBridge(driver)
     loop = asyncio.get_running_loop()
     due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
@@ -72,15 +72,15 @@ async def serve(driver: DriverManifest) -> None:
 
 
 async def _answered(task: asyncio.Future[Answer]) -> Answer:
-    """The answer to a request; a driver that cannot be started any more is a crash of that case.
+    """Return the answer to a request; a driver that does not start again is a crash in that case.
 
-    What fails in the suite itself ends the judging, and is told: it must not pass for a silence of the client.
+    A defect of the suite ends the run with its message, so that it does not look like a timeout of the client.
     """
     try:
         return await task
     except (OSError, TimeoutError, DriverError) as problem:
         return {"crash": f"the driver did not start again: {str(problem) or type(problem).__name__}"}
-    except Exception as problem:  # noqa: BLE001 - whatever it is, it is not the client's
+    except Exception as problem:  # noqa: BLE001 - any other error is one of the suite
         return {"targetUnavailable": f"a defect of the suite, in judging it live: {type(problem).__name__}: {problem}"}
 
 

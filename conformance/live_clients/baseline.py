@@ -1,4 +1,4 @@
-"""What tells a client's failure from one of broker or driver: plain batches that every client takes come first."""
+"""The baseline: plain batches that every client must read before a failure counts as one of the client."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from conformance.judging.log_operations import judge_read
 from conformance.mock_broker.topic import build_entry
 
 NO_END_RECORD_POSSIBLE = "no record can stand behind the offset that was fetched, to end the topic"
-"""Said of a case that a client came through, as far as it can be told."""
+"""The reason in an answer about a case whose end cannot be marked."""
 
 
 class BaselineFailed(Exception):
-    """A client that comes through no plain batch; the message says what came instead."""
+    """A client that reads no plain batch; the message has its answer."""
 
 
 def baseline(isolation: str, *, of_messages: bool = False) -> Iterator[Request]:
-    """Parts of `read` requests for plain batches, of which a client that can be judged comes through one at least.
+    """Yield the parts of `read` requests for plain batches; a client must read at least one of them.
 
-    `of_messages`: messages of magic 0 instead, which every version of Fetch carries.
+    `of_messages`: messages of magic 0 instead, which every version of Fetch can contain.
     """
     for counts in ((1,), (3,), (1, 2)):
         data, end = b"", 0
@@ -40,7 +40,7 @@ def _records(base: int, count: int) -> tuple[Value, ...]:
 
 
 def is_expected(expected: Expectation, answer: Answer) -> bool:
-    """Whether an answer is what the reference expects, or one of several that are right."""
+    """Return whether an answer is correct."""
     if answer.get("ok") is False:
         return not isinstance(expected, ExpectConsumerView) or expected.open or expected.view.damage is not None
     if "ok" not in answer:
@@ -53,5 +53,5 @@ def is_expected(expected: Expectation, answer: Answer) -> bool:
 
 
 def may_need_more_versions(answer: Answer) -> bool:
-    """Whether a client may come through where more is offered: it was refused a request, or it says that it failed."""
+    """Return whether more API versions may help: a request was not supported, or the client reported an error."""
     return "unsupported" in answer or answer.get("ok") is False

@@ -1,6 +1,6 @@
-"""What a live client makes of a case: `read` requests become topics of the scripted broker.
+"""A live client behind the line protocol: each case becomes a topic of the mock broker.
 
-Two witnesses tell it: what the client hands to the application, and the offset from which it fetches next.
+The answer has the records that the client returned to the application, and the offset of its next fetch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from conformance.targets.manifests import DriverManifest
 from conformance.targets.protocol import PROTOCOL
 
 _SHOWN = 300
-"""Characters of an answer that an error quotes."""
+"""The length of a quoted answer in an error, in characters."""
 
 
 def _is_ok(answer: Answer) -> bool:
@@ -57,10 +57,10 @@ def _is_ok(answer: Answer) -> bool:
 
 
 class ClientBridge:
-    """Puts cases to one client, several at once. `close` it."""
+    """Runs cases with one client, several at once. `close` it."""
 
     def __init__(self, driver: DriverManifest) -> None:
-        """Nothing runs before `start`."""
+        """Prepare the servers and slots; `start` starts them."""
         self._driver, self._versions, self._seats = driver, driver.versions, ClientPool(driver)
         self._server = MockBrokerServer(self._seats.invalidate_cases, VERSION_PROFILES[driver.versions])
         self._producers = MockBrokerServer(
@@ -72,12 +72,12 @@ class ClientBridge:
         self._baseline_lock = asyncio.Lock()
         self._works_with_all: bool | None = None
         self._never_writes: str | None = None
-        """Why nothing that the client writes is judged; empty where that is, None where nothing failed yet."""
+        """Why written batches get no verdict; empty if they get one, None before the first failure."""
         self._unjudged = ""
-        """Why the client is judged on nothing but the versions that it sends; empty where it is judged on all."""
+        """Why only the API versions of the client get a verdict; empty if all cases do."""
 
     async def start(self) -> None:
-        """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineFailed."""
+        """Start the brokers and the client. Raises OSError, TimeoutError, DriverError or BaselineFailed."""
         self._broker: MockBroker = await self._server.start()
         self._producer_broker: MockBroker = await self._producers.start()
         await self._beside.start()
@@ -91,7 +91,7 @@ class ClientBridge:
             await server.close()
 
     async def describe(self) -> Answer:
-        """What the driver's file says, and the version that the client itself tells."""
+        """Return the claims of driver.yaml, and the version that the client reports."""
         client, driver = await self._seats.shared_slot.ready(), self._driver
         encodes = ["RECORD_BATCH"] * ("timestamps" in driver.producer_features)
         writer = {"encode RECORD_BATCH": f"public: {driver.writer}"} if driver.writer else {}
@@ -114,7 +114,7 @@ class ClientBridge:
         }
 
     async def read(self, request: Mapping[str, object]) -> Answer:
-        """The answer to a `read` request. What is not as due is asked once more, apart, before it counts."""
+        """Return the answer to a `read` request; a wrong one counts only if it repeats in a separate process."""
         try:
             parts = OPERATIONS["read"].parse(request, LOG)
         except NotationError as error:
@@ -141,15 +141,15 @@ class ClientBridge:
         return answer
 
     async def _works_with_all_versions(self) -> bool:
-        """Whether the client consumes where everything is offered, and is told of something else elsewhere.
+        """Return whether the client also works with all versions, and usually gets another offer.
 
-        It matters where a client goes another way in newer versions of Fetch: messages of magic 0 and 1 have lengths of
-        their own, and the list of aborted transactions has another form there.
+        In newer versions of Fetch, a client may use other code for messages of magic 0 and 1, and for the list of
+        aborted transactions.
         """
         return self._versions not in ("full", "old") and await self._consumes_all()
 
     async def _consumes_all(self) -> bool:
-        """Whether the client consumes where everything is offered."""
+        """Return whether the client consumes from a broker that offers all versions."""
         async with self._baseline_lock:
             if self._works_with_all is None:
                 parts = next(iter(baseline(self._driver.isolations[0])))
@@ -159,7 +159,7 @@ class ClientBridge:
             return self._works_with_all
 
     async def send(self, request: Mapping[str, object]) -> Answer:
-        """The answer to a `send` request: what the client sent."""
+        """Return the answer to a `send` request: the requests that the client sent."""
         try:
             parts = OPERATIONS["send"].parse(request, LOG)
         except NotationError as error:
@@ -181,15 +181,15 @@ class ClientBridge:
         return answer if not failed else await self._check_writer_baseline(answer)
 
     async def _select_versions(self) -> None:
-        """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client.
+        """Select the version profile with which the client reads a plain batch.
 
-        One that needs other versions than its driver's offer has is offered more, and is judged there. A version beside
-        those that it was told of is its own fault all the same. Raises BaselineFailed where there is no such request.
+        Start with the profile of the driver, and continue with the next profiles. A request in a version that was not
+        offered stays a fault of the client. Raises BaselineFailed if no profile works and no such request was sent.
         """
         reason, witness = "", self._server.witness
         for offers in profiles_from(self._driver.versions):
             if offers == "old" and self._broker.max_fetch_magic > 1:
-                break  # it reads batches
+                break  # the client reads batches
             known = len(witness.wrong_version_requests)
             self._versions, self._broker.offered = offers, VERSION_PROFILES[offers]
             self._producer_broker.offered = with_producer_apis(VERSION_PROFILES[offers])
@@ -204,12 +204,11 @@ class ClientBridge:
             if not reason or (offers == "old" and self._broker.max_fetch_magic >= 0):
                 reason = f"the client is not judged: {came}"
             if offers == "old" != self._driver.versions:
-                del witness.wrong_version_requests[
-                    known:
-                ]  # it may not be made for such a broker, and was not meant to meet one
+                # The client may not be made for brokers with old versions, and its driver does not select them.
+                del witness.wrong_version_requests[known:]
             if not may_need_more_versions(failed):
                 break
-            await self._seats.shared_slot.stop()  # what it still asks for is of the offer before
+            await self._seats.shared_slot.stop()  # its open requests belong to the previous offer
             witness.reset()
         if not witness.wrong_version_requests:
             raise BaselineFailed(reason)
@@ -217,12 +216,10 @@ class ClientBridge:
         self._unjudged = f"it sent {fault.detail}; {reason}"
 
     async def _run_baseline(self) -> Answer | None:
-        """What came of the first plain batch; None where one of them comes through."""
+        """Return the answer to the first plain batch; None if the client reads one of them."""
         failed: Answer = {}
         for parts in baseline(self._driver.isolations[0], of_messages=self._versions == "old"):
-            self._broker.api_versions_sent = (
-                False  # each consumer asks for itself: it does not know what another was told
-            )
+            self._broker.api_versions_sent = False  # each consumer sends its own ApiVersions request
             answer = await self._run_consumer(self._seats.shared_slot, parts, name="baseline")
             if "unsupported" not in answer and is_expected(fetch_expectation(parts).expect, answer):
                 return None
@@ -230,11 +227,11 @@ class ClientBridge:
         return failed
 
     async def _confirmed(self, expected: Expectation, put: CaseRunner) -> Answer:
-        """What comes of a case; what is not as due is asked once more, apart, before it counts."""
+        """Return the answer about a case; a wrong one counts only if it repeats in a separate process."""
         return await self._seats.run_and_confirm(put, partial(is_expected, expected))
 
     async def encode(self, request: Mapping[str, object]) -> Answer:
-        """The answer to an `encode` request: the batch that the client writes for such records."""
+        """Return the answer to an `encode` request: the batch that the client writes for these records."""
         try:
             batch = OPERATIONS["encode"].parse(request, RECORD_BATCH)["value"]
         except NotationError as error:
@@ -246,15 +243,15 @@ class ClientBridge:
         return answer if not failed else await self._check_writer_baseline(answer)
 
     async def _written(self, batches: Sequence[Value]) -> Answer:
-        """What comes of batches that the client is to write; what fails is asked once more, apart."""
+        """Let the client write batches; a failure counts only if it repeats in a separate process."""
         return await self._seats.run_and_confirm(
             lambda seat: self._run_producer(seat, batches[0], producer_command(batches), MockTopic(b"", 0, 0)), _is_ok
         )
 
     async def _check_writer_baseline(self, answer: Answer) -> Answer:
-        """The answer about what a client failed to write; where no plain batch comes either, that is no fault of it.
+        """Return the answer about a failed write; it is no fault if the client cannot write a plain batch either.
 
-        A death is.
+        A crash of the process always counts.
         """
         if answer.get("crash", "").startswith(CRASH_PREFIX):
             return answer
@@ -271,7 +268,7 @@ class ClientBridge:
     async def write(
         self, scenario: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
-        """Let the client in a seat write these batches, as a broker takes them in a scenario."""
+        """Let the client in a slot write batches in a scenario."""
         kind = SCENARIOS[scenario]
         broker = await self._beside.start_cluster(
             kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._versions]), witness, seat.invalidate_cases
@@ -292,7 +289,7 @@ class ClientBridge:
     async def _run_producer(
         self, seat: ClientSlot, first: Value, told: Answer, topic: MockTopic, broker: MockBroker | None = None
     ) -> Answer:
-        """Let the client write to a topic what it is told, of which this batch is the `first`."""
+        """Let the client write batches to a topic; `first` is the first of them."""
         topic.producer = first["producerId"], first["producerEpoch"]
         return await run_topic(seat, broker or self._producer_broker, topic, {"produce": told}, produced_batch_answer)
 
@@ -307,29 +304,29 @@ class ClientBridge:
         broker: MockBroker | None = None,
         kind: ClientScenario = NO_FAULTS,
     ) -> Answer:
-        """Let the client consume a topic with these bytes, with records beside them or without: what came of it."""
+        """Let the client consume a topic with these bytes, perhaps between guard records, and return the answer."""
         topic = mock_topic(sides.parts if sides else parts, by_entry=by_entry).with_faults(kind)
         where = {"group": True} if kind.in_group else {"offset": str(topic.start)}
         told = {**where, "isolation": parts["isolation"]}
         return await run_topic(seat, broker or self._broker, topic, told, partial(consumer_answer, sides=sides), name)
 
     async def unsupported_reason(self, scenario: str) -> str:
-        """Why the client cannot be led in a scenario; empty where it can.
+        """Return why the client cannot run a scenario; empty if it can.
 
-        Only one that comes through where everything is offered meets what takes newer versions.
+        Some scenarios need a client that works with all versions.
         """
         can = not SCENARIOS[scenario].needs_full_versions or await self._consumes_all()
         return "" if can else "the client does not come through where everything is offered"
 
     async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
-        """Let the client in a seat consume a topic in a scenario; again where its broker is odd and it fails."""
+        """Let the client in a slot consume a topic in a scenario, with one retry if the broker has faults."""
         kind, expected = SCENARIOS[scenario], fetch_expectation(parts).expect
         offered = VERSION_PROFILES[kind.versions or self._versions]
-        if kind.in_group:  # who claims none has only the form of what it sends judged
+        if kind.in_group:  # without the claim, only the format of its requests is checked
             offered, kind = (with_producer_apis(offered), kind) if self._driver.groups else (offered, NO_FAULTS)
         broker = await self._beside.start_cluster(kind, offered, witness, seat.invalidate_cases)
         for _ in range(1 if scenario in ("consume", "minimal-versions") else 2):
             answer = await self._run_consumer(seat, parts, broker=broker, kind=kind)
-            if is_expected(expected, answer) or "timeout" in answer:  # that was long enough
+            if is_expected(expected, answer) or "timeout" in answer:  # a retry would take as long again
                 break
         return answer

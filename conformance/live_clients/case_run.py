@@ -1,4 +1,4 @@
-"""Tells a client of a topic, and waits for what comes of it."""
+"""Sends a topic to a client, waits for its output, and builds the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conformance.mock_broker.topic import MockTopic
 
 
 def timeout_text(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
-    """What is told of a client that neither came to the end of a topic nor said why; it had `startup` seconds."""
+    """Return the text of a timeout; `startup` is the limit for the first fetch in seconds."""
     if topic.first_fetch is None:
         return f"did not fetch the topic, or write to it, within {startup:g} s"
     asked = topic.refetch_text(time.monotonic())
@@ -31,9 +31,9 @@ def timeout_text(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
 
 
 def consumer_answer(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | None = None) -> Answer:
-    """What an application was handed, where the next fetch started, and what became of records beside the case."""
+    """Return the records of the application, the next fetch offset, and any change of the guard records."""
     if topic.end_was_served and not heard.error:
-        # It did not take these bytes, and did not say so.
+        # The client rejected these bytes without an error for the application.
         return records_answer(topic, heard, "other", topic.refetch_text(time.monotonic()))
     answer = records_answer(topic, heard, heard.error, heard.message)
     if sides is not None and not heard.error:
@@ -43,12 +43,12 @@ def consumer_answer(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | 
                 {"guardViolation": touched} if (touched := sides.guard_violation(heard.guard_records)) else {}
             )
         except NotationError:
-            answer["value"]["records"] = heard.guard_records  # the judge says what is wrong with their notation
+            answer["value"]["records"] = heard.guard_records  # the judge reports the wrong notation
     return answer
 
 
 def records_answer(topic: MockTopic, heard: ClientOutput, error: str = "", message: str = "") -> Answer:
-    """The records that were handed out, or the error where there are none."""
+    """Return the records of the application; without records, its error."""
     told = {"message": message} if message else {}
     if error and not heard.records:
         return {"ok": False, "error": error, **told}
@@ -58,7 +58,7 @@ def records_answer(topic: MockTopic, heard: ClientOutput, error: str = "", messa
 
 
 def with_remark(answer: Answer, how: str) -> Answer:
-    """The answer with the way in which the topic was served, where a report shows it."""
+    """Return the answer with a remark on how the topic was served, in a field that reports show."""
     for fault in ("crash", "timeout"):
         if fault in answer:
             return {**answer, fault: f"{answer[fault]} ({how})"}
@@ -66,7 +66,7 @@ def with_remark(answer: Answer, how: str) -> Answer:
 
 
 def produced_batch_answer(topic: MockTopic, heard: ClientOutput) -> Answer:
-    """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
+    """Return the batch that the client wrote, as the answer of an encoder; or the error that it raised."""
     if heard.error:
         return {"ok": False, "error": heard.error, "message": heard.message}
     data = b"".join(topic.produced)
@@ -77,16 +77,16 @@ def produced_batch_answer(topic: MockTopic, heard: ClientOutput) -> Answer:
 
 
 _IDLE_TIMEOUT_S = 5.0
-"""Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
+"""Seconds from the last fetch or record of a client to the timeout."""
 _CASE_TIMEOUT_S = 20.0
-"""Seconds from the first fetch of a topic to its end."""
+"""Seconds from the first fetch of a topic to the timeout."""
 
 AnswerBuilder: TypeAlias = Callable[[MockTopic, ClientOutput], Answer]
-"""The answer about a topic that is over."""
+"""Builds the answer about a finished topic."""
 
 
 _numbers = count(1)
-"""Of the topics, none of which has the name of another."""
+"""The numbers in topic names, which make them unique."""
 
 
 async def run_topic(
@@ -97,9 +97,9 @@ async def run_topic(
     shown: AnswerBuilder,
     name: str = "case",
 ) -> Answer:
-    """Tell the client in a seat of a topic, and wait for what comes of it."""
+    """Send a topic to the client in a slot, and return the answer about it."""
     client, seat.must_restart = await seat.ready(), bool(topic.name)
-    # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
+    # All names have the same length, so that a case is at the same byte of a response in every run.
     name = topic.name or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
     broker.topics[name] = topic
     heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
@@ -114,7 +114,7 @@ async def run_topic(
 async def _wait_for_end(
     seat: ClientSlot, client: DriverProcess, topic: MockTopic, heard: ClientOutput, shown: AnswerBuilder
 ) -> Answer:
-    """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
+    """Return the answer after the end of the topic, an error, a crash or a timeout."""
     asked = seen = time.monotonic()
     while not heard.is_over:
         heard.changed.clear()
@@ -122,7 +122,7 @@ async def _wait_for_end(
         until = asked + STARTUP_TIMEOUT_S if first is None else min(seen + _IDLE_TIMEOUT_S, first + _CASE_TIMEOUT_S)
         left = until - time.monotonic()
         if answer := _abort_answer(topic, heard, late=left <= 0):
-            await seat.end(client)  # it goes on with the topic, may spin; those beside it are asked again
+            await seat.end(client)  # it may spin on this topic; the other cases of the process are repeated
             return answer
         try:
             await asyncio.wait_for(heard.changed.wait(), left)
@@ -135,7 +135,7 @@ async def _wait_for_end(
 
 
 def _abort_answer(topic: MockTopic, heard: ClientOutput, *, late: bool) -> Answer | None:
-    """The answer about a topic whose end is not awaited any more; None where it is."""
+    """Return the answer if the wait for the end of the topic stops now; None if it continues."""
     if heard.invalid_reason:
         return {"unsupported": heard.invalid_reason}
     if topic.cannot_end:

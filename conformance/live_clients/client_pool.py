@@ -1,7 +1,7 @@
-"""The processes of a live client: one that has many cases at once, and a few that have one case at a time.
+"""The processes of a live client: one shared process runs many cases at once, a few others run one case each.
 
-What is not as due counts only once it came again in a process that has no other case. Such processes stand beside one
-another and beside the crowd, so that a case which takes its time holds up no other.
+A failure counts only if it repeats in a process that runs no other case. These processes run in parallel with the
+shared one, so that a slow case blocks no other case.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from conformance.live_clients.driver_process import DriverProcess
 from conformance.targets.manifests import DriverManifest
 
 STARTUP_TIMEOUT_S = 30.0
-"""Seconds that a driver has to start, and a client from there to the first fetch of a topic."""
+"""Seconds for the start of a driver, and from there to the first fetch of a topic."""
 _LONG = STARTUP_TIMEOUT_S
-"""Seconds of a silence that no busy machine makes so long."""
+"""A timeout after so many seconds is not an effect of a busy machine."""
 _MAX_ISOLATED_PROCESSES = 6
-"""Processes at most that have one case at a time."""
+"""The largest number of processes with one case at a time."""
 _START_COST_FACTOR = 2
-"""Another of them is started only after a wait of so many times what a start takes."""
+"""Wait so many start times for a free process before the start of another one."""
 
 
 class ClientSlot:
-    """A place for one process of the client, which is started anew when it is gone. `close` it."""
+    """A slot for one process of the client; it starts again after its end. `close` it."""
 
     def __init__(self, driver: DriverManifest) -> None:
-        """Nothing runs before it is `ready`."""
+        """Start no process yet; `ready` does."""
         self._driver = driver
         self._client: DriverProcess | None = None
         self._starting = asyncio.Lock()
         self.took = 0.0
-        """Seconds that the last start took."""
+        """The duration of the last start, in seconds."""
         self.runs_scenario = False
-        """Whether a scenario is held here."""
+        """Whether a scenario runs here."""
         self.must_restart = False
-        """Whether the process is to end with the scenario, as the name of its topic may stay in all it knows."""
+        """Whether the process must end after the scenario, because it may keep the topic in its metadata."""
 
     @property
     def is_stopped(self) -> bool:
@@ -53,8 +53,8 @@ class ClientSlot:
         return self.is_stopped or self._client is None or not self._client.was_asked
 
     async def ready(self) -> DriverProcess:
-        """The process, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
-        async with self._starting:  # several cases may find it gone
+        """Return the process; start it if it has ended. Raises OSError, TimeoutError or DriverError."""
+        async with self._starting:  # several cases may wait for the start
             if self._client is None or self.is_stopped:
                 await self.end(self._client)
                 began = time.monotonic()
@@ -68,39 +68,39 @@ class ClientSlot:
             return self._client
 
     async def end(self, client: DriverProcess | None) -> None:
-        """End a process, and leave alone one that was started since."""
+        """End a process, but not a newer one in this slot."""
         if client is not None:
             await client.close()
         if self._client is client:
             self._client = None
 
     async def stop(self) -> None:
-        """End the process that runs here, if any."""
+        """End the process, if any."""
         await self.end(self._client)
 
     async def close(self) -> None:
-        """End it for good; it may exit by itself."""
+        """End the process, with a grace period."""
         if self._client is not None:
             await self._client.close(kindly=True)
 
     def invalidate_cases(self, problem: str) -> None:
-        """What becomes of the cases here says nothing of the client."""
+        """Mark the cases of this slot as invalid for a reason outside the client."""
         if self._client is not None:
             self._client.invalidate_cases(problem)
 
 
 CaseRunner: TypeAlias = Callable[[ClientSlot], Awaitable[Answer]]
-"""Lets the client in a seat consume a topic, or write to it."""
+"""Lets the client in a slot consume a topic or write to it."""
 
 
 class ClientPool:
     """All processes of one client. `close` them."""
 
     def __init__(self, driver: DriverManifest) -> None:
-        """Nothing runs at first."""
+        """Start no process yet."""
         self._driver = driver
         self.shared_slot = ClientSlot(driver)
-        """Where cases are beside one another."""
+        """The slot of the shared process."""
         self._in_crowd = asyncio.Semaphore(driver.concurrency)
         self._apart = asyncio.Semaphore(_MAX_ISOLATED_PROCESSES)
         self._opened: list[ClientSlot] = []
@@ -112,18 +112,18 @@ class ClientPool:
         await asyncio.gather(*(seat.close() for seat in (self.shared_slot, *self._opened)))
 
     def invalidate_cases(self, problem: str) -> None:
-        """What becomes of all cases that are under way says nothing of the client: it is not known whose it was.
+        """Mark all running cases as invalid, because the case of the problem is unknown.
 
-        It was none of a scenario, which has a broker of its own.
+        Scenarios stay valid: each has a separate broker.
         """
         for seat in (self.shared_slot, *self._opened):
             if not seat.runs_scenario:
                 seat.invalidate_cases(problem)
 
     async def run_and_confirm(self, put: CaseRunner, is_due: Callable[[Answer], bool]) -> Answer:
-        """What comes of a case; what is not as due is asked once more, in a process without another case.
+        """Run a case, and repeat it in a separate process if its answer is wrong.
 
-        What says nothing of the client, as the broker failed, is asked once more while there is no other case at all.
+        A case that is invalid because the broker failed is repeated while no other case runs.
         """
         async with self._in_crowd:
             answer = await put(self.shared_slot)
@@ -134,7 +134,7 @@ class ClientPool:
         return await self.run_exclusively(put) if "unsupported" in answer else answer
 
     async def run_exclusively(self, put: CaseRunner) -> Answer:
-        """What comes of a case while the client has no other."""
+        """Run a case while no other case runs."""
         async with self._one_at_a_time, AsyncExitStack() as held:
             for _ in range(self._driver.concurrency):
                 await held.enter_async_context(self._in_crowd)
@@ -143,9 +143,9 @@ class ClientPool:
             return await put(self.shared_slot)
 
     async def _run_isolated(self, put: CaseRunner, *, is_silent: bool) -> Answer:
-        """What comes of a case in a process that has no other; a death or a silence is that of a process without past.
+        """Run a case in a process without other cases; a crash or timeout counts only in a fresh process.
 
-        One that `is_silent` elsewhere has such a process at once, as a silence takes long.
+        After a timeout (`is_silent`) the process is fresh at once, because another timeout takes long.
         """
         async with self._apart, self._seat() as seat:
             if is_silent:
@@ -174,7 +174,7 @@ class ClientPool:
 
     @asynccontextmanager
     async def _seat(self) -> AsyncIterator[ClientSlot]:
-        """A free seat; one more is opened where none is free for longer than a start takes."""
+        """Yield a free slot; open another one if the wait is longer than a start."""
         seat = None
         if self._opened:
             with suppress(TimeoutError):

@@ -1,11 +1,11 @@
-"""A client under a driver: the process that is told of topics, and writes down what an application is handed of each.
+"""The process of a driver: it gets topics, and writes the records that the client returns to an application.
 
 The driver's program reads one JSON object a line, `{"bootstrap", "topic", "partition", "offset", "isolation"}`, and
-opens a fresh consumer for each. Of every record that the consumer hands out it writes
-`{"topic", "record": {"offset", "timestamp", …}}` in the notation of `read`; when the record with the key
-`conformance.end` has come, `{"topic", "end": true}`; when the consumer raises what an application is to catch,
-`{"topic", "error": class, "message"}`, and when it raises anything else, `{"topic", "crash": message}`.
-Its first line says what it is: `{"version": …}`.
+opens a new consumer for each. For every record of the consumer it writes
+`{"topic", "record": {"offset", "timestamp", …}}` in the notation of `read`. After the record with the key
+`conformance.end` it writes `{"topic", "end": true}`; after an error that an application has to catch,
+`{"topic", "error": class, "message"}`; after any other error, `{"topic", "crash": message}`.
+Its first line is `{"version": …}`.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from conformance.mock_broker.topic import BEFORE_KEY, END_KEY
 from conformance.process.launcher import last_stderr_line
 
 CRASH_PREFIX = "died of "
-"""How a crash begins that ended the process of the client; any other is one that its driver tells."""
+"""The prefix of a crash that ended the client process; any other crash is one that the driver reports."""
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
-"""Records of a topic that are listened to; no case is due more."""
+"""The largest number of records that are read of a topic; no case has more."""
 _BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
-"""The keys of records that are not those of a case."""
+"""The keys of guard records."""
 _CHUNK = 1 << 14
-"""Characters of standard error that are kept, the last ones."""
+"""The number of last characters of standard error that are kept."""
 _CRASH_LINE = re.compile(
     r"(?i:assert|panic|fatal)"
     r"|^(?:Uncaught |Exception in thread \"[^\"]*\" )?[\w.$]*(?:Error|Exception)(?: \[\w+\])?:"
 )
-"""What stands in a line that says what a client died of, or how it begins that names what nobody caught.
+"""A pattern of lines with the reason of a crash, or with an uncaught exception.
 
-Most lines are its log, which differs from run to run.
+Most other lines are log lines, which differ from run to run.
 """
 _LAST = 1.0
-"""Seconds in which the last of it comes, once the driver has ended."""
+"""Seconds until the end of standard error after the end of the driver."""
 _FAREWELL = 2.0
-"""Seconds a driver has to exit after the end of its input."""
+"""The grace period of a driver after the end of its input, in seconds."""
 _LOOK, _LOOKS = 0.02, 50
-"""Seconds between two looks at what was killed, and how many there are at most."""
+"""The poll interval after a kill in seconds, and the largest number of polls."""
 
 
 class DriverError(Exception):
-    """A driver that does not keep to its protocol; the message is one line."""
+    """A driver that breaks its protocol; the message is one line."""
 
 
 class ClientOutput(Struct):
-    """What an application was handed of one topic so far: the records of the case, and those beside it."""
+    """The output of the client for one topic so far: the records of the case, and the guard records."""
 
     records: list[Answer] = field(default_factory=list)
     guard_records: list[Answer] = field(default_factory=list)
@@ -64,32 +64,32 @@ class ClientOutput(Struct):
     message: str = ""
     crash: str = ""
     invalid_reason: str = ""
-    """Why it says nothing of the client; empty as a rule."""
+    """Why the output is invalid for a reason outside the client; usually empty."""
     ended: bool = False
     died: bool = False
-    """The driver's process ended first."""
+    """Whether the driver process ended before the topic."""
     flooded: bool = False
-    """The client goes on and on to hand out records."""
+    """Whether the client returns records without an end."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is awaited."""
+        """Whether the output is complete."""
         return self.ended or self.died or bool(self.error or self.crash)
 
 
 class DriverProcess:
-    """A running driver. `close` it, however the work ended."""
+    """A running driver. `close` it in any case."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
-        """Nothing runs before `start`."""
+        """Store the command; `start` runs it."""
         self._command, self._env = command, env
         self._heard: dict[str, ClientOutput] = {}
         self._errors = ""
         self.version = ""
         self.is_alive = False
         self.was_asked = False
-        """Whether it was told of a topic."""
+        """Whether it got a topic."""
 
     async def start(self, seconds: float) -> None:
         """Start the driver and wait for its first line. Raises OSError, TimeoutError or DriverError."""
@@ -100,7 +100,7 @@ class DriverProcess:
             stderr=asyncio.subprocess.PIPE,
             env={**self._env},
             limit=_LONGEST_LINE,
-            start_new_session=True,  # so that it ends with its children
+            start_new_session=True,  # so that a kill reaches its children too
         )
         self.is_alive = True
         self._listener = asyncio.create_task(self._listen())
@@ -114,7 +114,7 @@ class DriverProcess:
         self._reader = asyncio.create_task(self._read())
 
     def ask(self, topic: str, request: Mapping[str, object]) -> ClientOutput:
-        """Tell the driver of a topic; what it says of it comes later."""
+        """Send a topic to the driver, and return its output, which is filled later."""
         self.was_asked = True
         heard = self._heard[topic] = ClientOutput(died=not self.is_alive)
         assert self._process.stdin is not None
@@ -123,17 +123,17 @@ class DriverProcess:
         return heard
 
     def invalidate_cases(self, reason: str) -> None:
-        """What becomes of the topics that the client is busy with says nothing of it."""
+        """Mark the output of all running topics as invalid for a reason outside the client."""
         for heard in self._heard.values():
             heard.invalid_reason = heard.invalid_reason or reason
             heard.changed.set()
 
     def forget(self, topic: str) -> None:
-        """Nothing more is awaited of a topic."""
+        """Ignore further output for a topic."""
         self._heard.pop(topic, None)
 
     async def close(self, *, kindly: bool = False) -> None:
-        """End the driver."""
+        """End the driver, with a grace period if `kindly`."""
         if not hasattr(self, "_process"):
             return
         assert self._process.stdin is not None
@@ -147,23 +147,23 @@ class DriverProcess:
             await self._reader
         if hasattr(self, "_listener"):
             self._listener.cancel()
-        for _ in range(_LOOKS):  # a busy child dies only when its turn comes
+        for _ in range(_LOOKS):  # a killed child may run until its next turn on a CPU
             if not _is_alive(self._process.pid):
                 break
             await asyncio.sleep(_LOOK)
 
     def _kill(self) -> None:
-        """Kill the driver with what it started, without asking how it does: that would take its status from asyncio."""
+        """Kill the driver and its children; a check of its status here would take it from asyncio."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     @property
     def status(self) -> int | None:
-        """The status with which the process ended; a negative number is a signal."""
+        """The exit status of the process; a negative number is a signal."""
         return self._process.returncode
 
     def crash_text(self, heard: ClientOutput) -> str:
-        """What a crash over a topic was; empty where there was none."""
+        """Return the text of a crash in a topic; empty for none."""
         if heard.error == "driver":
             return f"the driver: {heard.message}"
         if heard.crash or not heard.died:
@@ -173,7 +173,7 @@ class DriverProcess:
         return f"{CRASH_PREFIX}{_how_it_ended(self.status)}{last_stderr_line(said)}{before}"
 
     async def _listen(self) -> None:
-        """Keep the end of what the driver complains of, and hand all of it on."""
+        """Keep the last part of the driver's standard error, and copy all of it to ours."""
         assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(_CHUNK):
             self._errors = (self._errors + chunk.decode("utf-8", "replace"))[-_CHUNK:]
@@ -181,11 +181,11 @@ class DriverProcess:
                 os.write(2, chunk)
 
     async def _hear_out(self) -> None:
-        """Wait for the end of standard error of a driver that has ended; a child of it may keep that open."""
+        """Wait for the end of standard error, but not forever: a child may keep it open."""
         await asyncio.wait([self._listener], timeout=_LAST)
 
     async def _read(self) -> None:
-        """Hand out what the driver says, until it ends."""
+        """Read the lines of the driver until it ends."""
         assert self._process.stdout is not None
         try:
             while line := await self._process.stdout.readline():
@@ -204,7 +204,7 @@ class DriverProcess:
     def _note(self, said: dict[str, Any]) -> None:
         heard = self._heard.get(str(said.get("topic")))
         if heard is None:
-            return  # of a topic that is settled already
+            return  # a topic that is already finished
         if "record" in said:
             record = said["record"]
             if not isinstance(record, dict):
@@ -229,7 +229,7 @@ class DriverProcess:
 
 
 def _is_alive(group: int) -> bool:
-    """Whether a process of a group runs; one that is dead may wait to be collected."""
+    """Return whether a process of a group runs; a zombie does not."""
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError, psutil.Error):
             if os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
@@ -238,14 +238,14 @@ def _is_alive(group: int) -> bool:
 
 
 def _how_it_ended(status: int | None) -> str:
-    """The status of a process that ended, in words."""
+    """Return an exit status in words."""
     if status is not None and status < 0:
         return signal.Signals(-status).name
     return f"exit status {status}"
 
 
 def _line(text: bytes) -> dict[str, Any]:
-    """An object on a line. Raises DriverError."""
+    """Return the JSON object of a line. Raises DriverError."""
     try:
         said = json.loads(text)
     except ValueError:

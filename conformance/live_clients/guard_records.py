@@ -1,7 +1,6 @@
-"""A case between two records of the broker's own, all in one response: what a client makes of it must not reach them.
+"""Guard records: one record before a case and one after it, in the same response.
 
-So a client that reads beyond the end of the case's bytes, or drops what came with them, is caught where a response with
-these bytes alone would not tell.
+They detect a client that reads beyond the bytes of the case, or that drops other records of the response.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from conformance.mock_broker.topic import BEFORE_KEY, END_KEY, LAST_OFFSET, buil
 from conformance.semantics.consumer_view import RECORD_NOTATION, consumer_view
 
 _ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}
-"""The layout of an entry, by its magic."""
+"""The layout of an entry by magic."""
 
 
 class GuardedCase(Struct, frozen=True):
-    """A case with what stands beside it."""
+    """A case with its guard records."""
 
     parts: Request
-    """The `read` request of all of it, its parts parsed."""
+    """The parsed `read` request with the guard records."""
     after: Value
-    """The record behind the case, as an application sees it."""
+    """The record after the case, as an application sees it."""
     before: Value = None
-    """The record before it; None where there is none."""
+    """The record before the case; None for none."""
 
     def guard_violation(self, given: Sequence[Mapping[str, Value]]) -> str:
-        """What a client that came to the end made of these records, handed out so; empty when it left them as they are.
+        """Return the change of a guard record in the output of a client; empty for no change.
 
         Raises NotationError for a record in a wrong notation.
         """
@@ -50,16 +49,16 @@ class GuardedCase(Struct, frozen=True):
 
 
 def _is_there(row: Value, due: Value) -> bool:
-    """Whether a record has the key of another, and its offset if it shows one."""
+    """Return whether a record has the key of the expected one, and its offset if it shows one."""
     return bool(row.get("key") == due["key"] and row.get("offset", due["offset"]) == due["offset"])
 
 
 def with_guard_records(parts: Request, expected: Expectation) -> GuardedCase | None:
-    """A `read` request as it is with a record before the case and one behind it; None where what is due is not known.
+    """Return a `read` request with guard records; None if its expectation is unspecified.
 
-    That is so where anything is open, and where the sizes in the bytes are not those of its entries: it is open then
-    where the next record begins. The record before it is left out where there is no room below the case, and where the
-    bytes are damaged, as the fetch that comes again would not begin at the same offset.
+    It is also None if the size fields do not match the entries, because then the start of the next record is unknown.
+    The first guard record is missing if no offset is free before the case. It is also missing for damaged bytes,
+    because a retried fetch would not begin at the same offset.
     """
     if not isinstance(expected, ExpectConsumerView) or expected.open or not _has_valid_entry_sizes(parts["hex"]):
         return None
@@ -73,7 +72,7 @@ def with_guard_records(parts: Request, expected: Expectation) -> GuardedCase | N
 
 
 def _has_valid_entry_sizes(log: bytes) -> bool:
-    """Whether there are entries, and each is as long as its size says and holds the fields of its magic."""
+    """Return whether each entry has the length in its size field, and all fields of its magic."""
     return bool(log) and all(
         stored_magic(log, at) in _ENTRIES
         and _ENTRIES[stored_magic(log, at)].smallest() <= OVERHEAD + stored_size(log, at) == stop - at
@@ -82,7 +81,7 @@ def _has_valid_entry_sizes(log: bytes) -> bool:
 
 
 def _if_view_unchanged(parts: Request, expected: ExpectConsumerView, begin: int, behind: int) -> GuardedCase | None:
-    """The request that begins at an offset, if the reference sees the same of the case in it."""
+    """Return the request from an offset if the reference reads the same records of the case in it."""
     log, start = parts["hex"], parts["fetchOffset"]
     last = max(at for at, _ in extents(log))
     before = [build_single_record_entry(BEFORE_KEY, begin, stored_magic(log))] if begin < start else []
@@ -97,5 +96,5 @@ def _if_view_unchanged(parts: Request, expected: ExpectConsumerView, begin: int,
 
 
 def _seen(entries: Sequence[bytes]) -> tuple[Value, ...]:
-    """What an application sees of entries."""
+    """Return the records of entries, as an application sees them."""
     return consumer_view(b"".join(entries), 0).records

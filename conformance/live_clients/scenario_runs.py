@@ -1,4 +1,4 @@
-"""What a client sends: kept as it comes, and given as the answer to `send` requests."""
+"""Runs client scenarios, and answers `send` requests with the recorded requests of the client."""
 
 from __future__ import annotations
 
@@ -22,27 +22,26 @@ from conformance.mock_broker.topic import build_single_record_entry, log_with_ma
 from conformance.targets.probes import plain_log
 
 _MAX_RECORDED = 512
-"""Requests of a scenario that are kept, the first ones."""
+"""The number of first requests of a scenario that are kept."""
 _ACTIVE_REQUESTS = 3
-"""Requests of a kind that show a client to work which does not go on."""
+"""So many requests of one kind show that a client is active without progress."""
 _CLEARLY_ACTIVE_REQUESTS = 20
-"""As many show that it works steadily: what it did not come to was not for want of a core."""
+"""So many requests show that the lack of progress is not an effect of a busy CPU."""
 _MAX_REQUESTS_IN_ANSWER = 64
-"""Requests in an answer at most where all of them tell together."""
+"""The largest number of requests in an answer if the check needs all of them."""
 _ENDS_EMPTY = bytes.fromhex(
     "000000000000000000000041ffffffff02e80260ae00000000000000000000000003e800000000000003e8ffffffffffffffffffffffffffff"
     "000000011e000000026b02760402680278026500"
 )
-"""A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
+"""A batch that ends with an empty header value: a client must not wait for a byte of this value."""
 _RECORDS = 3
-"""In a log of which a part is read when another node comes to lead, and more than one record is left."""
+"""The number of records in a log whose leader changes after a part of it."""
 
 
 def missing_claim(parts: Request, produces: Collection[str], *, groups: bool) -> str:
-    """What a client lacks for a `send` request, whose producer has these claims, and which claims `groups` or not.
+    """Return the claim that a client lacks for a `send` request; empty for none.
 
-    Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
-    sent again are judged then. So have the requests of a client that joins a group unasked.
+    The format of requests is checked without the claims of idempotence and groups; sequences and retries are not.
     """
     scenario, is_of_form = SCENARIOS[parts["scenario"]], parts["check"] == "well-formed"
     needs = scenario.produces.claims if scenario.produces else ()
@@ -67,43 +66,43 @@ class ClientScenarioRun:
 
 
 class ScenarioClient(Protocol):
-    """Leads a client."""
+    """Makes a client consume and write."""
 
     async def unsupported_reason(self, scenario: str) -> str:
-        """Why it cannot be led in a scenario; empty where it can."""
+        """Return why the client cannot run a scenario; empty if it can."""
 
     async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
-        """Let the client in a seat consume a `read` request in a scenario."""
+        """Let the client in a slot consume the log of a `read` request in a scenario."""
 
     async def write(
         self, scenario: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
-        """Let it write batches in one."""
+        """Let the client in a slot write batches in a scenario."""
 
 
 class ClientScenarioRuns:
-    """Holds each scenario with a client once, and answers from what it sent in that and in the whole run.
+    """Runs each scenario once, and answers from the requests in it and in the whole run.
 
-    They are held beside one another, each with a broker of its own: many of them wait for seconds.
+    Scenarios run in parallel, each with a separate broker, because many of them take seconds.
     """
 
     def __init__(self, seats: ClientPool, witness: RequestRecorder, lead: ScenarioClient, *, idempotent: bool) -> None:
-        """`witness` keeps what the client sends without a scenario; its producer can be `idempotent`, or cannot."""
+        """Prepare; `witness` records requests outside of scenarios, and `idempotent` describes the producer."""
         self._seats, self._witness, self._lead, self._idempotent = seats, witness, lead, idempotent
         self.magic = 2
-        """Of the log that it consumes."""
+        """The magic of the log that the client consumes."""
         self._held: dict[tuple[str, str], asyncio.Task[ClientScenarioRun]] = {}
 
     async def answer(self, parts: Request) -> Answer:
-        """The answer to a `send` request, its parts parsed; of a client that sent nothing, what became of it.
+        """Return the answer to a parsed `send` request; for a client that sent no request, its result.
 
-        So it is where the client died before it sent what is judged: not from a broker that offers the least, as a
-        client may need more.
+        The result also counts if the client crashed before the request that is checked, except with minimal versions:
+        a client may need more.
         """
         which = parts["scenario"], parts["isolation"]
         if which not in self._held:
             self._held[which] = asyncio.create_task(self._run(*which))
-        # In each run a request is answered from the same scenarios: all that were asked for until now.
+        # The answer depends on all scenarios that were requested until now, so it is the same in each run.
         whole_run = dict(self._held)
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
@@ -111,7 +110,7 @@ class ClientScenarioRuns:
         if parts["check"] == "error-reported":
             return _reported_error(parts, held)
         if check.about_fetch_progress and "unsupported" in said:
-            return said  # why it did not go on says nothing of it
+            return said  # the reason is outside the client
         if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(said):
             return {"unsupported": f"it tells the application: {said.get('message', '')}"}
         if check.about_fetch_progress and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
@@ -153,7 +152,7 @@ class ClientScenarioRuns:
         return ClientScenarioRun(witness, [*witness.requests], said)
 
     async def _run_client(self, seat: ClientSlot, scenario: str, isolation: str, witness: RequestRecorder) -> Answer:
-        """Bring the client to do something: what came of it."""
+        """Let the client write or consume, and return its answer."""
         if SCENARIOS[scenario].produces:
             batches = batches_for(scenario, idempotent=self._idempotent)
             return await self._lead.write(scenario, seat, batches, witness)
@@ -161,7 +160,7 @@ class ClientScenarioRuns:
         return await self._lead.consume(scenario, seat, OPERATIONS["read"].parse(asked, LOG), witness)
 
     def _log_for(self, scenario: str) -> bytes:
-        """What the client is to consume."""
+        """Return the log that the client consumes."""
         kind = SCENARIOS[scenario]
         if kind.leader_change and kind.leader_change.at == OFFSET_AFTER_MARKER:
             return log_with_marker()
@@ -171,26 +170,26 @@ class ClientScenarioRuns:
 
 
 def _sent_at_least(heard: Sequence[Value], name: str, often: int = _ACTIVE_REQUESTS) -> bool:
-    """Whether requests of this name came so `often`."""
+    """Return whether at least so many requests of this name were sent."""
     return sum(api_of(row["hex"]) == name for row in heard) >= often
 
 
 def _is_error(said: Answer) -> bool:
-    """Whether the application was told of an error, at once or behind the records that it was handed before."""
+    """Return whether the application got an error, with or without records before it."""
     return said.get("ok") is False or "error" in said.get("value", ())
 
 
 def _recorders_of_default_broker(
     held: Mapping[tuple[str, str], asyncio.Task[ClientScenarioRun]],
 ) -> Iterator[RequestRecorder]:
-    """Who kept what came in the scenarios whose broker is as the client's own."""
+    """Yield the recorders of the scenarios with the default broker."""
     for (scenario, _), task in held.items():
         if SCENARIOS[scenario].uses_default_broker and task.exception() is None:
             yield task.result().recorder
 
 
 def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
-    """What a producer told the application: its error, or where it said nothing of one, the requests refused."""
+    """Return the error that the producer reported; without one, the rejected requests."""
     if "timeout" in held.answer:
         return {"unsupported": "it had not given up when the case was over"}
     refused = [row for row in held.requests if api_of(row["hex"]) == parts["request"]]

@@ -129,9 +129,9 @@ class MockTopic:
     accepted_sequences: Due | None = None
     """The offset of each accepted sequence; the next batch must follow them. None if all sequences are accepted."""
     has_started: bool = False
-    """Whether a partition was added to a transaction."""
+    """Whether the partition was added to a transaction."""
     produced: list[bytes] = field(default_factory=list)
-    """The record sets that a producer has written to it, in order."""
+    """The record sets that the client wrote, in order."""
     on_fetch: Callable[[], object] = lambda: None
 
     def with_faults(self, kind: ClientScenario) -> Self:

@@ -1,8 +1,7 @@
 """The list of known failures: reading and writing the YAML file, and finding the entries that are stale.
 
-An entry names cases by their ids, where it says so only their failures of one requirement, or it names failures by the
-requirement that they break and their cause. The last holds whatever the seed of generated cases is. Each names a target
-as it describes itself, however it is started.
+An entry names cases by id, perhaps with one requirement; or it names failures by requirement and cause. The second kind
+does not depend on the seed of generated cases. The target is the name in its `describe` answer.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ _VERDICTS = (str(VerdictKind.FAIL), str(VerdictKind.CRASH), str(VerdictKind.TIME
 """The verdicts that an entry may be narrowed to."""
 
 _GLOB = frozenset("*?[")
-"""What makes a glob of an id."""
+"""The characters that make an id a glob."""
 
 _NEVER_STALE = ("gen/", "bytes/")
-"""How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
+"""The prefixes of generated and ad hoc cases, which are not in the catalogue."""
 
 
 class KnownFailure(Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry: the failures it names, why they happen, and what it is narrowed to."""
+    """One entry: the failures that it names, their reason, and its conditions."""
 
     id: str = ""
     """The id of a case, or a glob over ids; empty for an entry by requirement and cause."""
@@ -38,49 +37,49 @@ class KnownFailure(Struct, frozen=True, forbid_unknown_fields=True):
     verdict: str = ""
     """Only results with this verdict; empty: any failure."""
     target: str = ""
-    """Only results of the target that describes itself by this name; empty: of any."""
+    """Only results of the target with this name; empty: of any target."""
     flaky: bool = False
-    """Its cases pass now and then, so the entry is not stale when they do."""
+    """Whether its cases pass sometimes, so that the entry is not stale when they do."""
     line: int = field(default=0, name="")
     """The line of the entry; no key of the file has this name."""
     requirement: str = ""
-    """The requirement that the failures break; empty, beside an id: any."""
+    """The requirement of the failures; empty with an id: any requirement."""
     cause: str = ""
-    """The text of their cause, in an entry without an id (docs/concepts.md#causes)."""
+    """The text of the cause, in an entry without an id (docs/concepts.md#causes)."""
 
     def __str__(self) -> str:
-        """What it names, in a line."""
+        """Return its id, or its requirement and cause."""
         return self.id or f"{self.requirement}, {self.cause}"
 
     def names(self, case: str) -> bool:
-        """Whether it names a case, by its id."""
+        """Return whether its id matches a case."""
         return bool(self.id) and (case == self.id or (self.is_glob and fnmatchcase(case, self.id)))
 
     @property
     def is_glob(self) -> bool:
-        """Whether its id is a glob: hundreds of ids are entries, and to try them all as globs takes seconds."""
+        """Whether its id is a glob; to match hundreds of plain ids as globs takes seconds."""
         return not _GLOB.isdisjoint(self.id)
 
     def among(self, cases: Collection[str]) -> list[str]:
-        """Those of the cases that it names."""
+        """Return the cases that it names."""
         return [case for case in (cases if self.is_glob else (self.id,)) if case in cases and self.names(case)]
 
     def covers(self, target: str, case: str) -> bool:
-        """Whether it names this case of the target that describes itself by this name."""
+        """Return whether it names this case of the target with this name."""
         return self.is_of(target) and self.names(case)
 
     def is_of(self, target: str) -> bool:
-        """Whether it holds for the target that describes itself by this name."""
+        """Return whether it is valid for the target with this name."""
         return self.target in ("", target)
 
     def excuses(self, result: Result) -> bool:
-        """Whether a failing result is the known one."""
+        """Return whether it names a failing result."""
         return self.excuses_failure(
             result.name, result.summary.id, result.requirement, result.cause.text, result.verdict.kind
         )
 
     def excuses_failure(self, target: str, case: str, requirement: str, cause: str, verdict: str) -> bool:
-        """The same for a failure that is told in words."""
+        """Return whether it names a failure with these values."""
         if self.verdict not in ("", verdict):
             return False
         if self.requirement not in ("", requirement) or self.cause not in ("", cause):
@@ -94,11 +93,11 @@ _KEYS = ("id", "requirement", "cause", "reason", "verdict", "target", "flaky")
 """The keys of an entry, in the order of the file."""
 
 _NAMES = {"id", "requirement", "cause"}
-"""The keys that say which failures an entry names."""
+"""The keys that select the failures of an entry."""
 
 
 def read_known(path: Path) -> tuple[KnownFailure, ...]:
-    """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
+    """Return the entries of a file; none if it does not exist yet. Raises FileError with the line."""
     if not path.exists() and path.parent.is_dir():
         return ()
     from conformance.files.yaml_loader import convert, load
@@ -127,7 +126,7 @@ def _problem(row: YamlMapping) -> str:
 
 
 def known_text(entries: Sequence[KnownFailure]) -> str:
-    """The text of a file of these entries."""
+    """Return the text of a file with these entries."""
     import yaml
 
     rows = [{key: getattr(entry, key) for key in _KEYS if key == "reason" or getattr(entry, key)} for entry in entries]
@@ -140,12 +139,12 @@ def known_text(entries: Sequence[KnownFailure]) -> str:
 def stale(
     entries: Sequence[KnownFailure], catalogue: Iterable[str], results: Iterable[Result], requirements: Container[str]
 ) -> list[tuple[KnownFailure, str]]:
-    """The stale entries, each with the reason.
+    """Return the stale entries, each with the reason.
 
-    `catalogue` holds the ids of all cases, selected or not, and `requirements` those of the register. An entry is stale
-    when no case has its id, or when all its cases ran and passed. Entries whose cases were not selected or were
-    skipped, flaky ones, and those for generated and ad hoc cases never are. One by requirement and cause is when there
-    is no such requirement: that no generated case of a run shows a cause does not prove that it is gone.
+    `catalogue` contains the ids of all cases, selected or not, and `requirements` those of the register. An entry is
+    stale if no case has its id, or if all its cases ran and passed. It is never stale if a case was not selected or was
+    skipped, if it is flaky, or if it is for generated or ad hoc cases. An entry by requirement and cause is stale only
+    if the requirement does not exist: other generated cases may still have the cause.
     """
     if not entries:
         return []
@@ -160,7 +159,7 @@ def stale(
 def _why_stale(
     entry: KnownFailure, ids: Collection[str], ran: Mapping[str, Sequence[Result]], requirements: Container[str]
 ) -> str:
-    """Why an entry is stale; empty when it is not."""
+    """Return why an entry is stale; empty if it is not."""
     if entry.requirement and entry.requirement not in requirements:
         return "no requirement has this id"
     if not entry.id or entry.id.startswith(_NEVER_STALE):
@@ -176,7 +175,7 @@ def _why_stale(
 
 
 def unseen(entries: Iterable[KnownFailure], results: Iterable[Result]) -> list[KnownFailure]:
-    """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
+    """Return entries by requirement and cause without a result, although generated cases of the requirement ran."""
     ran = [result for result in results if result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL)]
     failed = [result for result in ran if result.failed]
     generated = [result for result in ran if result.summary.is_shrinkable]
@@ -196,7 +195,7 @@ def unseen(entries: Iterable[KnownFailure], results: Iterable[Result]) -> list[K
 
 
 class KnownFailuresUpdate(Struct, frozen=True):
-    """A list of known failures made anew, and what is different in it."""
+    """An updated list of known failures, with its changes."""
 
     entries: tuple[KnownFailure, ...]
     added: tuple[KnownFailure, ...]
@@ -206,10 +205,10 @@ class KnownFailuresUpdate(Struct, frozen=True):
 def updated(
     entries: Iterable[KnownFailure], results: Iterable[Result], gone: Iterable[KnownFailure]
 ) -> KnownFailuresUpdate:
-    """The entries without those of `gone`, and with one for each unexpected result that none of them names.
+    """Return the entries without those of `gone`, and with a new one for each unexpected result.
 
-    A vector is named by its id and the requirement that was broken: another fault that it shows later is new. A
-    generated case is named by its requirement and cause, which it shares with others.
+    An entry for a vector has its id and the violated requirement, so that another fault is new. An entry for a
+    generated case has its requirement and cause, which other cases share.
     """
     dropped = set(gone)
     kept = [entry for entry in entries if entry not in dropped]
@@ -222,7 +221,7 @@ def updated(
 
 
 def _entry_for(result: Result) -> KnownFailure:
-    """The entry that names a failure."""
+    """Return the entry for a failure."""
     kind, detail = str(result.verdict.kind), result.verdict.detail
     if not result.summary.is_shrinkable:
         return KnownFailure(result.summary.id, detail, kind, result.name, requirement=result.requirement)
@@ -230,11 +229,11 @@ def _entry_for(result: Result) -> KnownFailure:
 
 
 _SHOWN = 20
-"""Entries that are listed of those which an update adds, and of those it drops."""
+"""The largest number of added entries, and of dropped ones, that are listed."""
 
 
 def update_lines(update: KnownFailuresUpdate, path: str) -> list[str]:
-    """What an update of the file at `path` added and dropped, as lines of text."""
+    """Return the changes of an update of the file at `path`, as lines of text."""
     lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
     for sign, entries in (("+", update.added), ("-", update.dropped)):
         lines += [f"  {sign} {entry}  ({_why(entry)})" for entry in entries[:_SHOWN]]

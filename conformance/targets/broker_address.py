@@ -1,4 +1,4 @@
-"""Where a broker listens that runs already, and how it is asked: HOST:PORT, or a broker.yaml with an address."""
+"""The address of a running broker: HOST:PORT, or a broker.yaml with an address."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from conformance.files.yaml_mapping import YamlMapping
 from conformance.targets.manifests import BROKER
 
 _PREFIX = "conformance-"
-"""What the name of every topic begins with, if nothing else is said."""
+"""The default prefix of every topic."""
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^:/\s]+)):(?P<port>[0-9]{1,5})\Z")
 _Prefix = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 _Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
 class ConnectionSecurity(Struct, frozen=True):
-    """What makes a connection safe before anything is asked on it."""
+    """TLS and SASL of a connection, before its first other request."""
 
     tls: ssl.SSLContext | None = None
     server_name: str = ""
-    """The name that the broker's certificate has; empty: the host that is connected to."""
+    """The name in the broker's certificate; empty for the host of the connection."""
     username: str = ""
-    """Who logs in, by SASL/PLAIN; empty where nobody does."""
+    """The user name of SASL/PLAIN; empty for no login."""
     password: str = ""
 
 
 class BrokerAddress(Struct, frozen=True):
-    """Where a broker listens, and what the suite calls it."""
+    """The address and the name of a broker."""
 
     host: str
     port: int
@@ -43,21 +43,21 @@ class BrokerAddress(Struct, frozen=True):
     version: str = ""
     language: str = ""
     prefix: str = _PREFIX
-    """What the names of the topics begin with that are made."""
+    """The prefix of the topics that the suite creates."""
     topics: tuple[str, ...] = ()
-    """Topics that are used instead."""
+    """Existing topics that are used instead."""
     brokers: tuple[tuple[str, int], ...] = ()
     """Further places of the same cluster to which the run may connect."""
     follow_redirects: bool = False
     """Whether the run may connect to every place that the broker returns."""
     security: ConnectionSecurity = ConnectionSecurity()
     log_dir: Path | None = None
-    """Where its segments lie, a folder a partition; None where that is not known."""
+    """The folder of its log, with one folder a partition; None if it is unknown."""
     pids: tuple[int, ...] = ()
-    """The processes of a broker of ours, whose memory is watched."""
+    """The processes of a bundled broker, whose memory is measured."""
 
     def of_run(self, run: str) -> BrokerAddress:
-        """The same, where the topics of one run, and no others, begin with the prefix."""
+        """Return the address with a prefix that only the topics of this run have."""
         return replace(self, prefix=f"{self.prefix}{run}-")
 
 
@@ -88,9 +88,9 @@ class _AddressFile(_ManifestPart):
 
 
 def address_of(given: str) -> BrokerAddress | None:
-    """The address that is given, or stands in a file; None for the file of a broker that the suite starts.
+    """Return the address in a text or in a file; None for the file of a broker that the suite starts.
 
-    Raises FileError, and ValueError for what is neither a file nor an address.
+    Raises FileError, and ValueError if the text is neither a file nor an address.
     """
     return _address_in(Path(given)) if Path(given).name == BROKER else _address(given)
 
@@ -120,7 +120,7 @@ def _address_in(path: Path) -> BrokerAddress | None:
 
 
 def _made(described: _AddressFile, folder: Path) -> BrokerAddress:
-    """Raises ValueError."""
+    """Return the address of a checked file. Raises ValueError."""
     topics = described.topics
     if topics and (described.prefix or len({*topics}) < len(topics)):
         raise ValueError("topics: each stands once, and where some are given, there is no prefix for new ones")
@@ -131,7 +131,7 @@ def _made(described: _AddressFile, folder: Path) -> BrokerAddress:
 
 
 def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
-    """How connections are encrypted; the files stand beside the one that names them. Raises ValueError."""
+    """Return the TLS settings; paths are relative to the folder of broker.yaml. Raises ValueError."""
     if tls is None:
         return ConnectionSecurity()
     named = {"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}
@@ -145,7 +145,7 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
         context = ssl.create_default_context(cafile=files.get(part))
         if tls.certificate:
             part = "certificate"
-            # Nobody is asked for the password of an encrypted key: it cannot be used.
+            # An empty password avoids a prompt for an encrypted key, which is an error here.
             context.load_cert_chain(files[part], files.get("key"), password="")
     except (OSError, ValueError) as problem:
         raise ValueError(f"tls: {part}: {files.get(part, '')} cannot be used: {problem}") from None
@@ -153,7 +153,7 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
 
 
 def _logging_in(sasl: _Sasl | None, security: ConnectionSecurity) -> ConnectionSecurity:
-    """The same with a login. Raises ValueError."""
+    """Add the login. Raises ValueError."""
     if sasl is None:
         return security
     password = os.environ.get(sasl.password_variable)

@@ -1,6 +1,6 @@
-"""The manifests of what comes with the suite, or stands beside it: of adapters, live clients and brokers.
+"""The manifests of adapters, live clients and brokers, bundled or not.
 
-target.yaml, driver.yaml or broker.yaml says how something is built, once, into the user's cache folder, and started.
+target.yaml, driver.yaml or broker.yaml describes the build, once, into the user's cache folder, and the start.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def adapter_in(path: Path) -> AdapterManifest:
 
 
 def set_up(adapter: AdapterManifest) -> Iterator[str]:
-    """Build an adapter in its cache folder, step by step; yields what is done. Raises subprocess.CalledProcessError."""
+    """Build an adapter in its cache folder and yield each step. Raises subprocess.CalledProcessError."""
     if not adapter.setup:
         lacking = adapter.missing()
         yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
@@ -231,7 +231,7 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
 
 @contextmanager
 def _alone(home: Path) -> Iterator[bool]:
-    """Keep other processes from setting the same adapter up meanwhile; yields whether one had to be waited for."""
+    """Lock the build of an adapter, and yield whether another process held the lock."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f".{home.name}.lock").open("a") as lock:
         try:
