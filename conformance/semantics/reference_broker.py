@@ -44,7 +44,7 @@ _NOW, _DAY = 1_800_000_000_000, 86_400_000
 """The time of the compaction, and how long it keeps records with a null value, in milliseconds."""
 _MAGIC_1 = 2
 """The first version of Fetch that carries messages of magic 1."""
-_FENCED = "a newer instance of the producer has started"
+_FENCED = "a newer instance has begun"
 
 
 def outcomes(steps: Sequence[Step], told: Sequence[Told]) -> list[object]:
@@ -96,7 +96,7 @@ class ReferenceBroker(Struct):
             case Fetch():
                 return self._fetch(step)
             case ProduceRawBytes():
-                return ProduceResult(refused="the bytes are not a record batch")
+                return ProduceResult(refused="it is no batch of a producer")
             case RetryProduce():
                 return ProduceResult(offset=self._told[step.step])
         return self._to_log(step)
@@ -159,7 +159,7 @@ class ReferenceBroker(Struct):
     def _fetch(self, step: Fetch) -> Told:
         offset = self._places().get(step.at, -1)
         if not self.log.start <= offset <= self.log.end:
-            return FetchResult(refused="the offset is outside of the log")
+            return FetchResult(refused="there is no such offset")
         if step.version is not None:
             return self._older(step, offset, 0 if step.version < _MAGIC_1 else 1)
         listed = self.log.aborted_from(offset)
