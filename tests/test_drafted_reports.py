@@ -1,4 +1,4 @@
-"""Each drafted report shows a vector that is pinned or found on its target, with the bytes of that vector."""
+"""Each drafted report shows a vector that is pinned or found on its target, with its bytes."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ CHECKERS = {
     "javascript": ("mjs", "node", "--check"),
     "rust": ("rs", "rustfmt", "--check", "--edition", "2021", "--config", "max_width=110"),
 }
-"""By language other than Python: the suffix of a program, and what tells that it can be read."""
+"""By language other than Python: the suffix of a program, and the command that checks its syntax."""
 SECTIONS = ["Version", "Bytes", "Reproduction", "What came", "What is due", "Searched"]
 
 
@@ -28,13 +28,13 @@ def blocks(text, language):
 
 
 def programs(text):
-    """Each program of a report, and its language."""
+    """Yield each program of a report, and its language."""
     return [(language, program) for language in ("python", *CHECKERS) for program in blocks(text, language)]
 
 
 @cache
 def failing(target):
-    """Globs of the cases that are known to fail, through an adapter or live, or of a broker."""
+    """Return globs of the cases that are known to fail, through an adapter, live, or of a broker."""
     file = DOCS.parent / "tests" / "known" / f"{target}.yaml"
     pins = [pin["id"] for pin in yaml.safe_load(file.read_text(encoding="utf-8"))] if file.exists() else []
     parts = re.split(r"^## (.+)\n", (DOCS / "live-findings.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -46,7 +46,7 @@ def failing(target):
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_a_drafted_report_has_what_its_reader_needs(path):
+def test_a_drafted_report_has_all_parts_for_its_reader(path):
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
     ((_, program),) = programs(text)
@@ -54,7 +54,7 @@ def test_a_drafted_report_has_what_its_reader_needs(path):
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_the_program_of_a_drafted_report_has_no_error_of_syntax(path, tmp_path):
+def test_the_program_of_a_drafted_report_has_no_syntax_error(path, tmp_path):
     ((language, program),) = programs(path.read_text(encoding="utf-8"))
     if language == "python":
         ast.parse(program)
@@ -69,17 +69,17 @@ def test_the_program_of_a_drafted_report_has_no_error_of_syntax(path, tmp_path):
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_target(path, catalog):
+def test_the_bytes_of_a_drafted_report_belong_to_a_failing_vector(path, catalog):
     text = path.read_text(encoding="utf-8")
     target, case = re.search(r"<!-- target: (\S+); case: (\S+) -->", text).groups()
     asked = catalog.cases[case].request
-    if "scenario" not in asked:  # what a broker says in one is no case's own bytes
+    if "scenario" not in asked:  # the bytes of a broker's response belong to no case
         assert "".join(blocks(text, "")[0].split()) == asked["hex"]
     names = [case, *(f"{case}:{op}" for op in ("read", "encode", "append"))]
     assert any(fnmatchcase(name, glob) for glob in failing(target) for name in names)
 
 
-def test_every_drafted_report_stands_in_the_list():
+def test_every_drafted_report_is_in_the_list():
     page = (FOLDER / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[.+\]\((\S+)\.md\) \| `", page, re.MULTILINE)
     assert sorted(listed) == [one.stem for one in REPORTS]

@@ -1,4 +1,4 @@
-"""What docs/live-findings.md says of live clients."""
+"""The findings about live clients in docs/live-findings.md."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ NAMED = sorted({name for heading in HEADINGS for name in heading.split(", ")})
 
 
 def entries(heading):
-    """The entries under a heading, by their titles: the cases of each, and what is said of them."""
+    """Return the entries under a heading, by title: the cases of each, and the text."""
     part = PAGE.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     found = re.findall(r"^### (.+)\n\ncases: (.+)\n\nverdict: (.+)\n\n(\S)", part, re.MULTILINE)
     assert len(found) == part.count("\n### ")
@@ -19,13 +19,13 @@ def entries(heading):
 
 
 def findings(name):
-    """The cases by which the page tells of a client, and the verdict on each."""
+    """Return the cases of a client on the page, and the verdict of each."""
     rows = [row for heading in HEADINGS if name in heading.split(", ") for row in entries(heading).values()]
     return {case: verdict for cases, verdict in rows for case in cases}
 
 
 def shown(name, run):
-    """The verdicts on these cases in the run of a client; skips a version of which the page does not tell."""
+    """Return the verdicts on these cases in the run of a client; skip versions that are not on the page."""
     described, found = run(name)
     said = re.search(r"librdkafka ([\d.]+)", described)
     version = said[1] if said else described
