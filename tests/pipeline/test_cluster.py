@@ -147,7 +147,7 @@ def on_cluster(cluster):
     return env, ["--master", cluster.url, *(part for setting in settings for part in ("--conf", setting))]
 
 
-def test_a_campaign_that_loses_a_worker_ends_in_the_same_tables(cluster, place, quiet):
+def test_a_campaign_that_loses_a_worker_has_the_same_tables(cluster, place, quiet):
     env, options = on_cluster(cluster)
     running = conformance(place, *arguments("lost"), *options, env=env)
     until = time.monotonic() + 240

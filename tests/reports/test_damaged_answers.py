@@ -56,7 +56,7 @@ def damaged(right, dice):
 @pytest.mark.parametrize(
     "op", ["send", "scenario", "append", "exchange", "convert", "sequence", "read", "encode", "decode"]
 )
-def test_a_damaged_answer_is_judged_and_can_be_told(catalog, op):
+def test_a_damaged_answer_is_judged_and_can_be_reported(catalog, op):
     dice, policy, seen = random.Random(op), FailurePolicy("should"), set()
     cases = [case for case in catalog.cases.values() if case.op == op]
     for case in cases * 6 if len(cases) < 300 else cases[:: len(cases) // 600 + 1]:
@@ -68,7 +68,7 @@ def test_a_damaged_answer_is_judged_and_can_be_told(catalog, op):
         seen.add(verdict.kind)
         result = policy.result("a target", case, found, verdict, catalog.requirements)
         if verdict.kind in {*FAILURES, VerdictKind.PROTOCOL}:
-            told = explain(result)
-            assert told.expected or told.actual
+            explained = explain(result)
+            assert explained.expected or explained.actual
             json.dumps(actual_json(result))
     assert {VerdictKind.FAIL, VerdictKind.PROTOCOL} <= seen

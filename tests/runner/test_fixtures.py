@@ -39,7 +39,7 @@ def manifest(written):
 
 
 @pytest.mark.once
-def test_another_process_with_another_hash_seed_makes_the_same_bytes(written):
+def test_another_process_with_another_hash_seed_writes_the_same_bytes(written):
     """The manifest has the checksum of each file: the files need not be written again."""
     code = (
         "import sys; from conformance.catalog.catalog_builder import read_catalog; "
@@ -61,7 +61,7 @@ def test_the_manifest_is_true_of_the_files(written, manifest):
         assert list(entry) == ["path", "type", "sha256", "size", "value", "requirement", "valid"]
 
 
-def test_the_reference_keeps_both_promises(written, manifest, catalog):
+def test_the_reference_reads_and_writes_the_fixtures_as_stated(written, manifest, catalog):
     for entry in manifest["fixtures"]:
         wire = catalog.types.wire(entry["type"])
         read = codec.decode(wire, (written / entry["path"]).read_bytes())
@@ -74,7 +74,7 @@ def test_the_reference_keeps_both_promises(written, manifest, catalog):
             assert entry["value"] is None
 
 
-def test_every_vector_with_bytes_is_there_unless_it_is_an_open_place(manifest, catalog, vectors):
+def test_every_vector_with_bytes_is_a_fixture_unless_unspecified(manifest, catalog, vectors):
     expected = {
         f"{fixtures.folder_name(vector.type)}/{fixtures.file_name(vector.id)}"
         for vector in vectors
@@ -137,12 +137,12 @@ def few(monkeypatch, catalog):
 
 
 @pytest.mark.usefixtures("few")
-def test_the_folder_is_made(tmp_path):
+def test_the_folder_is_created(tmp_path):
     assert fixtures.write_fixtures(tmp_path / "a" / "b") == 5
     assert (tmp_path / "a" / "b" / "VARINT" / "varint~zero.bin").read_bytes() == b"\0"
 
 
-def test_files_of_others_stay(few, tmp_path):
+def test_foreign_files_stay(few, tmp_path):
     (tmp_path / "VARINT").mkdir()
     (tmp_path / "VARINT" / "mine.bin").write_bytes(b"mine")
     (tmp_path / "README").write_bytes(b"mine")
@@ -158,7 +158,7 @@ def test_files_of_others_stay(few, tmp_path):
     }
 
 
-def test_what_an_older_run_wrote_is_mended_and_what_is_no_fixture_any_more_goes(few, tmp_path):
+def test_files_of_an_older_run_are_updated_or_removed(few, tmp_path):
     fixtures.write_fixtures(tmp_path)
     (tmp_path / "VARINT" / "varint~zero.bin").write_bytes(b"damaged")
     few("varint/zero")
@@ -172,7 +172,7 @@ def test_what_an_older_run_wrote_is_mended_and_what_is_no_fixture_any_more_goes(
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("found", [b"{}", b"[]", b"no JSON", b"\xff", b'{"suite":"another","fixtures":[]}', b"null"])
-def test_a_manifest_of_others_is_left_and_nothing_written(tmp_path, found):
+def test_a_foreign_manifest_is_kept_and_no_file_is_written(tmp_path, found):
     (tmp_path / "manifest.json").write_bytes(found)
     with pytest.raises(FileExistsError, match=r"left as it is.*manifest\.json"):
         fixtures.write_fixtures(tmp_path)

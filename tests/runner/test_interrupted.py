@@ -117,7 +117,7 @@ def test_every_format_contains_how_far_the_target_came(
     assert all(failing in text for text in shown[option == ("--quiet",) :]), "failures that were found are shown"
 
 
-def test_of_several_targets_each_is_reported_by_how_far_it_came(hanging, files, traces, tmp_path, catalog):
+def test_each_of_several_targets_is_reported_with_its_progress(hanging, files, traces, tmp_path, catalog):
     targets = ["reference", *map(hanging, ("one", "two", "three"))]
     command = [sys.executable, "-c", TWO_AT_ONCE, "run", *targets, *OPTIONS, *options_of(files)]
     done = interrupted(command, signal.SIGINT, [tmp_path / "one", tmp_path / "two"], traces.env)
@@ -175,7 +175,7 @@ def test_cases_that_are_still_generated_have_no_number(interrupt_at, tmp_path):
     assert "interrupted after 3 cases" in done.stdout.splitlines()
 
 
-def test_generated_cases_that_are_made_are_counted(interrupt_at, tmp_path, catalog):
+def test_finished_generated_cases_are_counted(interrupt_at, tmp_path, catalog):
     interrupt_at(lambda run, _: len(run.results) == 3)
     done = conformance("run", "module:./wrong.py", "--quiet", "--generated", "1", cwd=tmp_path)
     cases = len(selected_cases(Selection((), generated=1), catalog, []))
@@ -209,7 +209,7 @@ def known_ids(folder):
     return [entry.id for entry in read_known(folder / "known.yaml")]
 
 
-def test_an_update_keeps_the_entry_of_a_case_that_did_not_run_on_every_target(interrupt_at, tmp_path):
+def test_an_update_keeps_entries_of_cases_that_did_not_run_on_each_target(interrupt_at, tmp_path):
     (tmp_path / "known.yaml").write_text("- {id: varint/zero, reason: why}\n")
     interrupt_at(lambda _, result: result.failed)
     arguments = ("reference", "module:./wrong.py", *OPTIONS)
@@ -266,7 +266,7 @@ def test_a_target_that_has_a_problem_keeps_it(passed):
     assert (run.problem, run.interrupted) == ("it is gone", False)
 
 
-def test_of_a_target_whose_results_are_only_counted_all_are_in_the_number(passed):
+def test_a_target_with_only_counted_results_includes_all_of_them(passed):
     counted = ResultCounts()
     counted.verdicts["must", "pass"] = 7
     run = TargetRun("t", results=[passed(CaseOrigin.PROBE)], counted=counted)

@@ -36,7 +36,7 @@ def run_of(generated, folder):
     return len(json.loads(report.read_text())["results"]), most
 
 
-def test_a_further_case_costs_a_run_little_memory(tmp_path):
+def test_each_case_of_a_run_takes_little_memory(tmp_path):
     few, base = run_of(1000, tmp_path)
     many, most = run_of(7000, tmp_path)
     assert many - few > 8000
@@ -53,7 +53,7 @@ def wrong_results(catalog, tmp_path):
     return [result for result in run.results if isinstance(result.outcome, StoredAnswer)]
 
 
-def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(catalog, tmp_path, monkeypatch):
+def test_the_stored_part_of_answers_decreases_with_their_total_size(catalog, tmp_path, monkeypatch):
     whole = wrong_results(catalog, tmp_path)
     monkeypatch.setattr(examiner, "ANSWER_BUDGET_BYTES", 10_000)
     bounded = wrong_results(catalog, tmp_path)
@@ -66,7 +66,7 @@ def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(
     assert [result.verdict for result in bounded] == [result.verdict for result in whole]
 
 
-def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
+def test_results_share_the_bytes_of_their_cases(catalog):
     spec = target_spec("reference", None, ResourceLimits())
     cases = selected_cases(Selection(("type:VARINT",), generated=50), catalog, [spec])
     run = TargetRun("reference")

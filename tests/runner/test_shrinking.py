@@ -73,23 +73,23 @@ class Lying:
 
     starts = 0
 
-    def __init__(self, liar):
-        self.liar = liar
+    def __init__(self, fault):
+        self.fault = fault
 
     def describe(self):
         return protocol.description(reference.describe())
 
     def ask(self, cases):
         for case in cases:
-            yield protocol.outcome(self.liar.mutate(case.request, reference.answer(case.request)))
+            yield protocol.outcome(self.fault.mutate(case.request, reference.answer(case.request)))
 
     def close(self):
         pass
 
 
 def judged(name, catalog, kind=""):
-    liar = DEFECTS[name]
-    spec, record = SimpleNamespace(name=name, open=lambda: Lying(liar)), TargetRun(name)
+    fault = DEFECTS[name]
+    spec, record = SimpleNamespace(name=name, open=lambda: Lying(fault)), TargetRun(name)
     cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
     judge_target(spec, record, cases, catalog.requirements, FailurePolicy())
     record.shrunk += shrinking.shrink_all(spec, record, catalog, FailurePolicy())
@@ -98,7 +98,7 @@ def judged(name, catalog, kind=""):
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_it(name, catalog, tmp_path):
+def test_a_seeded_fault_shrinks_to_at_most_twice_the_smallest_bytes(name, catalog, tmp_path):
     record = judged(name, catalog)
     sizes = [len(found.result.case.data) for found in record.shrunk if found.result.case.op == "decode"]
     assert sizes
@@ -121,7 +121,7 @@ def failing(catalog):
     return results, examiner
 
 
-def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
+def test_without_budget_the_smallest_failure_of_each_kind_is_unshrunk(catalog):
     results, examiner = failing(catalog)
     found = list(shrinking.shrink(results, examiner, catalog, ShrinkBudget(0)))
     groups = list(shrinking.failures_by_key(results).values())
@@ -133,7 +133,7 @@ def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_
         assert len(each.result.case.data) == min(len(result.case.data) for result in group)
 
 
-def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_asked(catalog):
+def test_only_wanted_failures_are_shrunk(catalog):
     spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
@@ -149,7 +149,7 @@ def kins(run):
     return set(shrinking.failures_by_key(run.results))
 
 
-def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
+def test_a_limited_number_of_failure_kinds_is_shrunk(catalog, monkeypatch):
     results, examiner = failing(catalog)
     monkeypatch.setattr(shrinking, "MOST", 1)
     (found,) = shrinking.shrink(results, examiner, catalog)
@@ -157,7 +157,7 @@ def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
     assert not found.flaky
 
 
-def test_no_clock_decides_what_a_failure_shrinks_to(catalog, monkeypatch):
+def test_shrinking_does_not_depend_on_a_clock(catalog, monkeypatch):
     results, examiner = failing(catalog)
     usual = [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)]
     clock = count(step=100)
@@ -166,7 +166,7 @@ def test_no_clock_decides_what_a_failure_shrinks_to(catalog, monkeypatch):
     assert all(name.startswith("bytes/") for name in usual)
 
 
-def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
+def test_a_target_restarted_for_each_request_gets_a_small_budget(catalog):
     class Restarted(Lying):
         def ask(self, cases):
             for outcome in super().ask(cases):
@@ -184,7 +184,7 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
 
 
 @pytest.mark.parametrize(("data", "smallest"), [("0000000200016100020000", "00000000"), ("000000020001610002", "")])
-def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(data, smallest, catalog):
+def test_valid_input_shrinks_to_valid_and_invalid_to_invalid_input(data, smallest, catalog):
     dies = SimpleNamespace(
         mutate=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer
     )
@@ -195,7 +195,7 @@ def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(d
     assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
 
 
-def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
+def test_a_timeout_is_shown_unshrunk_with_the_reason(catalog):
     results, examiner = failing(catalog)
     late = NoAnswer("timeout", "no answer within 5 s")
     silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
@@ -217,7 +217,7 @@ PLANTED_IN_LOGS = {
 
 
 @pytest.mark.parametrize("name", PLANTED_IN_LOGS)
-def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_shows_it_again(name, catalog, tmp_path):
+def test_a_fault_in_log_operations_shrinks_to_a_reproducing_vector(name, catalog, tmp_path):
     kind, smallest = PLANTED_IN_LOGS[name]
     record = judged(name, catalog, kind)
     cases = [found.result.case for found in record.shrunk]
@@ -233,7 +233,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
         assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 
-def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
+def test_shrinking_keeps_the_operation_and_stops_at_its_budget():
     asked = []
 
     def shows(data):
@@ -246,7 +246,7 @@ def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
     assert len(asked) <= 3
 
 
-def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
+def test_a_value_shrinks_to_the_smallest_failing_one():
     assert shrink_value([5, -900, 17], lambda value: any(entry < -100 for entry in value)) == [-101]
     assert 2**28 <= shrink_value(408_117_476, lambda value: value >= 2**28) <= 2**28 + 2**12
     assert shrink_value("-700", lambda value: int(value) < -100) == "-101"
@@ -266,12 +266,12 @@ def smallest_whole(kind, data, holds):
 
 
 @pytest.mark.parametrize("kind", ["ARRAY<STRING>", "COMPACT_ARRAY<COMPACT_STRING>"])
-def test_an_element_goes_with_its_place_in_the_count(kind):
+def test_removing_an_element_adjusts_the_count(kind):
     data = codec.encode(kind, ["a", "bb", "c", "a", "c"])
     assert smallest_whole(kind, data, lambda value: "bb" in value) == codec.encode(kind, ["bb"])
 
 
-def test_a_record_and_a_header_go_with_their_places_in_the_counts():
+def test_removing_a_record_or_header_adjusts_the_counts():
     headers = [{"key": key, "value": b"v"} for key in ("h", "due", "h")]
     data = log_bytes.batch(0, [*range(5), log_bytes.record(5, headers=headers), *range(6, 9)])
 
@@ -282,7 +282,7 @@ def test_a_record_and_a_header_go_with_their_places_in_the_counts():
     assert [len(record["headers"]) for record in smallest["records"]] == [1]
 
 
-def test_elements_behind_the_one_that_is_wrong_go_with_their_places_in_the_count():
+def test_removing_elements_after_the_wrong_one_adjusts_the_count():
     def shows(candidate):
         """Whether a reader that takes any order of tags reads it whole, and the order is wrong."""
         count, *rest = candidate or b"\0"
@@ -298,7 +298,7 @@ def test_elements_behind_the_one_that_is_wrong_go_with_their_places_in_the_count
     assert (smallest[0], len(smallest)) == (2, 5)
 
 
-def test_what_was_in_vain_is_not_asked_again_before_all_else_was_tried():
+def test_a_failed_step_is_retried_only_after_all_others():
     value = {"kept": 98_765_432_101, **{f"other{number}": number for number in range(1, 40)}}
     left = ShrinkBudget()
     smallest = shrink_value(value, lambda value: value["kept"] == 98_765_432_101, left)
@@ -306,7 +306,7 @@ def test_what_was_in_vain_is_not_asked_again_before_all_else_was_tried():
     assert not left.is_spent
 
 
-def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog):
+def test_message_sets_to_encode_shrink_to_valid_encode_requests(catalog):
     asked = []
 
     def shows(value):
@@ -323,7 +323,7 @@ def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog
     assert all(int(one) < int(other) for offsets in asked for one, other in pairwise(offsets))
 
 
-def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
+def test_saved_failures_run_as_vectors_with_the_same_failure(tmp_path):
     target = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/boolean.read-nonzero-true"
     first = ["run", target, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
     for _ in range(2):
@@ -347,7 +347,7 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     ("name", "kind"),
     [("MESSAGE<ListOffsetsRequest,11>", ExpectBytes), ("MESSAGE<FetchRequest,13>", ExpectEquivalentBytes)],
 )
-def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, kind, catalog, tmp_path):
+def test_a_message_to_encode_is_saved_as_a_vector_with_the_same_request(name, kind, catalog, tmp_path):
     types = catalog.types.adding(shipped_types().messages.values())
     case = encode_case(f"bytes/{name}:encode/0", types.wire(name), {"ReplicaId": 0}, catalog)
     assert isinstance(case.expect, kind)
@@ -373,7 +373,7 @@ NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90
 
 
 @pytest.mark.parametrize("type", ["INT8", "ARRAY<COMPACT_ARRAY<INT8>>", "MESSAGE<FetchRequest,12>", NESTED])
-def test_the_name_of_a_saved_file_is_safe_whatever_the_type(type, tmp_path):
+def test_the_name_of_a_saved_file_is_safe_for_every_type(type, tmp_path):
     (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path, OutputFiles())
     assert re.fullmatch(r"[A-Za-z0-9-]{1,150}-decode-0123456789ab\.yaml", path.name)
 

@@ -48,7 +48,7 @@ def cases(catalog):
     return [*some, replace(some[0], request=brings)]
 
 
-def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases):
+def test_a_target_without_messages_gets_each_definition_once(cases):
     packed = put(SerializedCases(cases), None)
     assert packed == put(cases, None)
     assert ["definition" in request for request in packed] == [True, False, False, False, True]
@@ -56,6 +56,6 @@ def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases)
     assert packed[-1] == cases[-1].request
 
 
-def test_a_target_with_messages_of_its_own_gets_the_request_as_it_is(cases):
+def test_a_target_with_its_own_messages_gets_unchanged_requests(cases):
     has_it = {"MetadataRequest": VersionRange(0, 13), "MetadataResponse": VersionRange(0, 13)}
     assert put(SerializedCases(cases[:4]), has_it) == put(cases[:4], has_it) == [case.request for case in cases[:4]]

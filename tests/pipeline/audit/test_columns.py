@@ -79,17 +79,17 @@ def generated(index):
     return generate("RECORD_BATCH", choices_of("RECORD_BATCH", 7, index)).data
 
 
-def test_generated_batches_are_clean_and_hold_what_the_reference_reads():
+def test_generated_batches_are_clean_with_the_values_of_the_reference():
     assert all(agrees(generated(index)) for index in range(COUNT))
 
 
-def test_mutated_batches_are_clean_exactly_where_the_reference_has_no_violation_and_no_remark():
+def test_mutated_batches_are_clean_exactly_if_the_reference_has_no_violation_and_remark():
     choices = choices_of("RECORD_BATCH", 8, 0)
     clean = [agrees(mutate("RECORD_BATCH", generated(index), choices)[0]) for index in range(COUNT * 2)]
     assert 0 < sum(clean) < len(clean)
 
 
-def test_any_one_byte_of_a_batch_may_be_changed_and_the_verdicts_stay_the_same():
+def test_after_any_one_byte_change_both_verdicts_are_equal():
     # The checksum is made right again, so that it is the byte which is judged.
     rows = random.Random(5)
     for index in range(60):
@@ -111,7 +111,7 @@ def test_a_batch_cut_anywhere_is_not_clean():
     assert not any(agrees(data[:size]) for size in range(len(data)))
 
 
-def test_a_batch_is_read_where_it_stands_among_others():
+def test_a_batch_is_read_at_its_place_among_others():
     whole = [generated(index) for index in range(40)]
     data, at = b"".join(whole), 0
     for one in whole:
@@ -184,7 +184,7 @@ def test_a_varlong_is_read_in_its_shortest_form(number):
 
 
 @pytest.mark.parametrize("hexed", ["", "80", "8000", "ffffffff10", "8080808080", "808080808000", "ffffffff1f"])
-def test_a_varint_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed):
+def test_a_cut_padded_or_too_long_varint_is_left_to_the_reference(hexed):
     data = bytes.fromhex(hexed)
     assert kernels._varint(kernels.octets(data), 0, len(data))[1] == -1
 
@@ -192,12 +192,12 @@ def test_a_varint_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed)
 @pytest.mark.parametrize(
     "hexed", ["", "80", "8000", "ff" * 9 + "00", "ff" * 9 + "02", "ff" * 9 + "81", "80" * 10 + "00"]
 )
-def test_a_varlong_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed):
+def test_a_cut_padded_or_too_long_varlong_is_left_to_the_reference(hexed):
     data = bytes.fromhex(hexed)
     assert kernels._varlong(kernels.octets(data), 0, len(data))[1] == -1
 
 
-def test_text_is_accepted_where_python_accepts_it():
+def test_text_is_accepted_exactly_if_python_accepts_it():
     parts = (0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF)
     parts += (0xF0, 0xF1, 0xF4, 0xF5, 0xFF)
     rows = random.Random(3)
