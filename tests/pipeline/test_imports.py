@@ -1,4 +1,4 @@
-"""Which modules of the pipeline need Spark and its companions: those that say so, and no others."""
+"""Modules of the pipeline import Spark and Arrow only if their docstrings state it."""
 
 import ast
 import subprocess
@@ -22,7 +22,7 @@ for name in {modules!r}:
 
 
 def needs():
-    """For each module what its docstring says that it needs: nothing, pyarrow and numpy, or pyspark too."""
+    """Return the packages that each module needs by its docstring: none, pyarrow and numpy, or also pyspark."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -34,7 +34,7 @@ def needs():
 
 
 def imported(path):
-    """The heavy packages that a module itself imports when it is imported, but for those it can do without."""
+    """Return the heavy packages that a module imports directly, without optional ones."""
     names = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
@@ -49,7 +49,7 @@ def test_a_docstring_names_the_heavy_imports_of_its_module():
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(["conformance.pipeline", *(part for part in parts if part != "__init__")])
-        # py4j comes with pyspark, numpy with pyarrow.
+        # pyspark includes py4j, pyarrow includes numpy.
         covered = needed[name] | ({"py4j", "pyarrow"} if "pyspark" in needed[name] else set())
         covered |= {"numpy"} if "pyarrow" in covered else set()
         assert imported(path) <= covered, f"{name}: the docstring says it needs {sorted(needed[name])}"

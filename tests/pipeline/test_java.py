@@ -1,4 +1,4 @@
-"""Which Java Spark runs on, and what is said where there is none."""
+"""The choice of a Java for Spark, and the errors without one."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from conformance.pipeline import spark_session as java
 
 
 def fake_java(folder, version, home=None):
-    """A program that says of itself what a Java says."""
+    """Write a program with the output of a Java."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     output = f"    java.home = {home or folder}\\n    java.specification.version = {version}\\n"
@@ -25,7 +25,7 @@ def fake_java(folder, version, home=None):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with nothing on its PATH but a shell, and a cache of its own."""
+    """Simulate a machine with only a shell on its PATH, and a separate cache."""
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "sh").symlink_to("/bin/sh")
     monkeypatch.setenv("PATH", str(tmp_path / "path"))

@@ -1,4 +1,4 @@
-"""Where the targets differ: what makes a row, who stands where, and that each report shows it and stays whole."""
+"""Disagreements of targets: their rows, their order, and their display in each report."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def result(target, one, outcome):
 
 
 def runs(table, cases):
-    """A run for each target: `table` holds the outcome of each case, None where it was not asked."""
+    """Return a run for each target: `table` has the outcome of each case, None for one that was not sent."""
     return [
         TargetRun(
             name,
@@ -85,14 +85,14 @@ tables = st.lists(
 
 
 def stated(rows):
-    """What rows say, whatever their order and that of the targets."""
+    """Return the content of rows, independent of their order and of the order of targets."""
     return {
         (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.behavior) for each in one.groups))
         for one in rows
     }
 
 
-# --- what makes a row ---------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -160,7 +160,7 @@ def test_failures_of_one_cause_are_one_row_for_all_requirements_and_targets():
     table = {"a": [CRASH] * 5, "b": [RIGHT] * 5, "c": [RIGHT, None, RIGHT, RIGHT, None]}
     (row,) = disagreements(runs(table, cases))
     assert (row.requirements, row.count, row.level) == (("varint.r0", "varint.r1"), 5, "must")
-    # The smallest on which all were judged, not the smallest.
+    # The smallest case with a verdict of each target, not the smallest case.
     assert row.example == "varint/3"
     assert row.reproduce == "conformance run a b c --select varint/3"
     assert [(stand.targets, stand.text) for stand in row.groups] == [
@@ -213,14 +213,14 @@ def test_a_campaign_shows_no_disagreements():
     assert disagreements(target_runs) == ()
 
 
-# --- what reports show --------------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------------
 
 EVIL = "<script>a</script> | `x` [a](http://h) [bold]b[/bold] \x1b[31m\x07 ${x} @someone"
 
 
 @pytest.fixture(scope="module")
 def hostile():
-    """The report of targets that say evil things, in their names too."""
+    """Return the report of targets with hostile text, also in their names."""
     cases = [case(f"varint/n-{n}", expect) for n, expect in enumerate((ExpectValue(0, 1), OPEN, ExpectRejection()))]
     table = {
         EVIL: [NoAnswer("crash", EVIL), Rejected("other", EVIL), Accepted({"value": 3})],
@@ -237,7 +237,7 @@ def printed(report, *, verbosity=0, width=80, quiet=False):
 
 
 def section(text):
-    """The lines from the headline on."""
+    """Return the lines from the headline."""
     return text[text.index("Where the targets differ") :].splitlines()
 
 
@@ -257,7 +257,7 @@ def test_the_page_escapes_text_of_a_target(hostile, catalog):
     assert "\x1b" not in part
     assert "crashes: &lt;script&gt;a&lt;/script&gt;" in part
     assert len(re.findall("<tr>", part)) == 1 + 3
-    # What is shown is what is to be typed.
+    # The shown command can be typed.
     words = shlex.split(html.unescape(re.search("<pre[^>]*>(.*?)</pre>", part, re.DOTALL)[1]))
     assert words[:2] == ["conformance", "run"]
     assert words[3:] == ["b", "--select", "varint/n-0"]
@@ -288,7 +288,7 @@ def test_the_json_report_contains_every_row_and_follows_the_schema(hostile):
 
 
 def many(targets):
-    """Many rows of both parts, with as many readings as there are targets."""
+    """Return many rows of both parts, with a different behaviour of each target."""
     cases = [case(f"varint/wrong-{n}", ExpectValue(0, 1)) for n in range(30)]
     cases += [case(f"varint/open-{n}", ExpectAnyOf(), requirement=f"varint.r{n}") for n in range(30)]
     table = {

@@ -1,4 +1,4 @@
-"""In a job on GitHub: annotations that nothing a target says can forge, and the summary of the step."""
+"""A job on GitHub: annotations that text of a target cannot forge, and the summary of the step."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def annotations(*runs, stale=()):
 
 
 def read(text):
-    """The annotations as the runner reads them: file, title and message of each."""
+    """Return file, title and message of each annotation, as GitHub's runner parses them."""
     assert ANNOTATION.sub("", text) == ""
     return [tuple(map(unescaped, found)) for found in ANNOTATION.findall(text)]
 

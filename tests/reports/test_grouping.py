@@ -1,4 +1,4 @@
-"""Which failures are one group, in which order the groups stand, and which examples of each are shown."""
+"""Groups of failures: their members, their order, and the shown examples."""
 
 from dataclasses import replace
 

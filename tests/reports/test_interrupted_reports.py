@@ -1,4 +1,4 @@
-"""Every format of an interrupted run contains how far it came, and its failures."""
+"""Every format of an interrupted run contains its progress and its failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def result(value):
 
 
 def report(value, requirements, planned=2):
-    """The report of a run that was interrupted after one result."""
+    """Return the report of a run that was interrupted after one result."""
     run = TargetRun("t", description(DESCRIBED), "", [result(value)])
     run.interrupt(planned)
     return Report([run], 0, requirements=requirements)

@@ -1,4 +1,4 @@
-"""The JSON report is written as results come: its end joins rows, however a run ends."""
+"""The JSON report is written incrementally: its end joins the rows, for any end of a run."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def decode(type, data, **_):
 
 @pytest.fixture
 def results(catalog):
-    """Results of every kind, the generated case that is not claimed among them: it has no row."""
+    """Return results of every kind, including an unclaimed generated case, which has no row."""
     vectors = [case for case in catalog.cases.values() if case.id.startswith("varint/")][:12]
     generated = list(generated_cases(["VARINT"], 4, 0, catalog))
     outcomes = [Accepted({"value": 0}), Rejected("malformed"), NoAnswer("crash", "line\nof text"), Unsupported("no")]
@@ -94,7 +94,7 @@ def test_a_row_is_written_once_with_its_result(results, file, monkeypatch):
 
 
 class Full(io.BytesIO):
-    """A file that takes some bytes, then half of what it is given, and raises."""
+    """A file that accepts some bytes, then writes half of the next part and raises."""
 
     def __init__(self, room, error):
         super().__init__()
@@ -144,7 +144,7 @@ def test_rows_that_cannot_be_flushed_are_written_at_the_end(results, file):
 
 
 def report_of(path, *arguments):
-    """The exit status of a run, and its report."""
+    """Return the exit status of a run, and its report."""
     done = CliRunner().invoke(main, ["run", *arguments, "--generated", "0", "--json", str(path)])
     return done.exit_code, json.loads(path.read_text())
 

@@ -1,4 +1,4 @@
-"""The schema of the JSON report; tests/conftest.py holds every report that any test writes to it."""
+"""The schema of the JSON report; tests/conftest.py checks every report of any test against it."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from conformance.reports.json_schema import Status
 
 @pytest.fixture
 def report(tmp_path):
-    """A report with a result of every kind."""
+    """Return a report with a result of every kind."""
     path = tmp_path / "report"
     (tmp_path / "wrong.py").write_text(WRONG)
     arguments = ["run", f"module:{tmp_path}/wrong.py", "--generated", "20", "--json", str(path)]
@@ -84,11 +84,11 @@ def test_a_report_that_violates_the_schema_is_found_in_any_folder(spoil, report)
     assert broken_reports(report.parent) == []
     shown = json.loads(report.read_text())
     spoil(shown)
-    # As it is written: the first line is what a report is known by.
+    # In its written form: the first line identifies a report.
     begin = '{"suite": ' + json.dumps(shown.pop("suite"), separators=(",", ":"))
     report.write_text(begin + "," + json.dumps(shown)[1:])
     (line,) = broken_reports(report.parent)
-    report.unlink()  # the same is done with every file that this session leaves
+    report.unlink()  # conftest.py does the same with every file of this session
     assert line.startswith(str(report))
 
 

@@ -1,4 +1,4 @@
-"""The summary in Markdown and the badge: what they say, and that what a target says stays text."""
+"""The summary in Markdown and the badge: their content, and escaped text of targets."""
 
 from __future__ import annotations
 

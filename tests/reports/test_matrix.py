@@ -1,4 +1,4 @@
-"""How many requirements a target meets of those judged: all cases of one that was judged have to pass."""
+"""The number of met requirements: all judged cases of a requirement must pass."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The page: what it tells, that it stands alone, that a target's words stay text, and that a real browser shows it."""
+"""The page: its content, no network access, escaped text of targets, and its display in a browser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decode(type, data, **_):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The page of a run of a hostile target and of the reference."""
+    """Return the page of a run of a hostile target and the reference."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "hostile.py").write_text(HOSTILE)
     page = folder / "page.html"
@@ -48,7 +48,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(catalog, tmp_path_factory):
-    """The record of the hostile target on 3,000 cases from all over the catalogue, all of VARINT among them."""
+    """Return the record of the hostile target on 3,000 cases of the whole catalogue, including all of VARINT."""
     path = tmp_path_factory.mktemp("target") / "hostile.py"
     path.write_text(HOSTILE)
     run = TargetRun("hostile")
@@ -180,7 +180,7 @@ def test_the_command_is_copied(browser, written):
     button = shown(browser, "button.copy")[0]
     button.click()
     waiting = pytest.importorskip("selenium.webdriver.support.wait")
-    waiting.WebDriverWait(browser, 30).until(lambda _: "Copied" in button.text)  # the clipboard answers when it can
+    waiting.WebDriverWait(browser, 30).until(lambda _: "Copied" in button.text)  # the clipboard is asynchronous
     assert browser.find_element("css selector", "details[open].failure pre").text.startswith("conformance ")
 
 

@@ -1,4 +1,4 @@
-"""Reports: their shape, what a failure shows, and that nothing a target says gets out of its place."""
+"""Reports: their form, the parts of a failure, and escaped text of targets."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_the_json_report_has_the_form_of_the_contract():
     for one in shown["results"]:
         expected_keys = {"pass": set(), "skip": set(), "either": {"actual"}}.get(one["verdict"], in_full)
         assert keys <= set(one)
-        assert in_full & set(one) == expected_keys, "its id brings back the others"
+        assert in_full & set(one) == expected_keys, "its id determines the other keys"
         assert ("detail" in one) == (one["verdict"] != "pass")
         assert ("known" in one) == (one["verdict"] in map(str, FAILURES))
 

@@ -1,4 +1,4 @@
-"""One screen for a target: at most 60 lines, the causes that explain most first, and nothing of a failure left out."""
+"""One screen per target: at most 60 lines, the largest causes first, and each failure complete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def encode(type, value, **_):
 
 @pytest.fixture(scope="module")
 def wrong(catalog, tmp_path_factory):
-    """The record of a target that fails everything, in many ways."""
+    """Return the record of a target that fails each case, in many ways."""
     path = tmp_path_factory.mktemp("wrong") / "wrong.py"
     path.write_text(WRONG)
     run = TargetRun("wrong")

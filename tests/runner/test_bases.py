@@ -1,4 +1,4 @@
-"""`--basis`: which cases are asked, and which failures count."""
+"""`--basis`: the selected cases and the counted failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIX_BYTES = "varint/six-bytes"
 
 
 def result(catalog, policy, basis, *, charged_to=""):
-    """A failure of a case whose own requirement is stated, charged to a requirement of a basis."""
+    """Return a failure of a case with a stated requirement, attributed to a requirement with a basis."""
     case = catalog.cases[SIX_BYTES]
     charged = charged_to or case.requirement
     stated = replace(catalog.requirements[case.requirement], basis="stated")
@@ -59,12 +59,12 @@ def test_a_campaign_runs_only_the_cases_of_its_bases(catalog):
 @pytest.mark.parametrize(
     ("identity", "basis"),
     [
-        ("record/key-one-beyond", "implied"),  # what key-length is is stated, what follows for a cut key is not
+        ("record/key-one-beyond", "implied"),  # key-length is stated, the result for a cut key is not
         ("record/key-of-63-bytes", "stated"),
         ("batch/record-key-one-beyond:read", "implied"),
         ("string/length-minus-2", "implied"),
         ("varint/2147483648", "implied"),
-        ("tagged-fields/out-of-order", "implied"),  # the order is stated for writers, nothing for readers
+        ("tagged-fields/out-of-order", "implied"),  # the order is stated only for writers
         ("varint/six-bytes", "stated"),
         ("string/null", "stated"),
         ("string/encode-null", "stated"),

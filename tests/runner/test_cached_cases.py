@@ -1,4 +1,4 @@
-"""The generated cases of a run without options: kept, the same as those that are made, and never others' cases."""
+"""The cached generated cases of a run without options: they equal generated ones, and fit only this run."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ NAMES = ("VARINT", "UUID", "MESSAGE<MetadataRequest,9>")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """A cache of its own, and a package that comes without cases."""
+    """Use a separate cache, and a package without cases."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(kept, "PACKAGE", tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""`conformance doctor` tells a sound adapter from one that would mislead."""
+"""`conformance doctor` distinguishes a correct adapter from a misleading one."""
 
 import json
 import re
@@ -157,7 +157,7 @@ def test_the_reference_passes(tmp_path):
     assert "FAIL" not in done.stdout
 
 
-# --- messages, whole logs, formats, doors -------------------------------------------------------------
+# --- messages, whole logs, formats, entry points ------------------------------------------------------
 
 OF_THE_REFERENCE = """
 import json, sys
@@ -177,7 +177,7 @@ for line in sys.stdin:
 
 
 def checks(tmp_path, said, deed="pass"):
-    """What `doctor` finds of an adapter that answers as the reference, but for what it says of itself and a deed."""
+    """Return the checks of `doctor` for an adapter like the reference, with another description and a fault."""
     (tmp_path / "t.py").write_text(OF_THE_REFERENCE.format(said=said, deed=deed))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     return {check.what: check for check in examine(launch, shipped_types())}

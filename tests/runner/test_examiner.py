@@ -1,4 +1,4 @@
-"""What is known to have passed without being judged is what `judge` passes in full."""
+"""Answers that pass without a judgement also pass `judge`."""
 
 from conformance.cases.model import ERRORS, PASSED, Accepted, Rejected, Unsupported
 from conformance.cases.packed_cases import AcceptedAsExpected

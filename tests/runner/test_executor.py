@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on."""
+"""The progress of a run, and its waiting times."""
 
 from collections import Counter
 from itertools import count

@@ -35,12 +35,12 @@ def manifest(written):
     return json.loads((written / "manifest.json").read_bytes())
 
 
-# --- what stands in the folder ------------------------------------------------------------------------
+# --- content of the folder ----------------------------------------------------------------------------
 
 
 @pytest.mark.once
 def test_another_process_with_another_hash_seed_writes_the_same_bytes(written):
-    """The manifest has the checksum of each file: the files need not be written again."""
+    """The manifest has the checksum of each file, so the files need not be written again."""
     code = (
         "import sys; from conformance.catalog.catalog_builder import read_catalog; "
         "import conformance.runner.fixtures as f; "
@@ -79,7 +79,7 @@ def test_every_vector_with_bytes_is_a_fixture_unless_unspecified(manifest, catal
         f"{fixtures.folder_name(vector.type)}/{fixtures.file_name(vector.id)}"
         for vector in vectors
         if vector.data is not None and not isinstance(catalog.cases[vector.id].expect, ExpectAnyOf)
-        # Of those that a whole log is asked for, the log is what a fixture can hold.
+        # For operations on whole logs, the fixture is the log.
         if "op" not in vector.row or not codec.decode("LOG", vector.data).remarks
     }
     found = {entry["path"] for entry in manifest["fixtures"]}
@@ -125,7 +125,7 @@ def test_a_type_can_be_told_from_its_folder_name():
 
 @pytest.fixture
 def few(monkeypatch, catalog):
-    """Two vectors and three batches, so that writing is quick; returns a function that chooses the vectors."""
+    """Return a function that selects the vectors of two, with three batches, so that writing is quick."""
 
     def choose(*ids):
         chosen = (*ids, "covering/001", "covering/002", "covering/003")

@@ -1,4 +1,4 @@
-"""Generated cases are made while the vectors are judged: nothing waits for them that need not, and nothing is lost."""
+"""Cases are generated while the vectors are judged, without unnecessary waiting and without loss."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from conformance.targets.resolve import target_spec
 
 NAMED = f"gen/{VERSION}/INT8/0/3"
 LONG = 60
-"""Seconds after which a test fails that waits in vain."""
+"""Timeout in seconds of a waiting test."""
 
 
 class Asked:
-    """The reference, which remembers what it was asked, and does not have one type that it claims."""
+    """The reference with a record of its requests, and without one claimed type."""
 
     starts = 0
 
@@ -61,7 +61,7 @@ class Asked:
 
 
 class Spec:
-    """How that is opened."""
+    """The specification of that target."""
 
     name = "asked"
 
@@ -77,7 +77,7 @@ def judged(target, catalog, cases, further, told=None, stop=None):
 
 @pytest.fixture(scope="module")
 def parts(catalog):
-    """Vectors, and generated cases."""
+    """Return vectors and generated cases."""
     vectors = SerializedCases(label for label in catalog.cases.labels.values() if label.type in ("VARINT", "INT8"))
     return vectors, SerializedCases(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
 
@@ -192,7 +192,7 @@ def test_another_process_generates_the_same_cases(names, patterns, catalog, monk
     known = replace(catalog, types=catalog.types.adding([parse_definition(OWN)[0]]))
     order = GenerationRequest(names, 40, 1, patterns)
     here = [*generate(order, known)]
-    monkeypatch.delattr(generating, "generate")  # nothing is made here any more
+    monkeypatch.delattr(generating, "generate")  # this process generates no more cases
     assert [case.deserialize() for case in generate_in_process(order, known)] == here
     assert len(here) > 1
 

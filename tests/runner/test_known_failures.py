@@ -1,4 +1,4 @@
-"""Known failures: which results an entry speaks of, and when it is stale."""
+"""Known failures: the results that an entry excuses, and stale entries."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_entry_from_an_update_does_not_excuse_another_cause():
     (written,) = updated([], [result()], []).entries
     assert written.excuses(result())
     assert not replace(written, requirement="int16.layout").excuses(result())
-    assert replace(written, requirement="").excuses(result()), "by hand it may be any"
+    assert replace(written, requirement="").excuses(result()), "an entry written by hand may excuse any"
 
 
 def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():

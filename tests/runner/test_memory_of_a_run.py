@@ -1,4 +1,4 @@
-"""The memory of a run: what it holds of a case from its start to its end, and of a target's answers in all."""
+"""The memory of a run: the part of each case, and all answers of a target together."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 
 def run_of(generated, folder):
-    """How many results a run of the reference has, and the most memory it takes."""
+    """Return the number of results of a run of the reference, and its peak memory."""
     report = folder / f"{generated}.json"
     line = [sys.executable, "-m", "conformance", "run", "reference", "--select", "type:ARRAY<UUID>"]
     done, most = run_alone([*line, "--generated", str(generated), "--quiet", "--json", str(report)])
@@ -44,7 +44,7 @@ def test_each_case_of_a_run_takes_little_memory(tmp_path):
 
 
 def wrong_results(catalog, tmp_path):
-    """The results of a target whose answers are long and wrong."""
+    """Return the results of a target with long and wrong answers."""
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
     spec = target_spec(f"command:{sys.executable} {path}", None, ResourceLimits())

@@ -1,4 +1,4 @@
-"""Several targets at once: each is judged as it is alone, whatever becomes of the others."""
+"""Several targets in parallel: each one has its single results, for any behaviour of the others."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_interrupt_reports_the_results_of_all_targets(number, python_target, 
     running = subprocess.Popen([*SUITE, *targets, *options], env=traces.env, stdout=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not all((tmp_path / name).exists() for name in names):
-        assert time.monotonic() < until, "all of them are asked, though none has ended"
+        assert time.monotonic() < until, "all of them got requests, and none has ended"
         time.sleep(0.05)
     running.send_signal(number)
     running.communicate(timeout=60)
@@ -130,7 +130,7 @@ def test_an_interrupt_reports_the_results_of_all_targets(number, python_target, 
 
 @pytest.mark.once
 def test_parallel_targets_have_their_single_results_in_the_order_of_the_command(tmp_path, traces):
-    liars = [
+    faulty_targets = [
         f"command:{shlex.quote(sys.executable)} -m conformance.selftest.bad_targets {name}"
         for name in ("varint-off-by-one", "segfaults", "exits", "dies-at-start")
     ]
@@ -142,8 +142,8 @@ def test_parallel_targets_have_their_single_results_in_the_order_of_the_command(
         found = json.loads(report.read_text())
         return [target["target"] for target in found["targets"]], found["results"], found["shrunk"]
 
-    alone = [rows(liar) for liar in liars]
-    together = rows(*liars)
-    assert together[0] == liars
+    alone = [rows(faulty_target) for faulty_target in faulty_targets]
+    together = rows(*faulty_targets)
+    assert together[0] == faulty_targets
     assert together[1] == [row for _, results, _ in alone for row in results]
     assert together[2] == [row for _, _, shrunk in alone for row in shrunk]

@@ -1,4 +1,4 @@
-"""A selection that can match nothing is told at once: no case is made and no target is started for it."""
+"""A selection without a possible match is an early error, before cases are generated and targets start."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which generated cases of messages a run makes: of what its targets say they have."""
+"""The generated cases of messages in a run depend on the messages of its targets."""
 
 import pytest
 
@@ -16,7 +16,7 @@ SHIPPED = shipped_types().messages
 
 
 def describing(**messages):
-    """A target that has the messages in these versions."""
+    """Return a target with the messages in these versions."""
     claimed = {name: VersionRange(*versions) for name, versions in messages.items()}
     return TargetDescription("", supports={"decode": frozenset(["MESSAGE"])}, messages=claimed)
 

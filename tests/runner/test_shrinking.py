@@ -1,4 +1,4 @@
-"""Shrinking: what a planted defect comes down to, and what is saved of it."""
+"""Shrinking: the smallest failure of a seeded fault, and the saved vector."""
 
 import re
 import sys
@@ -65,11 +65,11 @@ PLANTED = {
     "requirement/header.duplicate-keys-kept": ("RECORD_BATCH", 72),
     "requirement/codec.gzip": ("RECORD_BATCH", 77),
 }
-"""Liar: the type it is wrong about, and the smallest bytes that show it: an empty batch has 61, a record 7."""
+"""By bad target: the faulty type, and the smallest failing bytes: an empty batch has 61, a record 7."""
 
 
 class Lying:
-    """A liar, in process."""
+    """A bad target in this process."""
 
     starts = 0
 
@@ -112,7 +112,7 @@ def test_a_seeded_fault_shrinks_to_at_most_twice_the_smallest_bytes(name, catalo
 
 
 def failing(catalog):
-    """Failures of several kinds, and somebody to ask about them again."""
+    """Return failures of several kinds, and a runner to repeat them."""
     spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
     examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
@@ -179,7 +179,7 @@ def test_a_target_restarted_for_each_request_gets_a_small_budget(catalog):
     group = next(iter(shrinking.failures_by_key(results).values()))
     before = examiner.target.starts
     shrinking.shrink_one(group[0], len(group), examiner, catalog)
-    # Before shrinking, while there are questions left, and once for the smallest case.
+    # Before shrinking, within the budget, and once for the smallest case.
     assert 4 < examiner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
 
 
@@ -213,7 +213,7 @@ PLANTED_IN_LOGS = {
     "requirement/sequence.duplicate-deduplicated": ("SEQUENCE", 2),
     "requirement/producer-epoch.fences": ("SEQUENCE", 2),
 }
-"""Liar: what it is asked, and the smallest bytes, or the fewest batches of a sequence, that show its fault."""
+"""By bad target: the operation, and the smallest failing bytes or number of batches of a sequence."""
 
 
 @pytest.mark.parametrize("name", PLANTED_IN_LOGS)
@@ -255,7 +255,7 @@ def test_a_value_shrinks_to_the_smallest_failing_one():
 
 
 def smallest_whole(kind, data, holds):
-    """The smallest bytes that are a whole value of a type, of which `holds` says yes."""
+    """Return the smallest bytes of a whole value of a type that satisfy `holds`."""
 
     def shows(candidate):
         read = codec.decode(kind, candidate)
@@ -284,7 +284,7 @@ def test_removing_a_record_or_header_adjusts_the_counts():
 
 def test_removing_elements_after_the_wrong_one_adjusts_the_count():
     def shows(candidate):
-        """Whether a reader that takes any order of tags reads it whole, and the order is wrong."""
+        """Return True if the order of tags is wrong, and a reader that accepts any order reads all bytes."""
         count, *rest = candidate or b"\0"
         tags = []
         while count and len(rest) > 1:

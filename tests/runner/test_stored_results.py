@@ -1,4 +1,4 @@
-"""What a result keeps of an answer: a target may say 32 MB to every case, and a run may have 100,000 of them."""
+"""The stored part of an answer: an answer may have 32 MB, and a run 100,000 of them."""
 
 import json
 import pickle
@@ -36,7 +36,7 @@ def result(answer, case=DECODE):
 
 
 def plain(answer, case=DECODE):
-    """The same, with all that the target said."""
+    """Return the result with the whole answer."""
     outcome = protocol.outcome({"id": 1, **answer})
     return Result("t", case, outcome, judge(case, outcome), "must")
 
@@ -75,7 +75,7 @@ def test_a_long_answer_is_stored_as_length_and_digest_with_the_same_cause():
         "hex": {"length": 500_000, "sha256": sha256(bytes.fromhex(LONG)).hexdigest()},
     }
     assert kept.cause == plain(answer).cause
-    assert actual_text(kept, kept.verdict.path) == '[0] = "b"', "the place that differs is still shown"
+    assert actual_text(kept, kept.verdict.path) == '[0] = "b"', "the differing place is still shown"
     assert "sha256" in actual_text(kept)
     assert actual_text(kept, "consumed") == "consumed 7"
 

@@ -583,7 +583,7 @@ class ModelBroker:
         return {"Topics": rows}
 
     def _found(self, log, time):
-        """The offset and the time to which a time leads, or what stands for the ends of the log."""
+        """Return offset and timestamp for a ListOffsets by time, or the special values for the ends of the log."""
         if log is None:
             return -1, -1
         if time < 0:

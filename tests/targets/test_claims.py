@@ -1,4 +1,4 @@
-"""What a target is put: the same requests, whether cases are packed or not."""
+"""The requests to a target: equal for packed and unpacked cases."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ CASES = ("metadata/v9-unknown-tags-in-elements", "varint/six-bytes", "int8/zero:
 
 
 class Asked:
-    """A target that remembers the requests it was put; `messages` as it describes them."""
+    """A target that records its requests, with `messages` in its description."""
 
     starts = 0
 
@@ -42,7 +42,7 @@ def put(cases, messages):
 
 @pytest.fixture(scope="module")
 def cases(catalog):
-    """Some cases, the last of which brings the definition of its message as it is."""
+    """Return some cases; the last one contains the definition of its message."""
     some = [catalog.cases[name] for name in CASES]
     brings = {**some[0].request, "definition": some[0].wire.message.source}
     return [*some, replace(some[0], request=brings)]

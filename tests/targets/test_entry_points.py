@@ -1,4 +1,4 @@
-"""`via` in describe: whose call is judged for each operation and type, and what nothing runs through."""
+"""`via` in describe: the judged call of each operation and type, and unused entry points."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_invalid_via_is_reported_with_its_place(via, message):
 
 
 class Wrong:
-    """Answers 7 to whatever it is asked, and notes that."""
+    """Answers 7 to each request, and records it."""
 
     def __init__(self, **more):
         self.described, self.asked = described(**more), []

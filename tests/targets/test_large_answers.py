@@ -1,4 +1,4 @@
-"""Large answers: held as bytes, and made objects of one at a time; requests made no more than are needed."""
+"""Large answers: stored as bytes and parsed one at a time; requests are built only when needed."""
 
 import sys
 import threading
@@ -53,7 +53,7 @@ def test_one_large_answer_is_parsed_at_a_time():
         thread.start()
         read.wait()
         thread.join(0.2)
-        compress_large(LARGE, lambda: Rejected("malformed"))  # a small one waits for none
+        compress_large(LARGE, lambda: Rejected("malformed"))  # a small one does not wait
         order.append("judged")
     thread.join()
     assert order == ["judged", "read"]
@@ -80,7 +80,7 @@ def test_requests_are_built_only_if_there_is_room():
     for _ in range(2):
         window += take_fitting(waiting, window)
         assert len(window) == 4
-        assert len(made) == 5, "the next one is at hand, and no other"
+        assert len(made) == 5, "only the next one is ready"
     window.clear()
     window += take_fitting(waiting, window)
     assert len(made) == 9
@@ -92,7 +92,7 @@ def test_large_answers_of_several_processes_have_the_verdicts_of_one(catalog):
     target = WorkerPool(launch, ResourceLimits(timeout=60), 2)
     try:
         outcomes = list(target.ask([large, *[small] * 140, large]))
-        assert target._held == 0, "all that was held was taken"
+        assert target._held == 0, "all stored answers were used"
     finally:
         target.close()
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, CompressedAnswer)] == [0, 141]

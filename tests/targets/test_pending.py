@@ -1,4 +1,4 @@
-"""Requests that a target keeps silent about: they are waited for while others are asked, and those alike together."""
+"""Unanswered requests: the session waits for them while it sends others, and for a timeout group together."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BESIDE = "; another case of this requirement was waited for at the same time, ha
 
 @pytest.fixture
 def session(tmp_path, traces):
-    """A session with a module that does a deed at every odd byte, and is forked when it is needed again."""
+    """Return a function that starts a session with a module that has a fault at each odd byte and is forked."""
     opened = []
 
     def start(fault):

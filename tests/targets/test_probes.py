@@ -1,4 +1,4 @@
-"""What an answer to a probe says of the claim that was probed."""
+"""The answer to a probe confirms or disproves a claim."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_unsupported_disproves_a_claim_except_for_one_of_many_messages(op, name,
 
 def test_a_disproved_message_claim_affects_no_other_message():
     class Target:
-        """Claims two messages and reads one."""
+        """A target that claims two messages and reads one."""
 
         def describe(self):
             both = {"ResponseHeader": "0-1", "HeartbeatResponse": "0-4"}

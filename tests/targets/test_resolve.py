@@ -1,4 +1,4 @@
-"""What is given as a target and cannot be one: a line that says what to do instead."""
+"""Invalid target arguments: one line with a suggestion."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ NO_MODULES = {
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A working directory with programs in several languages, of which one is executable."""
+    """Use a working directory with programs in several languages; one of them is executable."""
     for name in ("adapter.go", "adapter.mjs", "Adapter.java", "my.jar", "adapter", "main.rs", "adapter.py"):
         (tmp_path / name).write_text("")
     (tmp_path / "adapter").chmod(0o755)
@@ -80,7 +80,7 @@ def test_a_user_broker_is_started_from_its_file(tmp_path):
 
 
 def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_path):
-    """A case that is asked again stands in a second process; what it took in the first one may still be there."""
+    """A retry runs in a second process, while the first one may still have its memory."""
     claims = {"codecs": "[none]", "magics": "[2]", "isolations": "[read_committed]"}
     live = {"entry-point": "read", **claims, "concurrency": "1"}
     lines = {"name": tmp_path.name, "language": "python", "module": "driver.py", **live}
@@ -94,5 +94,5 @@ def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_pa
 
 
 def test_the_memory_limit_of_a_broker_covers_the_data_of_all_cases():
-    """kfake holds 2 GiB at the end of a whole run; the case that it was asked last is not to blame."""
+    """kfake has 2 GiB at the end of a whole run, which is no failure of the last case."""
     assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).allowance.memory > 4 << 30

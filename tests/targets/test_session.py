@@ -1,4 +1,4 @@
-"""Who is blamed when a target dies, falls silent or talks nonsense with many questions in flight."""
+"""The failing request if a target crashes, times out or sends invalid lines with many requests in flight."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def questions(count):
 
 @pytest.fixture
 def session(python_target, traces):
-    """Starts a session with a target of the test's own."""
+    """Return a function that starts a session with a target of the test."""
     running = []
 
     def start(body, **terms):
@@ -50,7 +50,7 @@ def session(python_target, traces):
 
 
 def asked(tmp_path):
-    """How often each question reached the target, by what the target wrote down."""
+    """Return how many times each request reached the target, from the target's log."""
     log = tmp_path / "log"
     return Counter(int(line, 16) for line in log.read_text().split()) if log.exists() else Counter()
 
@@ -81,7 +81,7 @@ def honest(outcomes):
     return [number for number, outcome in enumerate(outcomes) if [outcome] == honestly([number])]
 
 
-# --- one is to blame ----------------------------------------------------------------------------------
+# --- a single request as the cause --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("killer", [0, 30, WINDOW - 1, WINDOW, 99])
@@ -135,14 +135,14 @@ def test_a_crash_names_its_signal_if_it_has_a_name(number, name, session):
     assert outcome == NoAnswer("crash", f"died of {name}")
 
 
-# --- none is to blame alone ---------------------------------------------------------------------------
+# --- no single request as the cause -------------------------------------------------------------------
 
 STARTS = """
 with open(os.path.join(HERE, "starts"), "a") as file:
     file.write("x")
 start = os.path.getsize(os.path.join(HERE, "starts"))
 """
-"""The number of the process: the first is asked in a row, the second one by one, the third in a row again."""
+"""The number of the process: the first gets all requests, the second single ones, the third all again."""
 
 
 OTHERS = [number for number in range(20) if number != 7]
@@ -249,7 +249,7 @@ def test_slow_requests_wait_in_parallel_and_others_continue(session, tmp_path):
     assert broken(outcomes) == dict.fromkeys((3, 4, 6), NoAnswer("timeout", "no answer within 3 s"))
     assert honest(outcomes) == [0, 1, 2, 5, 7, 8]
     steps = (tmp_path / "silent").read_text().splitlines()
-    # In a row until the first silence; then each alone, past those that are waited for.
+    # In flight together until the first timeout; then each alone, without the pending ones.
     assert steps == [*(f"{number} answers" for number in range(3)), "3 begins",
                      "3 begins", "4 begins", "5 answers", "6 begins", "7 answers", "8 answers"]  # fmt: skip
 
@@ -323,7 +323,7 @@ def test_a_session_ended_while_it_waits_leaves_no_process(session):
     running.abort()
     thread.join(60)
     assert not thread.is_alive()
-    # The fixture `traces` sees that nothing is left.
+    # The fixture `traces` checks that no process is left.
 
 
 def test_a_crash_after_the_last_answer_is_no_failure(session, tmp_path):
@@ -359,7 +359,7 @@ def test_standard_error_and_partial_lines_extend_no_timeout(python_target, monke
     target.close()
 
 
-# --- out of proportion --------------------------------------------------------------------------------
+# --- excessive time and memory ------------------------------------------------------------------------
 
 
 def test_only_a_repeatedly_slow_answer_is_slow(session, tmp_path):
@@ -368,7 +368,7 @@ def test_only_a_repeatedly_slow_answer_is_slow(session, tmp_path):
     assert outcomes[5].how == "slow"
     assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when asked again, for \d+ bytes", outcomes[5].detail)
     assert len(honest(outcomes)) == 19
-    # In its place, then warming up a process of its own, and once more.
+    # In the sequence, then the warm-up of a separate process, and the retry.
     assert asked(tmp_path)[5] == 3
 
 
@@ -419,7 +419,7 @@ def test_a_uniformly_slow_target_has_no_slow_answer(session, tmp_path):
     assert asked(tmp_path) == Counter(range(4))
 
 
-# Each takes so many MiB as the second byte of a question says, and gives them back before it answers.
+# Each allocates the MiB in the second byte of a request, and frees them before its answer.
 TAKES = """
 heap = b"x" * (100 << 20)
 for request in requests():

@@ -1,4 +1,4 @@
-"""A Python module as a target: what it may return and raise, what it sees, and what it cannot disturb."""
+"""A Python module as a target: its return values and exceptions, its environment, and its isolation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decode(type, data, **parameters):
 
 @pytest.fixture
 def module(tmp_path):
-    """Writes a target module, whose `decode` has the given body, and returns its path."""
+    """Return a function that writes a target module with this body of `decode` and returns its path."""
 
     def write(body="    return 1\n", rest="", name="target.py"):
         path = tmp_path / name
@@ -39,7 +39,7 @@ def module(tmp_path):
 
 @pytest.fixture
 def answers(traces):
-    """The answers of a module to requests, by a shim that runs under some Python; then its standard error."""
+    """Return a function from a module and requests to the answers and the standard error of the shim."""
 
     def ask(path, *requests, python=sys.executable, cwd=None):
         lines = "".join(json.dumps({"id": number, **request}) + "\n" for number, request in enumerate(requests))
@@ -56,7 +56,7 @@ def answers(traces):
 
 @pytest.fixture
 def answer(module, answers):
-    """The answer of a module whose `decode` has the given body."""
+    """Return a function from a body of `decode` to the answer of its module."""
 
     def ask(body, rest="", **parameters):
         request = {"op": "decode", "type": "INT8", "hex": "01ff", **parameters}
@@ -67,7 +67,7 @@ def answer(module, answers):
     return ask
 
 
-# --- what it returns ----------------------------------------------------------------------------------
+# --- return values ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_missing_operation_is_unsupported(module, answers):
     assert ["unsupported" in answer for answer in found] == [True, True, False, True]
 
 
-# --- what it raises -----------------------------------------------------------------------------------
+# --- exceptions ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_declared_exception_is_a_rejection_and_others_are_crashes(raised, answ
 
 
 def test_endless_recursion_is_a_crash_and_the_next_request_is_answered(module, answers):
-    # Without **parameters in the recursion: Python 3.13.0 never comes back from that, with or without us.
+    # Without **parameters in the recursion, because Python 3.13.0 never returns from that.
     path = module("    return deeper(1) if data else 1\n", "def deeper(n):\n    return deeper(n + 1)\n")
     asked = [{"op": "decode", "type": "INT8", "hex": digits} for digits in ("01", "")]
     found, ended = answers(path, *asked)
@@ -267,7 +267,7 @@ def test_a_crash_inside_describe_is_reported(module, answers):
     assert answers(path, {"op": "describe"})[0] == [{"crash": "KeyError: 'name'"}]
 
 
-# --- what it sees and cannot disturb ------------------------------------------------------------------
+# --- environment and isolation ------------------------------------------------------------------------
 
 
 def test_printed_text_of_a_module_goes_to_standard_error(module, answers):
@@ -295,7 +295,7 @@ def test_a_module_sees_only_two_names_of_conformance(answer):
 
 
 def test_objects_of_a_loaded_module_are_excluded_from_garbage_collection(answer):
-    """That would cost a process that was forked a copy of all of it."""
+    """A collection would copy all of their memory in a forked process."""
     body = """
     import gc
     asked = [data]
@@ -322,7 +322,7 @@ def test_long_requests_and_answers_are_transmitted(module, answers):
     assert (len(found["value"]), found["consumed"]) == (16 << 20, 2 << 20)
 
 
-# --- how it is named and started ----------------------------------------------------------------------
+# --- names and starts ---------------------------------------------------------------------------------
 
 
 def conformance_run(env, cwd, *arguments):
@@ -383,7 +383,7 @@ def test_a_module_target_is_a_process_like_any_other(module):
 
 
 def _python(version):
-    """An interpreter of a version, if there is one that runs."""
+    """Return a working interpreter of a version, or skip."""
     pyenv = shutil.which("pyenv")
     root = (
         subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True).stdout.strip() if pyenv else "/none"

@@ -1,4 +1,4 @@
-"""A lone surrogate to encode: how it is written down, who is asked, and what must come of it."""
+"""Encoding a lone surrogate: its notation, the targets that get it, and the allowed outcomes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def encode(type, value):
 
 
 def run(*arguments, cwd):
-    """`conformance run` with these arguments."""
+    """Run `conformance run` with these arguments."""
     command = [sys.executable, "-m", "conformance", "run", *arguments, "--generated", "0"]
     return subprocess.run(command, cwd=cwd, capture_output=True, timeout=100, check=False)
 
@@ -130,7 +130,7 @@ def test_a_failure_is_saved_as_a_vector_with_the_same_request(tmp_path, catalog)
     assert (again.request, again.expect) == (case.request, case.expect)
 
 
-# --- who is asked -------------------------------------------------------------------------------------
+# --- targets ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

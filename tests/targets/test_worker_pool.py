@@ -1,4 +1,4 @@
-"""Answers that are not judged yet: how far the processes of a target may run ahead; and requests that are under way."""
+"""The processes of a target: limits of unjudged answers, and requests in flight."""
 
 import contextlib
 import queue
@@ -31,7 +31,7 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
     assert thread.is_alive()
     assert answers.qsize() == 2
     due = queue.SimpleQueue()
-    assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
+    assert not give(target, 0, due, 1).is_alive(), "there is room for the awaited one"
     for held in (due, answers, answers, answers, answers, answers):
         target._reserve(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
     thread.join(60)
@@ -70,7 +70,7 @@ for line in sys.stdin:
 
 
 def test_some_requests_are_always_in_flight(python_target, catalog):
-    """A target with nothing to do would wait for us, who make the next requests only then."""
+    """An idle target would wait until the suite builds the next requests."""
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = WorkerPool(LaunchSpec("t", python_target(IN_TENS)), ResourceLimits(timeout=20.0), 1)
     with contextlib.closing(target):
@@ -86,7 +86,7 @@ for line in sys.stdin:
 
 
 def test_the_processes_of_the_first_cases_get_the_next_ones(python_target, catalog, tmp_path):
-    """A Java takes seconds to start, and the cases that are generated come after the vectors."""
+    """A Java takes seconds to start, and generated cases follow the vectors."""
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = python_target(EACH_AT_ONCE.replace("FILE", repr(str(tmp_path / "started"))))
     with contextlib.closing(WorkerPool(LaunchSpec("t", target), ResourceLimits(timeout=20.0), 2)) as target:

@@ -1,4 +1,4 @@
-"""Audits of stored segments: what is planted is found where it is, and nothing else is."""
+"""Audits of stored segments: they find seeded damage at its place, and nothing else."""
 
 import os
 import re
@@ -30,7 +30,7 @@ from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
 SECOND = f"{4 * RECORDS:020}"
-"""The name of the second segment of a partition."""
+"""Name of the second segment of a partition."""
 
 
 def flipped(data, at, mask=0x10):
@@ -40,12 +40,12 @@ def flipped(data, at, mask=0x10):
 
 
 def hit(log, row, new):
-    """A log with one batch of its second segment replaced by others; where it was stands in `places`."""
+    """Return a log with one batch of its second segment replaced; `places` has its position."""
     segment = [*log[1][:row], *new, *log[1][row + 1 :]]
     return [log[0], segment, *log[2:]]
 
 
-# --- sound logs ---------------------------------------------------------------------------------------
+# --- valid logs ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("compression", range(5))
@@ -102,7 +102,7 @@ def test_sequences_wrap_after_the_largest(tmp_path):
     assert audit(tmp_path, uncompacted=True) == []
 
 
-# --- planted ------------------------------------------------------------------------------------------
+# --- seeded damage ------------------------------------------------------------------------------------
 
 LOG = partition()
 AT = places(LOG)[1]
@@ -115,7 +115,7 @@ CRC, RISE, SIZE, MAGIC = (
 
 
 def renumbered(log, gap):
-    """The producer leaves out numbers before the third batch of the second segment."""
+    """Add a sequence gap before the third batch of the second segment."""
     out = [list(segment) for segment in log]
     for at, segment in enumerate(out):
         for row in range(2 if at == 1 else 0, len(segment) if at else 0):
@@ -125,7 +125,7 @@ def renumbered(log, gap):
 
 
 def cut_out(log):
-    """Thirty bytes are gone from the middle of a batch."""
+    """Remove thirty bytes from the middle of a batch."""
     return hit(log, 1, [log[1][1][:70] + log[1][1][100:]])
 
 
@@ -289,7 +289,7 @@ def test_the_scan_does_not_continue_at_a_batch_inside_a_record(tmp_path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_damage_of_a_batch_has_the_finding_of_the_reference(tmp_path, seed):
-    # Its offsets and producers are made those of its neighbours; what differs is judged by the reference alone.
+    # Its offsets and producer match its neighbours, so only the reference judges the difference.
     choices = choices_of("RECORD_BATCH", 30, seed)
     for index in range(120):
         data, _ = mutate(
@@ -542,7 +542,7 @@ def test_ten_times_the_damage_costs_at_most_twelve_times_the_work(tmp_path, monk
 
 
 def _work_on_damage(folder, name, size, monkeypatch):
-    """Bytes taken and searched in a segment with so many damaged places."""
+    """Return the bytes read and searched in a segment with a number of damaged places."""
     sound = plain(0)
     broken = sound[:-1] + bytes((sound[-1] ^ 1,))
     place = DAMAGED[name](sound, broken)
@@ -570,7 +570,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
 
     def checking(entry):
         nonlocal work
-        work -= len(entry)  # has a budget of its own
+        work -= len(entry)  # has a separate budget
         return checks(entry)
 
     with monkeypatch.context() as patch:

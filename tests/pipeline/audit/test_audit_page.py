@@ -1,4 +1,4 @@
-"""The page of an audit: what it shows, that it stands alone, that names stay text, and that a browser shows it."""
+"""The page of an audit: its content, no network access, escaped names, and its display in a browser."""
 
 import re
 
@@ -17,13 +17,13 @@ from conformance.pipeline.audit import html_page as module
 from conformance.pipeline.audit.part_state import MOST_PERIODS, BatchStatistics
 
 HOSTILE = "<script>document.title='owned'<\u2215script>\x1b[31m"
-"""The name of a topic."""
+"""Name of a topic."""
 START = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A sound partition, a damaged one with a hostile name, and one of many sizes and codecs over months."""
+    """Return a valid partition, a damaged one with a hostile name, and one of many sizes and codecs over months."""
     logs = tmp_path_factory.mktemp("logs")
     broken = partition(compression=4)
     damaged = bytearray(broken[0][1])

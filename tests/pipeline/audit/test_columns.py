@@ -1,4 +1,4 @@
-"""Batches as columns: the verdict is the reference's, and so are the values."""
+"""Batches as columns: verdict and values equal those of the reference."""
 
 import importlib.util
 import random
@@ -17,11 +17,11 @@ kernels = pytest.importorskip("conformance.pipeline.audit.record_kernels")
 read_batch = pytest.importorskip("conformance.pipeline.audit.batch_columns").read_batch
 
 COUNT = 1500
-kernels.compile_all()  # where numba is installed; the plain functions have a test of their own
+kernels.compile_all()  # if numba is installed; the plain functions have a separate test
 
 
 def as_reference(batch):
-    """What the reference would show of the records of a clean batch."""
+    """Return the reference's values of the records of a clean batch."""
     header_rows = batch.headers()
     found = []
     stamps, offsets = batch.timestamps(), batch.offsets()
@@ -56,13 +56,13 @@ def shown(value):
 
 
 def is_kafkas_own(value, remark):
-    """Whether a remark is of what Kafka's coordinators write: no producer, and a sequence."""
+    """Return True for a remark on batches of Kafka's coordinators: no producer, but a sequence."""
     nobody = value["producerId"] == value["producerEpoch"] == -1 <= value["baseSequence"]
     return remark.requirement == "non-idempotent.producer-id" and nobody and not value["isTransactional"]
 
 
 def agrees(data, at=0):
-    """Hold columns against the reference; whether the batch is clean."""
+    """Compare columns with the reference; return True for a clean batch."""
     batch = read_batch(data, at)
     whole = codec.decode("RECORD_BATCH", data[at:])
     assert (batch is not None) == (whole.ok and all(is_kafkas_own(whole.value, one) for one in whole.remarks)), whole
@@ -90,7 +90,7 @@ def test_mutated_batches_are_clean_exactly_if_the_reference_has_no_violation_and
 
 
 def test_after_any_one_byte_change_both_verdicts_are_equal():
-    # The checksum is made right again, so that it is the byte which is judged.
+    # The checksum is corrected, so that only the byte is judged.
     rows = random.Random(5)
     for index in range(60):
         data = generated(index)
@@ -120,11 +120,13 @@ def test_a_batch_is_read_at_its_place_among_others():
 
 
 def test_without_numba_the_rows_are_the_same(monkeypatch):
-    batches = [(batch, batch.headers()) for batch in map(read_batch, map(generated, range(60)))]  # numba is still there
+    batches = [
+        (batch, batch.headers()) for batch in map(read_batch, map(generated, range(60)))
+    ]  # numba is still loaded
     monkeypatch.setitem(sys.modules, "numba", None)
     plain_spec = importlib.util.spec_from_file_location("plain_kernels", kernels.__file__)
     plain = importlib.util.module_from_spec(plain_spec)
-    monkeypatch.setitem(sys.modules, "plain_kernels", plain)  # its dataclass looks for it there
+    monkeypatch.setitem(sys.modules, "plain_kernels", plain)  # its dataclass needs it there
     plain_spec.loader.exec_module(plain)
     assert not plain.compile_all()
     for batch, expected in batches:

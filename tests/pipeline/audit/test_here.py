@@ -1,4 +1,4 @@
-"""Small audits, in this process, without Spark; test_scan holds them against those on Spark."""
+"""Small audits in this process, without Spark; test_scan compares them with those on Spark."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ main()
 
 
 def run(*arguments, without=WITHOUT, before=""):
-    """Run the command in a process where some packages are not installed."""
+    """Run the command in a process without some packages."""
     program = ABSENT.format(without=without, before=before)
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -41,9 +41,9 @@ CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
 
 @pytest.fixture(scope="module")
 def scanned(tmp_path_factory):
-    """A scan on Spark: its folder, what is to be found, what it said, and its session, which is kept for all tests.
+    """Yield a scan on Spark: its folder, the expected findings, its output, and its session, shared by all tests.
 
-    There is one Spark in a process, and each start of one takes ten seconds.
+    A process has one Spark, and each start takes ten seconds.
     """
     folder = tmp_path_factory.mktemp("scanned")
     logs, expected = with_damage(folder)
@@ -74,7 +74,7 @@ def damaged(tmp_path):
 
 
 def with_damage(folder):
-    """Two partitions: one sound, one with a flipped bit, a batch twice, and a tail that is cut off."""
+    """Return two partitions: a valid one, and one with a flipped bit, a repeated batch and a cut tail."""
     log = partition(compression=4)
     flipped = bytearray(log[0][1])
     flipped[90] ^= 4
@@ -116,7 +116,7 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
     details = [row["detail"] for row in rows(out / "findings")]
     for line, (*_, file, at, _, rule, _), detail in zip(told, expected[:2], details[:2], strict=True):
         assert line.startswith(f"must {rule} {file}, byte {at} ")
-        assert line.endswith(f": {detail}"), "a finding is one line, however long"
+        assert line.endswith(f": {detail}"), "a finding is one line of any length"
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
     told = ["--out", f"{out}2", "--json", str(tmp_path / "here.json")]
@@ -181,7 +181,7 @@ def test_tables_written_in_process_equal_those_of_spark(spark, damaged, tmp_path
     (tmp_path / "here").mkdir()
     local_runner.write(in_here, tmp_path / "here")
     logs = logs_of(row["log"] for table in in_here.logs for row in table.to_pylist())
-    assert logs == logs_of(row["log"] for row in on_spark.logs.collect()), "what the page shows"
+    assert logs == logs_of(row["log"] for row in on_spark.logs.collect()), "the content of the page"
     assert sum(len(log.segments) for log in logs) == len(segments)
     for name in ("findings", "summary", "partitions"):
         ours, sparks = (pq.read_table(tmp_path / way / name) for way in ("here", "spark"))
@@ -201,7 +201,7 @@ def test_a_write_error_of_spark_is_one_line(spark, damaged, monkeypatch, tmp_pat
 
 
 def started(pid):
-    """Whether a scan has begun to start Java."""
+    """Return True if a scan started Java."""
     return any(one.name() in ("java", "bash", "sh") for one in psutil.Process(pid).children())
 
 
@@ -286,7 +286,7 @@ def test_a_query_returns_the_same_rows_with_and_without_pushdown(records, condit
 
 @pytest.fixture(scope="module")
 def records(spark, tmp_path_factory):
-    """Records as the source gives them, and all of them as a table that Spark alone filters."""
+    """Return the records of the source, and a table of all of them that only Spark filters."""
     folder = tmp_path_factory.mktemp("records")
     for name in ("orders-0", "orders-3"):
         written(folder, partition(), name)
@@ -380,13 +380,13 @@ def test_every_batch_of_a_real_broker_is_clean_and_accepted_by_the_reference(bro
 
 
 def batch_of(path, row):
-    """Where a batch of a file lies."""
+    """Return the place of a batch in a file."""
     entry = list(codec.entries(path.read_bytes()))[row]
     return entry.start, entry.stop
 
 
 def copied(logs, name, folder):
-    """A partition without its indexes, which would point beside what moves."""
+    """Copy a partition without its indexes, which would no longer match moved batches."""
     place = folder / name
     shutil.copytree(logs / name, place)
     for index in place.glob("*index"):

@@ -1,4 +1,4 @@
-"""Campaigns without a Spark: what a slice is, how it is committed, and what becomes of the failures."""
+"""Campaigns without Spark: slices, their commits, and their failures."""
 
 import json
 import re
@@ -58,19 +58,19 @@ def respond(request):
     return answer(request)
 serve(sys.stdin.buffer, sys.stdout.buffer, respond)
 """
-"""Answers rightly, but dies, hangs or floods when it is to decode certain bytes."""
+"""Answers correctly, but crashes, hangs or floods its output for certain bytes."""
 
 OFF_BY_ONE = f"command:{sys.executable} -m conformance.selftest.bad_targets varint-off-by-one"
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Slices of a hundred cases, so that a test sees several."""
+    """Use slices of a hundred cases, so that a test has several."""
     monkeypatch.setattr(slices, "SLICE", 100)
 
 
 def judged(folder, campaign, catalog, numbers=None):
-    """The folder of a campaign whose slices were judged here, in this order."""
+    """Return the folder of a campaign with its slices judged in this process, in this order."""
     store = CampaignFolder(folder)
     task = SliceTask(campaign, store, catalog.requirements, {})
     with store.opened(campaign):
@@ -91,7 +91,7 @@ def test_the_slices_of_a_campaign_have_the_cases_of_run_with_the_same_ids(catalo
     campaign = Campaign(("t",), INTEGERS, 250, seed=7)
     assert campaign.slices == 3
     found = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
-    # 250 in turn: 84 of the first type, 83 of each other.
+    # 250 in rotation: 84 of the first type, 83 of each other.
     expected = [*generated_cases(INTEGERS[:1], 84, 7, catalog), *generated_cases(INTEGERS[1:], 83, 7, catalog)]
     assert sorted(case.id for case in found) == sorted(case.id for case in expected)
     assert {case.id: case for case in found} == {case.id: case for case in expected}
@@ -185,7 +185,7 @@ def test_the_tables_have_the_documented_columns():
 
 
 def smallest(store, campaign, catalog, target):
-    """The smallest failure of each cluster of a target, rebuilt from its row."""
+    """Return the smallest failure of each cluster of a target, converted from its row."""
     ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), (), {target: target}).of(target)]
     return ResultRebuilder(campaign, catalog, FailurePolicy()).results(failures_of(store.failures, target, ids))
 
@@ -232,7 +232,7 @@ def test_a_known_failure_of_a_campaign_has_requirement_cause_and_the_reported_ta
 
 
 def _as_told(outcome):
-    """The outcome; of silence, what else was waited for at the same time depends on the clock and is left out."""
+    """Return the outcome; for a timeout without the parallel requests, which depend on the clock."""
     return replace(outcome, detail="") if isinstance(outcome, NoAnswer) else outcome
 
 
@@ -395,7 +395,7 @@ THREE_SLICES = Campaign((OFF_BY_ONE,), INTEGERS, 300)
 
 @pytest.fixture(scope="module")
 def three_slices(tmp_path_factory, catalog):
-    """The folder of a campaign whose slices are all judged, to be copied."""
+    """Return the folder of a campaign with all slices judged, as a template."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(slices, "SLICE", 100)
         return judged(tmp_path_factory.mktemp("campaign") / "whole", THREE_SLICES, catalog).folder

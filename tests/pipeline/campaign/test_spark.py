@@ -1,4 +1,4 @@
-"""Campaigns on an embedded Spark: killed and begun again, on any Java, with one core or all."""
+"""Campaigns on an embedded Spark: killed and continued, with different Javas and numbers of cores."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def command(out, master, *options):
 
 
 def path_without_java(folder):
-    """A PATH with every program that there is but Java's."""
+    """Return a PATH with all programs except those of Java."""
     folder.mkdir()
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
         for program in place.iterdir() if place.is_dir() else ():
@@ -55,7 +55,7 @@ def path_without_java(folder):
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory):
-    """A campaign that nothing disturbs, on all cores, on a machine without a Java of its own."""
+    """Return an undisturbed campaign on all cores, on a machine without Java."""
     folder = tmp_path_factory.mktemp("quiet")
     env = {**os.environ, "PATH": path_without_java(folder / "bin"), "XDG_CACHE_HOME": str(folder / "cache")}
     env.pop("JAVA_HOME", None)
@@ -75,7 +75,7 @@ def quiet(tmp_path_factory):
 
 
 def complaints(done):
-    """What a campaign has written to standard error, without how far it is: it says that on a busy machine."""
+    """Return the standard error of a campaign without progress lines, which depend on the load."""
     return re.sub(r"\d of \d slices\n", "", done.stderr)
 
 
@@ -102,7 +102,7 @@ def test_a_campaign_writes_the_reports_of_a_run_and_reproducing_vectors(quiet, t
     assert {row["type"] for row in report["shrunk"]} == {"VARINT", "VARLONG"}
     assert sum(row["count"] for row in report["shrunk"]) == report["summary"][LIAR]["fail"]
     for shrunk in report["shrunk"]:
-        # Of failures with one cause the smallest is shown in full, the others by the case they were found as.
+        # Of failures with one cause only the smallest is shown in full, the others with their original case.
         assert shrunk["id"] in done.stdout or shrunk["of"] in done.stdout
     rows = list(rows_of(CampaignFolder(folder / "out").clusters))
     assert sum(row["count"] for row in rows) == report["summary"][LIAR]["fail"]
@@ -142,7 +142,7 @@ def test_a_run_and_a_campaign_have_equal_results_for_every_jobs_and_hash_seed(qu
 
 
 def shared_fields(row):
-    """What a report and a table say alike of a failure."""
+    """Return the fields of a failure that a report and a table share."""
     return [row[key] for key in ("verdict", "requirement", "level", "cause", "detail")]
 
 
@@ -169,7 +169,7 @@ def test_a_campaign_has_the_same_tables_after_kills_and_a_crashed_java(quiet, tm
 
 
 def killed_at_any_moment(out, traces):
-    """A campaign is killed with some slices done, and leaves nothing running."""
+    """Kill a campaign with some finished slices, and check that no process is left."""
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -186,11 +186,11 @@ def killed_at_any_moment(out, traces):
     assert 0 < len(done) < CASES // 1000
     assert not CampaignFolder(out).complete
     while traces.left():
-        assert time.monotonic() < until, "what the killed driver had started goes on"
+        assert time.monotonic() < until, "processes of the killed driver still run"
 
 
 def java_dies(out, traces):
-    """The Java of a campaign dies while it works: one line says so, and how it goes on."""
+    """Kill the Java of a campaign: one line reports it with the command to continue."""
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
