@@ -62,8 +62,8 @@ def test_a_stop_ends_current_and_later_targets(catalog):
             stops.append(True)
 
     spec, stop = SimpleNamespace(name="t", open=Target), StopEvent()
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
-    results = examiner.results([catalog.cases["varint/63"]] * 2)
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
+    results = target_runner.results([catalog.cases["varint/63"]] * 2)
     assert next(results).verdict.kind == "pass"
     stop.set()
     assert stops == [True]

@@ -68,7 +68,7 @@ PLANTED = {
 """By bad target: the faulty type, and the smallest failing bytes: an empty batch has 61, a record 7."""
 
 
-class Lying:
+class FaultyTarget:
     """A bad target in this process."""
 
     starts = 0
@@ -89,7 +89,7 @@ class Lying:
 
 def judged(name, catalog, kind=""):
     fault = DEFECTS[name]
-    spec, record = SimpleNamespace(name=name, open=lambda: Lying(fault)), TargetRun(name)
+    spec, record = SimpleNamespace(name=name, open=lambda: FaultyTarget(fault)), TargetRun(name)
     cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
     judge_target(spec, record, cases, catalog.requirements, FailurePolicy())
     record.shrunk += shrinking.shrink_all(spec, record, catalog, FailurePolicy())
@@ -113,17 +113,17 @@ def test_a_seeded_fault_shrinks_to_at_most_twice_the_smallest_bytes(name, catalo
 
 def failing(catalog):
     """Return failures of several kinds, and a runner to repeat them."""
-    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
+    spec = SimpleNamespace(name="t", open=lambda: FaultyTarget(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-    results = list(examiner.results(cases))
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    results = list(target_runner.results(cases))
     assert len(shrinking.failures_by_key(results)) > 1
-    return results, examiner
+    return results, target_runner
 
 
 def test_without_budget_the_smallest_failure_of_each_kind_is_unshrunk(catalog):
-    results, examiner = failing(catalog)
-    found = list(shrinking.shrink(results, examiner, catalog, ShrinkBudget(0)))
+    results, target_runner = failing(catalog)
+    found = list(shrinking.shrink(results, target_runner, catalog, ShrinkBudget(0)))
     groups = list(shrinking.failures_by_key(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
@@ -134,7 +134,7 @@ def test_without_budget_the_smallest_failure_of_each_kind_is_unshrunk(catalog):
 
 
 def test_only_wanted_failures_are_shrunk(catalog):
-    spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
+    spec = SimpleNamespace(name="t", open=lambda: FaultyTarget(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
     first, second, *_ = shrinking.failures_by_key(results)
@@ -150,37 +150,37 @@ def kins(run):
 
 
 def test_a_limited_number_of_failure_kinds_is_shrunk(catalog, monkeypatch):
-    results, examiner = failing(catalog)
+    results, target_runner = failing(catalog)
     monkeypatch.setattr(shrinking, "MOST", 1)
-    (found,) = shrinking.shrink(results, examiner, catalog)
+    (found,) = shrinking.shrink(results, target_runner, catalog)
     assert found.result.case.id.startswith("bytes/")
     assert not found.flaky
 
 
 def test_shrinking_does_not_depend_on_a_clock(catalog, monkeypatch):
-    results, examiner = failing(catalog)
-    usual = [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)]
+    results, target_runner = failing(catalog)
+    usual = [each.result.label.id for each in shrinking.shrink(results, target_runner, catalog)]
     clock = count(step=100)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    assert [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)] == usual
+    assert [each.result.label.id for each in shrinking.shrink(results, target_runner, catalog)] == usual
     assert all(name.startswith("bytes/") for name in usual)
 
 
 def test_a_target_restarted_for_each_request_gets_a_small_budget(catalog):
-    class Restarted(Lying):
+    class Restarted(FaultyTarget):
         def ask(self, cases):
             for outcome in super().ask(cases):
                 self.starts += 2
                 yield outcome
 
     spec = SimpleNamespace(name="t", open=lambda: Restarted(DEFECTS["requirement/batch.record-count"]))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-    results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    results = list(target_runner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_key(results).values()))
-    before = examiner.target.starts
-    shrinking.shrink_one(group[0], len(group), examiner, catalog)
+    before = target_runner.target.starts
+    shrinking.shrink_one(group[0], len(group), target_runner, catalog)
     # Before shrinking, within the budget, and once for the smallest case.
-    assert 4 < examiner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
+    assert 4 < target_runner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
 
 
 @pytest.mark.parametrize(("data", "smallest"), [("0000000200016100020000", "00000000"), ("000000020001610002", "")])
@@ -188,18 +188,18 @@ def test_valid_input_shrinks_to_valid_and_invalid_to_invalid_input(data, smalles
     dies = SimpleNamespace(
         mutate=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer
     )
-    spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    spec = SimpleNamespace(name="t", open=lambda: FaultyTarget(dies))
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseOrigin.GENERATED)
-    (found,) = examiner.results([case])
-    assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
+    (found,) = target_runner.results([case])
+    assert shrinking.shrink_one(found, 1, target_runner, catalog).result.case.data.hex() == smallest
 
 
 def test_a_timeout_is_shown_unshrunk_with_the_reason(catalog):
-    results, examiner = failing(catalog)
+    results, target_runner = failing(catalog)
     late = NoAnswer("timeout", "no answer within 5 s")
-    silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
-    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], examiner, catalog)
+    silent = [target_runner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
+    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], target_runner, catalog)
     assert found.result in silent
     assert found.why_not == "each question would take seconds"
     assert stands_for(Example(found.result, found)).endswith(", not shrunk: each question would take seconds")
@@ -229,7 +229,7 @@ def test_a_fault_in_log_operations_shrinks_to_a_reproducing_vector(name, catalog
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
-        shown = judge(case, next(Lying(DEFECTS[name]).ask([case])))
+        shown = judge(case, next(FaultyTarget(DEFECTS[name]).ask([case])))
         assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 

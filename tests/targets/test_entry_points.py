@@ -89,10 +89,10 @@ class Wrong:
 
 
 def results(catalog, target, *ids):
-    examiner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
+    target_runner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
     cases = [catalog.cases[name] for name in ids]
-    assert examiner.disprove_claims(cases) == []
-    return list(examiner.results(cases))
+    assert target_runner.disprove_claims(cases) == []
+    return list(target_runner.results(cases))
 
 
 def test_an_unused_entry_point_is_neither_tested_nor_judged(catalog):

@@ -113,10 +113,10 @@ def test_the_tables_contain_the_results_of_a_runner_for_the_same_cases(tmp_path,
     campaign = Campaign((OFF_BY_ONE, "reference"), INTEGERS, 300)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    examiner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    target_runner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     cases = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
-    results = list(examiner.results(cases))
-    examiner.target.close()
+    results = list(target_runner.results(cases))
+    target_runner.target.close()
     assert {row["id"] for row in rows_of(store.failures)} == {one.case.id for one in results if one.failed}
     assert all(row["target"] == OFF_BY_ONE and row["type"] == "VARINT" for row in rows_of(store.failures))
     assert tallies(rows_of(store.counts))[OFF_BY_ONE].verdicts == tally(results).verdicts
@@ -243,9 +243,9 @@ def test_a_row_is_converted_back_to_its_result(tmp_path, catalog):
         campaign = Campaign((target,), ("VARINT", "INT8"), 80, terms=ResourceLimits(timeout=0.5))
         store = judged(tmp_path / str(len(target)), campaign, catalog)
         store.finish()
-        examiner = SliceTask(campaign, store, catalog.requirements, {}).examiner(target, catalog)
-        wanted = {one.case.id: one for one in examiner.results(list(campaign.cases_of(0, catalog)))}
-        examiner.target.close()
+        target_runner = SliceTask(campaign, store, catalog.requirements, {}).examiner(target, catalog)
+        wanted = {one.case.id: one for one in target_runner.results(list(campaign.cases_of(0, catalog)))}
+        target_runner.target.close()
         rebuilt = smallest(store, campaign, catalog, target)
         assert rebuilt
         for one in rebuilt:
@@ -262,13 +262,13 @@ def test_a_failure_is_shrunk_and_marked_flaky_if_it_does_not_repeat(tmp_path, ca
     store.finish()
     results = smallest(store, campaign, catalog, OFF_BY_ONE)
     pairs = [(result, 1) for result in results]
-    fault = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    target_runner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     honest = TargetRunner(TargetSpec(OFF_BY_ONE), catalog.requirements, FailurePolicy())
     try:
-        small = merged(list(shrunk(pairs, fault, catalog)))
+        small = merged(list(shrunk(pairs, target_runner, catalog)))
         flaky = list(shrunk(pairs, honest, catalog))
     finally:
-        fault.target.close()
+        target_runner.target.close()
     assert small[0].result.case.data == b"\0"
     assert len(small) < len(pairs) == sum(one.count for one in small)
     assert all(one.flaky for one in flaky)
@@ -463,8 +463,8 @@ def test_the_error_of_spark_is_read_before_the_session_ends(tmp_path, catalog, m
 
 
 def test_a_failure_with_a_lone_surrogate_is_stored(tmp_path, catalog):
-    fault = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/header.key-surrogate-unwritable"
-    campaign = Campaign((fault,), ("SURROGATE_STRING",), 20)
+    faulty = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/header.key-surrogate-unwritable"
+    campaign = Campaign((faulty,), ("SURROGATE_STRING",), 20)
     store = judged(tmp_path, campaign, catalog)
     store.finish()
     requests = [json.loads(row["request"]) for row in rows_of(store.failures)]
