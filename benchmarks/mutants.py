@@ -722,10 +722,10 @@ class Workshop:
     def _put(self, mutant: Mutant, launch: LaunchSpec, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
         spec, policy = TargetSpec(mutant.id, launch, ALLOWANCE), FailurePolicy("should", strict=True)
         judged = False
-        examiner = TargetRunner(spec, self._catalog.requirements, policy)
-        with contextlib.closing(examiner.target):
+        target_runner = TargetRunner(spec, self._catalog.requirements, policy)
+        with contextlib.closing(target_runner.target):
             try:
-                for result in chain(examiner.disprove_claims(cases), examiner.results(cases)):
+                for result in chain(target_runner.disprove_claims(cases), target_runner.results(cases)):
                     verdict = result.verdict
                     sights[result.case.id] = (verdict.kind, verdict.detail, verdict.path, verdict.unobserved)
                     if result.counts or verdict.kind is VerdictKind.PROTOCOL:

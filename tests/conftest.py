@@ -1,4 +1,4 @@
-"""What several tests share: the catalogue, and one in which to look for processes that were left behind."""
+"""Shared fixtures: the catalogue, clients and brokers, and a check for processes that are left."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ AXE = "axe-core@4.11.0"
 settings.register_profile("busy", deadline=None)  # no test asserts on wall time
 settings.load_profile("busy")
 
-# `nohup`, or a script that starts the tests in the background, has these signals ignored; commands would do so, too.
+# Under `nohup` or in a background script these signals are ignored, and commands would inherit that.
 DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
-for told, due in DEFAULTS.items():
-    if signal.getsignal(told) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-        signal.signal(told, due)
+for number, handler in DEFAULTS.items():
+    if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(number, handler)
 
-# What the commands under test print is the same wherever the tests run.
+# The output of commands under test must not depend on the place of the tests.
 os.environ.pop("GITHUB_ACTIONS", None)
 
 UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-OF_A_SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *UNVERIFIED)
-"""Of a Java that lives for seconds: to compile its code any better costs as much again as all that it does.
+SHORT_LIVED_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *UNVERIFIED)
+"""Options for a Java that runs for seconds: better compilation would double its time.
 
-To verify the classes that it loads, which are those of Spark and of Apache Kafka, costs a tenth of it.
+The verification of its classes, those of Spark and Apache Kafka, takes a tenth of its time.
 """
 for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ[of_spark] = " ".join(OF_A_SHORT_LIFE)
+    os.environ[of_spark] = " ".join(SHORT_LIVED_JAVA)
 
 
-# Thousands of tests and cases live to the end: they are seldom looked through for cycles.
+# Thousands of tests and cases live to the end, so garbage collection should be rare.
 gc.set_threshold(20_000, 20, 20)
 
 LONGEST = (
@@ -72,9 +72,9 @@ LONGEST = (
         "test_producing.py",
     ),
 )
-"""Files that take most of a minute of a core, or more, come first, so that no worker waits at the end for one of them.
+"""Files that take most of a minute of CPU time run first, so that no worker waits at the end for one of them.
 
-A file is run by one worker (pyproject.toml: --dist loadfile): what its tests share is made once.
+One worker runs a file (pyproject.toml: --dist loadfile), so that its fixtures are created once.
 """
 
 ONCE = (
@@ -86,9 +86,9 @@ ONCE = (
     *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
     *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_house.py", "test_old_clients.py"),
 )
-"""Files about what other programs do, about what the vectors hold and catch, or about the files of the checkout.
+"""Files about other programs, about the content of the vectors, or about the files of the checkout.
 
-No Python changes any of that: they run on one (tox.ini). Elsewhere single tests are marked for that.
+They do not depend on the version of Python, so they run on one (tox.ini). In other files single tests have the mark.
 """
 
 
@@ -102,7 +102,7 @@ def pytest_collection_modifyitems(items):
 
 
 class UnpackedOnce(CaseStore):
-    """Cases of which each is unpacked when a test first asks for it, and kept: to unpack all takes half a second."""
+    """Cases that are unpacked and cached at their first use, because unpacking all of them takes half a second."""
 
     def __init__(self, cases):
         self.summaries, self._unpacked = cases.summaries, {}
@@ -115,19 +115,19 @@ class UnpackedOnce(CaseStore):
 
 @pytest.fixture(scope="session")
 def catalog():
-    """The bundled catalogue, its cases unpacked once for all tests."""
+    """Return the bundled catalogue, with cases unpacked once for all tests."""
     packed = read_catalog()
     return replace(packed, cases=UnpackedOnce(packed.cases))
 
 
 @pytest.fixture(scope="session")
 def vectors():
-    """The bundled vectors as they stand in their files."""
+    """Return the bundled vectors as written in their files."""
     return [vector for path in vector_files(VECTORS) for vector in read_vectors(path, shipped_types())]
 
 
 def built(name: str, folder: Path) -> str:
-    """The name of what comes with the suite, set up where what it needs for that is found; else the test is skipped."""
+    """Set up a bundled target and return its name; skip the test if a necessary tool is missing."""
     adapter = next(
         one for one in (*adapters().values(), *drivers().values(), *brokers().values()) if one.target == name
     )
@@ -152,13 +152,13 @@ def kafka_clients_3(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def live_client(tmp_path_factory):
-    """Sets a live client up that is built from a manifest; its name as a target."""
+    """Return a function that sets up a live client from a manifest and returns its target."""
     return lambda name: built(f"live:{name}", tmp_path_factory.mktemp("setup"))
 
 
 @pytest.fixture(scope="session")
 def broker_manifest(tmp_path_factory):
-    """Sets a bundled broker up: what its broker.yaml says."""
+    """Return a function that sets up a bundled broker and returns its manifest."""
 
     def manifest(name):
         built(f"broker:{name}", tmp_path_factory.mktemp("setup"))
@@ -169,9 +169,9 @@ def broker_manifest(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bundled_broker(broker_manifest):
-    """Starts a bundled broker, once for the tests of a file, and ends it with them; it is set up first.
+    """Return a function that sets up and starts a bundled broker, once for the tests of a file.
 
-    One that is left alone is not idle: Apache Kafka takes a core second in half a minute.
+    The broker ends with the file, because an unused Apache Kafka still takes a CPU second per half minute.
     """
     with ExitStack() as stack:
 
@@ -184,9 +184,9 @@ def bundled_broker(broker_manifest):
 
 @pytest.fixture(scope="session")
 def broker_logs(tmp_path_factory):
-    """The folder with the logs of a real broker that has written every kind of segment and stopped (tests/broker).
+    """Return the folder with the logs of a real broker that wrote every kind of segment (tests/broker).
 
-    What Maven builds is kept in the cache folder; the broker runs once, whatever the number of workers.
+    The build of Maven is in the cache folder; the broker runs once for any number of workers.
     """
     for tool in ("java", "mvn"):
         if not shutil.which(tool):
@@ -204,10 +204,10 @@ def broker_logs(tmp_path_factory):
                 ["mvn", "-q", "-B", "package", f"-Dout={cache / 'broker'}"], cwd=program, check=True, timeout=900
             )
             jars = f"{cache}/broker/broker.jar:{cache}/broker/lib/*"
-            # No port that the system gives to connections: those of tests beside would take it before the broker does.
+            # No ephemeral port: connections of parallel tests could take it before the broker does.
             written = ["WriteLogs", logs, *map(str, free_ports())]
             told = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-            java = ["java", *OF_A_SHORT_LIFE, "-Xmx512m", told, "-cp", jars]
+            java = ["java", *SHORT_LIVED_JAVA, "-Xmx512m", told, "-cp", jars]
             subprocess.run([*java, *written], check=True, timeout=180)
             (shared / "broker-done").touch()
     return logs
@@ -215,14 +215,14 @@ def broker_logs(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _every_json_report_holds_to_the_schema(tmp_path_factory):
-    """Whatever a test wrote with `--json`, the schema that ships describes it."""
+    """Check all files that tests wrote with `--json` against the shipped schema."""
     yield
     assert broken_reports(tmp_path_factory.getbasetemp()) == []
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """A headless Chromium."""
+    """Return a headless Chromium."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("chromium or chromedriver is not on the PATH")
@@ -236,7 +236,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory):
-    """The text of the accessibility checker axe-core, from its npm package."""
+    """Return the source of the accessibility checker axe-core, from its npm package."""
     if not shutil.which("npm"):
         pytest.skip("npm is not on the PATH")
     folder = tmp_path_factory.mktemp("axe")
@@ -248,7 +248,7 @@ def axe(tmp_path_factory):
 
 @pytest.fixture
 def traces():
-    """Processes started with `traces.env`; whatever the test, none of them may be left at its end."""
+    """Yield the marks of processes started with `traces.env`; no such process may be left after the test."""
     traces = Traces()
     yield traces
     assert traces.left() == []
@@ -256,7 +256,7 @@ def traces():
 
 @pytest.fixture
 def python_target(tmp_path):
-    """Writes a program and returns the command that runs it: a body given `lines` (parsed requests) and `say`."""
+    """Return a function that writes a program and returns its command; the body has `lines` (requests) and `say`."""
 
     def write(body: str, name: str = "target.py") -> tuple[str, ...]:
         path = tmp_path / name

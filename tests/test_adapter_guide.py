@@ -1,4 +1,4 @@
-"""The guide for typed languages in docs/adapters.md: its programs run as shown, its table of names is the layouts'."""
+"""The guide for typed languages in docs/adapters.md: its programs run as shown, its names match the layouts."""
 
 import json
 import re
@@ -34,11 +34,11 @@ def conformance(*arguments, cwd):
 # --- the programs -------------------------------------------------------------------------------------
 
 
-def test_the_program_in_go_is_the_one_that_new_adapter_writes():
+def test_the_go_program_equals_the_starter_of_new_adapter():
     assert example("adapter.go") == (ROOT / "adapters" / "starters" / "go" / "adapter.go").read_text(encoding="utf-8")
 
 
-def test_records_shown_by_reflection_are_in_order_and_conform(tmp_path):
+def test_records_shown_by_reflection_pass_doctor_and_conform(tmp_path):
     if not shutil.which("go") or subprocess.run(["go", "version"], capture_output=True, check=False).returncode:
         pytest.skip("go is not on the PATH: the guide's program was neither built nor judged")
     made = conformance("new-adapter", "--language", "go", ".", cwd=tmp_path)
@@ -59,12 +59,12 @@ def test_records_shown_by_reflection_are_in_order_and_conform(tmp_path):
 
 
 def exchanges():
-    """The requests and answers of the guide's tables that stand there whole."""
+    """Return the complete requests and answers of the guide's tables."""
     for request, answer in re.findall(r"^\| `(\{.*\})` \| `(\{.*\})` \|$", GUIDE, re.MULTILINE):
         try:
             yield json.loads(request), json.loads(answer)
         except ValueError:
-            continue  # with LOG or ... in the place of a value
+            continue  # with LOG or ... instead of a value
 
 
 def test_the_requests_of_the_tables_are_answered_as_shown():
@@ -73,7 +73,7 @@ def test_the_requests_of_the_tables_are_answered_as_shown():
     assert [{"id": request["id"], **reference.answer(request)} for request, _ in shown] == [one for _, one in shown]
 
 
-# --- what doctor says ---------------------------------------------------------------------------------
+# --- output of doctor ---------------------------------------------------------------------------------
 
 FLOATING = """
 import json, sys
@@ -89,7 +89,7 @@ for line in sys.stdin:
 """
 
 
-def test_doctor_says_what_the_guide_shows(tmp_path):
+def test_doctor_prints_the_output_of_the_guide(tmp_path):
     shown = re.search(r"^ok    decode VARINT.*?(?=^```)", GUIDE, re.DOTALL | re.MULTILINE)[0].splitlines()
     (tmp_path / "t.py").write_text(FLOATING)
     said = conformance("doctor", f"command:{sys.executable} t.py", cwd=tmp_path).stdout.splitlines()
@@ -114,7 +114,7 @@ STRUCTURES = {
 
 
 def on_the_wire(layout, name):
-    """The type of a field, or the bits that hold it; empty for what is derived, or has no type of its own."""
+    """Return the type of a field, or its bits; "" for derived fields and fields without a type."""
     for field in layout.fields if layout else ():
         for bits in field.bits:
             if bits.name == name:
@@ -153,5 +153,5 @@ def table():
     return "\n".join(lines) + "\n"
 
 
-def test_the_table_of_names_is_that_of_the_layouts():
+def test_the_table_of_names_matches_the_layouts():
     assert GUIDE.partition("<!-- names of fields -->\n")[2] == table()

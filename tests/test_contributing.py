@@ -1,7 +1,7 @@
-"""CONTRIBUTING.md is true: each row of its table is walked on a copy of the project, as a newcomer would.
+"""CONTRIBUTING.md: each row of its table works on a copy of the project.
 
-A row says which file to edit and which commands to run then. The recipe of a row makes such an edit. The test fails
-when the edit needs a file that the row does not name, or when a command of the row does not end with status 0.
+A row names the files to edit and the commands to run. The recipe of a row makes such an edit. The test fails if the
+edit needs a file that the row does not name, or if a command of the row does not end with status 0.
 """
 
 import fnmatch
@@ -23,7 +23,7 @@ LEFT_OUT = (".git", ".tox", ".venv", ".hypothesis", "target", "build", "dist", "
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: what one wants, the files to edit, the commands to run then."""
+    """A row of the table: the goal, the files to edit, the commands to run."""
 
     wish: str
     files: tuple[str, ...]
@@ -43,13 +43,13 @@ def table() -> dict[str, Row]:
 
 @dataclass
 class Copy:
-    """A copy of the project, and what the words in capitals in a row's commands stand for."""
+    """A copy of the project, and the values of the words in capitals in a row's commands."""
 
     folder: Path
     words: dict[str, str] = field(default_factory=dict)
 
     def insert(self, path: str, before: str, text: str) -> None:
-        """Put text before the first line that starts with `before`."""
+        """Insert text before the first line that starts with `before`."""
         file = self.folder / path
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         at = next(number for number, line in enumerate(lines) if line.startswith(before))
@@ -71,7 +71,7 @@ class Copy:
         }
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of a row in the copy, with its words filled in, by this interpreter and on the copy's code."""
+        """Run a command of a row in the copy, with its values, this interpreter and the copy's code."""
         words = [self.words.get(word, word) for word in shlex.split(command)]
         assert words[0] in ("conformance", "pytest"), f"a row runs conformance or pytest, not {words[0]}"
         further = ["-p", "no:cacheprovider"] if words[0] == "pytest" else []
@@ -101,7 +101,7 @@ def copy(tmp_path):
 
 
 def walk(row: Row, copy: Copy) -> None:
-    """Make the edit of a row, hold the files it needed against those the row names, and run the row's commands."""
+    """Make the edit of a row, compare the edited files with the row, and run the row's commands."""
     before = copy.digests()
     RECIPES[row.wish](copy)
     edited = {path for path, digest in copy.digests().items() if before.get(path) != digest}
@@ -120,7 +120,7 @@ def test_every_row_of_the_table_has_a_recipe_here():
 
 
 @pytest.mark.parametrize("wish", sorted(table()))
-def test_a_row_of_the_table_does_what_it_says(wish, copy):
+def test_a_row_of_the_table_works_as_written(wish, copy):
     walk(table()[wish], copy)
 
 
@@ -194,7 +194,7 @@ def a_codec(copy):
   tests: [decode]
 """,
     )
-    # zlib under number 5, which the documents leave free.
+    # zlib as number 5, which the documents do not use.
     copy.append(
         "conformance/codec/compression_formats.py",
         '''

@@ -1,4 +1,4 @@
-"""What the README and the docs show works as shown."""
+"""The examples of the README and the docs work as shown."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def example(text, name):
     return re.search(rf"<!-- example: {re.escape(name)} -->\n```\w+\n(.*?)```", text, re.DOTALL)[1]
 
 
-def test_the_driver_in_the_docs_is_the_one_that_is_bundled():
+def test_the_driver_in_the_docs_equals_the_bundled_one():
     for name in ("driver.py", "writer.py"):
         assert example(LIVE, name) == (ROOT / "adapters" / "confluent-kafka" / name).read_text(encoding="utf-8")
     shown = yaml.safe_load(example(LIVE, "driver.yaml"))
@@ -48,7 +48,7 @@ def test_the_tables_of_client_scenarios_are_up_to_date():
     assert scenario_tables.parts(LIVE)[1] == scenario_tables.tables(), "run tests/shared/scenario_tables.py"
 
 
-def test_the_failure_in_the_readme_is_what_the_suite_prints(tmp_path):
+def test_the_failure_in_the_readme_equals_the_output(tmp_path):
     pytest.importorskip("aiokafka", reason="aiokafka is not installed (extra: clients)")
     shown = re.search(r"\$ conformance (run aiokafka .*?)\n(.*?)```", README, re.DOTALL)
     done = conformance(*shown[1].split(), cwd=tmp_path)
@@ -57,7 +57,7 @@ def test_the_failure_in_the_readme_is_what_the_suite_prints(tmp_path):
     assert shown[2].splitlines() == printed[1 : 1 + len(shown[2].splitlines())]
 
 
-def test_where_targets_differ_in_the_docs_is_what_the_suite_prints(tmp_path):
+def test_the_disagreements_in_the_docs_equal_the_output(tmp_path):
     for package in ("kafka", "aiokafka", "kio"):
         pytest.importorskip(package, reason=f"{package} is not installed (extra: clients)")
     text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
@@ -66,14 +66,14 @@ def test_where_targets_differ_in_the_docs_is_what_the_suite_prints(tmp_path):
     assert shown[2] in "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
-def test_the_python_adapter_in_the_docs_is_in_order_and_finds_failures(tmp_path):
+def test_the_python_adapter_in_the_docs_passes_doctor_and_finds_failures(tmp_path):
     pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
     (tmp_path / "adapter.py").write_text(example(ADAPTERS, "adapter.py"))
     assert conformance("doctor", "module:./adapter.py", cwd=tmp_path).returncode == 0
     assert conformance("run", "module:./adapter.py", cwd=tmp_path).returncode == 1
 
 
-def test_the_javascript_adapter_in_the_docs_is_in_order_and_takes_six_byte_varints(tmp_path):
+def test_the_javascript_adapter_in_the_docs_passes_doctor_and_accepts_six_byte_varints(tmp_path):
     if not shutil.which("node"):
         pytest.skip("node is not on the PATH")
     (tmp_path / "adapter.mjs").write_text(example(ADAPTERS, "adapter.mjs"))
@@ -90,7 +90,7 @@ PAGES = {"README": README, **{path.stem: path.read_text("utf-8") for path in sor
 
 
 def commands_in(text):
-    """The commands of ours in blocks of shell code: the words after `conformance`, up to what the shell does then."""
+    """Return the `conformance` commands in blocks of shell code, up to the next shell operator."""
     for block in re.findall(r"^```(?:sh|console)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for line in block.replace("\\\n", " ").splitlines():
             if found := re.match(r"(?:\$ |.*&& )?(?:\.venv/bin/)?conformance (.*)", line):
@@ -98,7 +98,7 @@ def commands_in(text):
 
 
 def parse(words):
-    """Read a command line as the program would, without running it. Raises click.UsageError."""
+    """Parse a command line like the program, without running it. Raises click.UsageError."""
     command = main.get_command(click.Context(main), words[0])
     assert command is not None, words
     with click.Context(command, info_name=words[0]) as context:
@@ -109,7 +109,7 @@ def parse(words):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_command_that_is_shown_exists_with_its_options(name):
+def test_every_shown_command_exists_with_its_options(name):
     for words in commands_in(PAGES[name]):
         parse(words)
 
@@ -120,7 +120,7 @@ def test_the_help_the_readme_and_the_docs_name_the_status_of_an_interrupted_run(
 
 
 @pytest.mark.parametrize("words", [["run", "x", "--no-such"], ["runn", "x"], ["run", "x", "--fail-on", "never"]])
-def test_a_command_that_does_not_exist_is_found(words):
+def test_an_unknown_command_in_a_page_is_found(words):
     with pytest.raises((click.UsageError, AssertionError)):
         parse(words)
 
@@ -142,7 +142,7 @@ def test_every_option_and_command_in_a_sentence_exists(text, tmp_path):
 
 
 @pytest.mark.once
-def test_the_first_steps_can_be_walked(tmp_path):
+def test_the_first_steps_work_as_written(tmp_path):
     walked = [
         words for words in commands_in(PAGES["index"]) if not {"kafka-python", "module:./adapter.py"} & set(words)
     ]
@@ -153,20 +153,20 @@ def test_the_first_steps_can_be_walked(tmp_path):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_line_for_a_shell_that_completes_prints_a_script(shell, tmp_path):
+def test_the_line_for_shell_completion_prints_a_script(shell, tmp_path):
     line = next(line for line in PAGES["index"].splitlines() if line.startswith(f"| {shell} |"))
     assert f"_CONFORMANCE_COMPLETE={shell}_source conformance" in line
     program = Path(sys.executable).parent / "conformance"
     env = {**os.environ, "_CONFORMANCE_COMPLETE": f"{shell}_source"}
     done = subprocess.run([program], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    if "requires Bash" not in done.stderr:  # click asks the shell for its version
+    if "requires Bash" not in done.stderr:  # click needs the version of the shell
         assert "_CONFORMANCE_COMPLETE" in done.stdout
     asked = {"COMP_WORDS": "conformance run --known", "COMP_CWORD": "2", "_CONFORMANCE_COMPLETE": f"{shell}_complete"}
     done = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     assert shell == "fish" or "--known-failures" in done.stdout
 
 
-def test_the_known_failures_that_are_shown_can_be_read_and_name_what_there_is(catalog, tmp_path):
+def test_the_shown_known_failures_are_valid_and_name_existing_cases(catalog, tmp_path):
     block = re.search(r"^## Known failures\n.*?^```yaml\n(.*?)^```", PAGES["concepts"], re.DOTALL | re.MULTILINE)[1]
     (tmp_path / "known.yaml").write_text(block, encoding="utf-8")
     entries = read_known(tmp_path / "known.yaml")
@@ -177,7 +177,7 @@ def test_the_known_failures_that_are_shown_can_be_read_and_name_what_there_is(ca
 # --- workflows ----------------------------------------------------------------------------------------
 
 WORKFLOWS = {
-    title: yaml.load(block, yaml.BaseLoader)  # texts only: `on` would be true
+    title: yaml.load(block, yaml.BaseLoader)  # only strings: `on` would be true
     for title, block in re.findall(
         r"^## (Go|Node|Python)\n.*?^```yaml\n(.*?)^```", PAGES["ci"], re.DOTALL | re.MULTILINE
     )
@@ -189,7 +189,7 @@ def steps(title):
 
 
 def judging(title):
-    """The commands of a workflow that judge, by the event at which they run."""
+    """Return the judging commands of a workflow, by their event."""
     found = {}
     for step in steps(title):
         command = step.get("run", "")
@@ -204,7 +204,7 @@ def test_there_is_a_workflow_for_each_language():
 
 
 @pytest.mark.parametrize("title", WORKFLOWS)
-def test_a_workflow_judges_vectors_on_each_push_and_generated_cases_with_another_seed_each_night(title):
+def test_a_workflow_runs_vectors_on_each_push_and_new_generated_cases_each_night(title):
     assert set(WORKFLOWS[title]["on"]) == {"push", "schedule"}
     found = judging(title)
     assert set(found) == {"push", "schedule"}
@@ -214,7 +214,7 @@ def test_a_workflow_judges_vectors_on_each_push_and_generated_cases_with_another
 
 
 @pytest.mark.parametrize("title", WORKFLOWS)
-def test_a_workflow_pins_the_suite_and_keeps_what_it_installs(title):
+def test_a_workflow_pins_the_suite_and_caches_installations(title):
     assert f"/kafka_conformance-{__version__}-py3-none-any.whl\n" in PAGES["ci"]
     assert "pip install -r kafka-conformance/requirements.txt" in [step.get("run") for step in steps(title)]
     (python,) = (step["with"] for step in steps(title) if step.get("uses", "").startswith("actions/setup-python@"))
@@ -237,7 +237,7 @@ def test_the_commands_of_a_workflow_work(title, event, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_option_of_a_campaign_that_is_shown_exists(tmp_path):
+def test_every_shown_option_of_a_campaign_exists(tmp_path):
     shown = set(re.findall(r"(--[a-z][a-z-]+)", PIPELINE[: PIPELINE.index("With spark-submit")]))
     commands = ("campaign", "scan", "run", "targets")
     helps = " ".join(conformance(command, "--help", cwd=tmp_path).stdout for command in commands)
@@ -252,11 +252,11 @@ CITATION = re.compile(rf"\b(?:docs/)?({'|'.join(DOCUMENTS)})(?:\.md)?#([\w-]+)")
 """`decisions#batch` in the register, `docs/concepts.md#verdicts` in code, `concepts.md#verdicts` in a link."""
 RULE = re.compile(r"\b[Rr]ules? (\d+)([a-z]?)")
 NOT_SHIPPED = re.compile(r"\bcontract, section|\boutside contract|\bdecisions[,:] [A-Za-z]|\bdecisions \([A-Z]")
-"""Citations that name no section of a document that is in the repository."""
+"""Citations without a section of a document in the repository."""
 
 
 def headings(text):
-    """The sections of a document, named by the rule that stands at the top of vectors/requirements.yaml."""
+    """Return the sections of a document, named by the rule at the top of vectors/requirements.yaml."""
     lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
     return {re.sub(r"[^a-z0-9]+", "-", re.sub(r" \([^)]*\)$", "", line).lower()).strip("-") for line in lines}
 
@@ -265,7 +265,7 @@ SECTIONS = {name: headings(text) for name, text in DOCUMENTS.items()}
 
 
 def dead_citations(text):
-    """The citations in a text that lead to no heading and no rule, and those that cannot lead anywhere."""
+    """Return the citations in a text without a heading or rule, and malformed ones."""
     dead = [f"{name}#{section}" for name, section in CITATION.findall(text) if section not in SECTIONS[name]]
     dead += [link for link in re.findall(r"\]\(#([\w-]+)\)", text) if link not in headings(text)]
     for number, part in RULE.findall(text):
@@ -304,17 +304,17 @@ def test_every_citation_leads_to_a_heading_that_exists():
         ),
     ],
 )
-def test_a_citation_that_leads_nowhere_is_found(text):
+def test_a_dead_citation_is_found(text):
     assert dead_citations(text)
 
 
 @pytest.mark.parametrize("text", ["decisions#batch", "docs/concepts.md#open-places-and-readings", "rule 2a", "rule 10"])
-def test_a_citation_that_leads_somewhere_is_not_reported(text):
+def test_a_valid_citation_is_not_reported(text):
     assert dead_citations(text) == []
 
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
-def test_a_link_that_a_browser_follows_has_the_name_that_the_register_cites(name):
+def test_an_anchor_in_a_browser_equals_the_anchor_in_the_register(name):
     github = {
         re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-")
         for line in re.findall(
@@ -328,21 +328,21 @@ def test_the_readme_lists_every_page_of_the_docs():
     assert [name for name in DOCUMENTS if f"](docs/{name}.md)" not in README.partition("\n## More\n")[2]] == []
 
 
-def test_files_that_are_linked_exist():
+def test_linked_files_exist():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose):
-            made = target == "requirements/index.md"  # with the site, whose build fails for a link that leads nowhere
+            made = target == "requirements/index.md"  # checked by the build of the site, which fails for dead links
             assert made or (path.parent / target).exists(), f"{path.name}: {target}"
 
 
-def test_the_oldest_versions_that_are_tested_are_the_lower_bounds_of_the_package():
+def test_the_oldest_tested_versions_are_the_lower_bounds_of_the_package():
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     lowest = [line for line in (ROOT / ".ci" / "lowest.txt").read_text().splitlines() if not line.startswith("#")]
     assert lowest == [bound.replace(">=", "==") for bound in asked]
 
 
-def test_ci_pins_everything_that_the_package_asks_for_by_a_range():
+def test_ci_pins_every_dependency_with_a_range():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     asked = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
     pinned = {line.partition("==")[0] for line in (ROOT / ".ci" / "constraints.txt").read_text().splitlines()}

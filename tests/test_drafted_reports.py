@@ -46,7 +46,7 @@ def test_the_basis_of_a_requirement_on_a_page_is_that_of_the_register():
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_a_drafted_report_has_what_its_reader_needs(path):
+def test_a_drafted_report_has_all_parts_for_its_reader(path):
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
     ((_, program),) = programs(text)
@@ -54,7 +54,7 @@ def test_a_drafted_report_has_what_its_reader_needs(path):
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_the_program_of_a_drafted_report_has_no_error_of_syntax(path, tmp_path):
+def test_the_program_of_a_drafted_report_has_no_syntax_error(path, tmp_path):
     ((language, program),) = programs(path.read_text(encoding="utf-8"))
     if language == "python":
         ast.parse(program)

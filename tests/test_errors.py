@@ -1,4 +1,4 @@
-"""The suite's own errors and its exit statuses: whose fault an error is says what a command exits with."""
+"""The errors and exit statuses of the suite: the source of an error determines the exit status."""
 
 import pytest
 
@@ -20,11 +20,11 @@ OK, FAILED, WRONG_INPUT, NOT_JUDGED, DEFECT, INTERRUPTED = ExitStatus
         ([WRONG_INPUT, DEFECT, INTERRUPTED], INTERRUPTED),
     ],
 )
-def test_of_several_reasons_70_wins_before_2_and_2_wins_before_3_before_1_and_an_interrupt_before_all(reasons, status):
+def test_the_exit_status_follows_the_order_interrupt_70_2_3_1(reasons, status):
     assert overall(reasons) is status
 
 
-def test_the_statuses_are_the_numbers_of_the_contract():
+def test_exit_statuses_equal_the_contract():
     assert [int(status) for status in ExitStatus] == [0, 1, 2, 3, 70, 130]
 
 
@@ -39,7 +39,7 @@ def test_the_statuses_are_the_numbers_of_the_contract():
         (SuiteBug("wrong"), DEFECT),
     ],
 )
-def test_every_error_has_the_common_base_and_an_exit_status(error, status):
+def test_every_error_has_the_common_base_class_and_an_exit_status(error, status):
     assert isinstance(error, ConformanceError)
     assert error.exit_status is status
 

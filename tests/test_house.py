@@ -1,4 +1,4 @@
-"""The rules of the house: sizes, import cycles, and modules that are named in strings.
+"""Rules of the code: sizes, import cycles, and modules named in strings.
 
 `lint-imports` checks that a package imports only from lower ranks.
 """
@@ -17,18 +17,18 @@ from command_line import conformance
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"conformance": "conformance", "strategies": "conformance.strategies", "reports": "conformance.reports"}
-"""The folders of the package, and the names under which their modules are imported."""
+"""The folders of the package, and the import names of their modules."""
 MAX_MODULES = 303
-"""The number of modules may only fall."""
+"""The number of modules may only decrease."""
 MAX_CYCLES = 0
 """Groups of modules that import each other."""
 MAX_LINES = 800
 TABLES = {"conformance.cases.client_scenarios"}
-"""Modules of data that may be longer."""
+"""Data modules, which may be longer."""
 
 
 def modules() -> dict[str, Path]:
-    """The modules of the package by name."""
+    """Return the modules of the package by name."""
     found = {}
     for folder, package in FOLDERS.items():
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -50,7 +50,7 @@ def is_of_types(node: ast.AST) -> bool:
 
 
 def imported(name: str) -> Iterator[tuple[str, bool]]:
-    """The modules that a module imports, deferred imports included, and whether each is imported for types only."""
+    """Yield the imports of a module, including deferred ones, and True for those only for types."""
     tree = TREES[name]
     of_types = {id(inner) for node in ast.walk(tree) if is_of_types(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
@@ -68,7 +68,7 @@ def package_of(name: str) -> str:
 
 
 def graph() -> dict[str, set[str]]:
-    """The imports of each module, without those for types only inside a package."""
+    """Return the imports of each module, without those only for types inside a package."""
     return {
         name: {
             other
@@ -80,7 +80,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
-    """Groups of modules each of which is reached from every other one."""
+    """Return groups of modules that reach each other."""
     reached: dict[str, set[str]] = {}
     for start, first in edges.items():
         seen, left = set[str](), [*first]
@@ -94,7 +94,7 @@ def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
     return [set(group) for group in groups if len(group) > 1 or any(one in edges[one] for one in group)]
 
 
-def test_modules_do_not_import_each_other_in_a_circle():
+def test_modules_have_no_import_cycles():
     edges = graph()
     assert sum(map(len, edges.values())) > 1500
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [{"b", "c"}]
@@ -132,11 +132,11 @@ DOTTED = re.compile(r"(?<![\w./-])conformance(?:\.\w+)+(?![\w/-])")
 IMPORT = re.compile(r"from (conformance(?:\.\w+)*) import (\w+(?:, *\w+)*)")
 """An import in a program that is written as a string."""
 NO_MODULES = re.compile(r"conformance\.(none|end|before|py|yaml|xml|json|html|md|svg|example)\b")
-"""Strings that begin like a module: metrics, keys of records, files."""
+"""Strings that start like a module: metrics, keys of records, files."""
 
 
 def named_in_strings() -> Iterator[tuple[str, str]]:
-    """Dotted names of ours in the strings of the package and its tests, but for docstrings; and where each is."""
+    """Yield our dotted names in strings of the package and its tests, without docstrings, with their places."""
     files = [*MODULES.values(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), ROOT / "setup.py"]
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -149,7 +149,7 @@ def named_in_strings() -> Iterator[tuple[str, str]]:
 
 
 def resolves(name: str) -> bool:
-    """Whether a dotted name is a module, or what a module contains."""
+    """Return True if a dotted name is a module or a member of a module."""
     module, _, rest = name, "", ""
     while module:
         try:
@@ -169,7 +169,7 @@ def resolves(name: str) -> bool:
     return True
 
 
-def test_each_module_that_a_string_names_exists():
+def test_each_module_named_in_a_string_exists():
     named = {*named_in_strings()}
     assert len(named) > 20
     assert {one for one in named if not resolves(one[0])} == set()
@@ -187,7 +187,7 @@ def test_each_operation_finds_its_functions():
 
 
 def names_in(function: object, seen: set[int]) -> Iterator[str]:
-    """The names in the closures of a function and of the functions that it calls."""
+    """Yield the names in the closures of a function and of the functions that it calls."""
     for cell in getattr(function, "__closure__", None) or ():
         value = cell.cell_contents
         if isinstance(value, str) and value.startswith("conformance."):
@@ -196,7 +196,7 @@ def names_in(function: object, seen: set[int]) -> Iterator[str]:
             yield from names_in(value, seen | {id(value)})
 
 
-def test_each_function_that_a_seeded_fault_patches_exists():
+def test_each_function_patched_by_a_seeded_fault_exists():
     from conformance.selftest import FAULTS
 
     patched = {name for fault in FAULTS.values() for name in names_in(fault.mutate, set())}

@@ -1,4 +1,4 @@
-"""What people install: the wheel holds the package, the vectors and the adapters, and nothing under a bare name."""
+"""The wheel contains the package, the vectors and the adapters, and no other top-level names."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel built from a copy of the checkout, by a Python that has its packages on a path, as pip builds it."""
+    """Return the wheel built from a copy of the checkout, with build packages on a path, as with pip."""
     source = tmp_path_factory.mktemp("source") / "tree"
     ignored = shutil.ignore_patterns(
         ".git", ".tox", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", "target"
@@ -37,12 +37,12 @@ def names(wheel):
         return archive.namelist()
 
 
-def test_everything_in_the_wheel_lies_in_the_package_or_its_metadata(wheel):
+def test_every_file_of_the_wheel_is_in_the_package_or_its_metadata(wheel):
     tops = {name.split("/")[0] for name in names(wheel)}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"conformance"}
 
 
-def test_the_wheel_holds_every_module_vector_and_adapter(wheel):
+def test_the_wheel_contains_every_module_vector_and_adapter(wheel):
     held = set(names(wheel))
     patterns = {"conformance": "*.py", "reports": "*.py", "strategies": "*.py", "vectors": "*.yaml", "adapters": "*.*"}
     for folder, pattern in patterns.items():
@@ -53,7 +53,7 @@ def test_the_wheel_holds_every_module_vector_and_adapter(wheel):
                 assert "/".join(parts) in held, relative
 
 
-def test_what_is_installed_needs_not_make_the_cases(wheel, tmp_path):
+def test_an_installed_package_does_not_build_the_cases(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
     cache = tmp_path / "cache"
@@ -67,7 +67,7 @@ def test_what_is_installed_needs_not_make_the_cases(wheel, tmp_path):
     assert not cache.exists()
 
 
-def test_the_four_folders_are_reached_through_relative_links():
+def test_relative_links_lead_to_the_four_folders():
     for name in ("adapters", "reports", "strategies", "vectors"):
         link = ROOT / "conformance" / name
         assert link.is_symlink()
@@ -75,7 +75,7 @@ def test_the_four_folders_are_reached_through_relative_links():
 
 
 @pytest.mark.once
-def test_no_file_names_a_registry_or_a_path_of_a_machine():
+def test_no_file_contains_a_registry_host_or_a_machine_path():
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if tracked.returncode:
         pytest.skip("not a git checkout")

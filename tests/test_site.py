@@ -1,4 +1,4 @@
-"""The site of the documentation: it is whole, asks no other host for anything, and no link leads nowhere."""
+"""The site of the documentation: it is complete, loads nothing from other hosts, and has no dead links."""
 
 import html
 import os
@@ -18,7 +18,7 @@ LINKS = re.compile(r"<link\b[^>]*>")
 
 
 def build(folder, source=ROOT):
-    """Build the site; standard error says what went wrong."""
+    """Build the site; standard error contains the problems."""
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder), "-f", str(source / "mkdocs.yml")]
     return subprocess.run(
         command, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
@@ -27,7 +27,7 @@ def build(folder, source=ROOT):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    if built := os.environ.get("BUILT_SITE"):  # by `tox -e docs`, a moment ago
+    if built := os.environ.get("BUILT_SITE"):  # built by `tox -e docs`
         return Path(built)
     folder = tmp_path_factory.mktemp("site")
     done = build(folder)
@@ -35,7 +35,7 @@ def site(tmp_path_factory):
     return folder
 
 
-def test_every_page_of_the_docs_is_on_the_site_and_no_script_of_ours_is(site):
+def test_every_page_of_the_docs_is_on_the_site_without_our_scripts(site):
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert pages <= {path.stem for path in site.glob("*.html")}
     assert list(site.rglob("*.py")) == []
@@ -49,8 +49,8 @@ def test_the_menu_names_every_page(site):
         assert f'{path.stem}.html"' in menu[0] or path.stem == "index", path
 
 
-def test_no_page_loads_anything_from_another_host(site):
-    """A link that people follow may lead elsewhere; what a browser fetches by itself may not."""
+def test_no_page_loads_resources_from_another_host(site):
+    """Only links may lead to other hosts, not resources that a browser loads."""
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         fetched = [first or second for first, second in LOADS.findall(text)]
@@ -60,7 +60,7 @@ def test_no_page_loads_anything_from_another_host(site):
         assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", sheet.read_text(encoding="utf-8")) == [], sheet
 
 
-def test_every_requirement_and_every_case_stands_on_the_page_of_its_document(site, catalog):
+def test_every_requirement_and_case_is_on_the_page_of_its_document(site, catalog):
     table = (site / "requirements" / "index.html").read_text(encoding="utf-8")
     for name, requirement in catalog.requirements.items():
         assert f'href="{requirement.source[0].partition("#")[0]}.html#{name}"' in table, name
@@ -71,7 +71,7 @@ def test_every_requirement_and_every_case_stands_on_the_page_of_its_document(sit
         assert re.findall(r"<code>(.*?)</code>", own.partition("</summary>")[2]) == list(map(html.escape, cases)), name
 
 
-def test_the_table_is_narrowed_by_words_level_and_basis_in_a_browser(site, catalog, browser):
+def test_the_table_is_filtered_by_words_level_and_basis_in_a_browser(site, catalog, browser):
     rows = [(name, one.level, one.basis) for name, one in catalog.requirements.items()]
     wanted = [row for row in rows if row[0].startswith("varint.") and row[1:] == ("must", "stated")]
     browser.get((site / "requirements" / "index.html").as_uri())
@@ -89,7 +89,7 @@ def test_the_table_is_narrowed_by_words_level_and_basis_in_a_browser(site, catal
 DEAD = ("nowhere.md", "concepts.md" + "#nowhere", "#nowhere", "/docs/concepts.md", "requirements/varint.md")
 
 
-def test_links_that_lead_nowhere_and_a_page_that_no_menu_names_fail_the_build(tmp_path):
+def test_dead_links_and_pages_without_a_menu_entry_fail_the_build(tmp_path):
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     with (tmp_path / "docs" / "ci.md").open("a", encoding="utf-8") as page:

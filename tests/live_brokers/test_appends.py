@@ -1,4 +1,4 @@
-"""Appends as they are put to a broker: versions that it takes or not, and several partitions in one request."""
+"""Append cases on a broker: offered and missing versions, and several partitions in one request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLD_FORMATS = ("message-set/v1-codec-0:append", "message-set/v0-codec-1:append",
 
 
 def judged(catalog, broker, *cases, **address):
-    """The verdicts on cases, of one client."""
+    """Return the verdicts on cases, with one connection."""
     asked = BrokerBridge(replace(BrokerAddress("127.0.0.1", broker.port, "model"), **address))
     try:
         picked = [catalog.cases[case] for case in cases]
@@ -25,7 +25,7 @@ def judged(catalog, broker, *cases, **address):
         asked.close()
 
 
-def test_versions_that_are_not_offered_skip_the_case(catalog):
+def test_a_case_with_versions_that_are_not_offered_is_skipped(catalog):
     with ModelBroker(Ways(offered={**OFFERED, "Produce": (3, 9), "Fetch": (4, 12)})) as broker:
         found = judged(catalog, broker, *OLD_FORMATS, "append/to-fetch-1")
         made = len(broker.logs)
@@ -42,7 +42,7 @@ def test_versions_that_are_not_offered_skip_the_case(catalog):
     [({}, [0, 1, 2]), ({"Fetch": (4, 12)}, [2]), ({"Produce": (3, 9)}, [2])],
     ids=["both", "no old fetch", "no old produce"],
 )
-def test_old_formats_are_claimed_where_they_can_be_written_and_read(offered, magics):
+def test_old_formats_are_claimed_if_they_can_be_written_and_read(offered, magics):
     with ModelBroker(Ways(offered={**OFFERED, **offered})) as broker:
         asked = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model"))
         described = asked.describe()
@@ -50,7 +50,7 @@ def test_old_formats_are_claimed_where_they_can_be_written_and_read(offered, mag
     assert described["magics"] == magics
 
 
-def test_a_broker_that_offers_old_versions_and_takes_no_message_is_asked_once(catalog):
+def test_a_broker_that_rejects_offered_old_formats_is_tested_once(catalog):
     def closes(request, frame):
         return None if request.name == "Produce" and request.version < 3 else frame
 
@@ -59,12 +59,12 @@ def test_a_broker_that_offers_old_versions_and_takes_no_message_is_asked_once(ca
         asked = broker.asked["Produce"]
     assert [one.kind for one in found] == [VerdictKind.SKIP, VerdictKind.SKIP, VerdictKind.SKIP, VerdictKind.PASS]
     assert "Produce 2 is offered, and a plain message in it is not taken" in found[0].detail
-    # A plain batch, the message that is not taken; for the last case the three batches.
+    # A plain batch, then the rejected message; for the last case the three batches.
     assert asked == 5
 
 
 @pytest.mark.parametrize("code", [35, 43])
-def test_a_compressed_message_set_that_a_broker_says_it_does_not_know_skips_the_case(code, catalog):
+def test_an_unsupported_compression_error_skips_the_case(code, catalog):
     def looked(data):
         return data, code
 
@@ -76,17 +76,17 @@ def test_a_compressed_message_set_that_a_broker_says_it_does_not_know_skips_the_
     assert f"what it does not take in Produce 2: error {code}" in found[1].detail
 
 
-def test_topics_that_are_given_are_written_to_in_their_first_partitions_alone(catalog):
+def test_only_the_first_partitions_of_configured_topics_are_written(catalog):
     with ModelBroker() as broker:
         judged(catalog, broker, "append/beside-wrong-crc")
         name = next(name for name, log in broker.logs.items() if log.others)
         found = judged(catalog, broker, "append/beside-wrong-crc", "append/one-record", topics=(name,))
         ends = [log.end for log in broker.logs[name].others.values()]
     assert [one.kind for one in found] == [VerdictKind.SKIP, VerdictKind.PASS]
-    assert ends == [5, 2]  # as the first client left them: two plain batches each, the case in the first
+    assert ends == [5, 2]  # the state after the first client: two plain batches each, the case in the first
 
 
-def test_a_connection_that_is_closed_on_a_request_with_damaged_batches_fails_the_sound_one(catalog):
+def test_closing_the_connection_on_damaged_batches_fails_the_valid_batch(catalog):
     def closes(request, frame):
         is_of_several = request.name == "Produce" and len(request.body["TopicData"][0]["PartitionData"]) > 1
         return None if is_of_several else frame

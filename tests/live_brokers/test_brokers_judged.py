@@ -21,7 +21,7 @@ def address(broker):
 
 
 def judged(target, tmp_path, *patterns, status):
-    """The verdict on each case of a broker."""
+    """Return the verdict on each case of a broker."""
     select = [option for pattern in patterns for option in ("--select", pattern)]
     report = tmp_path / "report.json"
     done = CliRunner().invoke(cli.main, ["run", *target, *select, "--generated", "0", "--json", str(report)])
@@ -29,19 +29,19 @@ def judged(target, tmp_path, *patterns, status):
     return {row["id"]: row for row in json.loads(report.read_text())["results"]}
 
 
-@pytest.mark.parametrize(("name", "least"), [("kafka", 900), ("kafka-3", 1080)])  # 3.9.2 takes old formats too
+@pytest.mark.parametrize(("name", "least"), [("kafka", 900), ("kafka-3", 1080)])  # 3.9.2 accepts old formats too
 def test_apache_kafka_meets_every_must(name, least, bundled_broker, tmp_path):
     select = ("*:append", "append/*", "sequence/*", "scenario/*", "exchange/*")
     found = judged(address(bundled_broker(name)), tmp_path, *select, status=0)
     verdicts = [row["verdict"] for row in found.values()]
     assert verdicts.count("pass") > least
     failed = {identity for identity, row in found.items() if row["verdict"] in ("fail", "crash", "timeout")}
-    # Version 3 takes a compressed record whose length is negative.
+    # Version 3 accepts a compressed record with a negative length.
     known = {f"compression/{codec}-record-length-negative:append" for codec in ("gzip", "snappy", "lz4", "zstd")}
     assert failed == (known if name == "kafka-3" else set())
 
 
-def test_a_broker_that_keeps_its_log_is_restarted_where_a_case_asks_for_it(bundled_broker, tmp_path):
+def test_a_broker_that_keeps_its_log_is_restarted_if_a_case_requires_it(bundled_broker, tmp_path):
     bundled_broker("kafka")  # builds what it needs, or skips
     found = judged(["broker:kafka"], tmp_path, "scenario/*restart*", status=0)
     assert [row["verdict"] for row in found.values()] == ["pass"] * 3
@@ -84,7 +84,7 @@ def test_a_broker_times_out_on_the_cases_of_its_findings(bundled_broker, catalog
         asked.close()
 
 
-def test_a_broker_of_the_suite_that_dies_is_started_anew(bundled_broker, tmp_path):
+def test_a_crashed_bundled_broker_is_restarted(bundled_broker, tmp_path):
     bundled_broker("librdkafka-mock")  # builds what it needs, or skips
     report = tmp_path / "report.json"
     select = ["--select", "batch/cut-to-nothing:append", "--select", "batch/three-records:append"]

@@ -1,4 +1,4 @@
-"""Brokers that come with the suite: they start on free ports, answer, and leave nothing, whatever they do."""
+"""Bundled brokers: they start on free ports, answer, and leave no process or file, even faulty ones."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ WRONG = {
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """Where brokers have their folders."""
+    """Return the parent folder of broker folders."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return lambda: list(tmp_path.glob("conformance-broker-*"))
 
 
 @pytest.fixture
 def fake(tmp_path, traces, folders):
-    """Describes a broker that is a Python program, given `serve` and the port it is to listen on."""
+    """Return a function that describes a broker as a Python program, with `serve` and its port."""
     assert folders() == []
 
     def describe(body, manifest=FAKE):
@@ -99,7 +99,7 @@ def fake(tmp_path, traces, folders):
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
-def test_a_manifest_that_cannot_be_used_is_one_clear_error(tmp_path, text, problem):
+def test_an_invalid_manifest_is_one_clear_error(tmp_path, text, problem):
     folder = tmp_path / "fake"
     folder.mkdir()
     (folder / "wrong").write_text("node: {node}")
@@ -111,12 +111,12 @@ def test_a_manifest_that_cannot_be_used_is_one_clear_error(tmp_path, text, probl
     assert "\n" not in str(told.value)
 
 
-def test_another_file_does_not_describe_a_broker():
+def test_only_broker_yaml_describes_a_broker():
     with pytest.raises(FileError, match=r"a broker is described by a file with the name broker\.yaml"):
         read_broker(ADAPTERS / "kcat" / "driver.yaml")
 
 
-def test_a_broker_starts_answers_and_leaves_nothing(fake, folders):
+def test_a_broker_starts_answers_and_leaves_no_files(fake, folders):
     with BundledBroker(fake("serve(port)")) as broker:
         assert broker.is_alive
         assert broker.log_dir is None
@@ -126,7 +126,7 @@ def test_a_broker_starts_answers_and_leaves_nothing(fake, folders):
     assert folders() == []
 
 
-def test_a_broker_that_chooses_its_port_says_where_it_listens(fake):
+def test_a_broker_that_chooses_its_port_prints_its_address(fake):
     manifest = FAKE.replace("files: [port]\n", "")
     chosen = 'print("hello", "listens on 127.0.0.1:%d" % free, sep="\\n", flush=True); serve(free)'
     body = f's = socket.create_server(("127.0.0.1", 0)); free = s.getsockname()[1]; s.close()\n{chosen}'
@@ -136,7 +136,7 @@ def test_a_broker_that_chooses_its_port_says_where_it_listens(fake):
         socket.create_connection((broker.host, broker.port)).close()
 
 
-def test_a_broker_that_floods_its_output_is_not_held_up(fake):
+def test_a_broker_with_endless_output_is_not_blocked(fake):
     flood = (
         "for pipe in (sys.stdout, sys.stderr):\n    for _ in range(100): pipe.write('x' * 99_999 + '\\n')\nserve(port)"
     )
@@ -168,9 +168,7 @@ NEVER = {
 
 
 @pytest.mark.parametrize(("body", "problem"), NEVER.values(), ids=NEVER)
-def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
-    fake, folders, monkeypatch, body, problem
-):
+def test_a_broker_that_does_not_start_is_one_clear_error_and_leaves_no_files(fake, folders, monkeypatch, body, problem):
     monkeypatch.setattr("conformance.live_brokers.bundled_broker._ANSWER_TIMEOUT_S", 1)
     manifest = FAKE if "did not start" in problem else FAKE.replace("20", "1")
     with pytest.raises(BrokerError) as told:
@@ -180,14 +178,14 @@ def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
     assert folders() == []
 
 
-def test_what_a_broker_that_never_listens_wrote_last_is_told(fake, folders):
+def test_the_last_output_of_a_broker_that_never_listens_is_shown(fake, folders):
     thinks = GOOD.replace("cat", "sh, -c, 'echo still thinking; exec sleep 100'").replace("20", "2")
     with pytest.raises(BrokerError, match="did not answer within 2 seconds; it wrote last: still thinking"):
         BundledBroker(fake("", thinks))
     assert folders() == []
 
 
-def test_a_program_that_is_not_there_is_told(fake):
+def test_a_missing_program_is_named(fake):
     with pytest.raises(BrokerError, match="did not start: it could not be started: No such file or directory"):
         BundledBroker(fake("", GOOD.replace("cat", "/nowhere/broker")))
 
@@ -203,7 +201,7 @@ def test_a_broker_that_cannot_be_prepared_is_not_started(fake, folders, step, pr
     assert folders() == []
 
 
-def test_a_broker_that_is_not_set_up_says_how(fake):
+def test_a_broker_without_set_up_shows_the_command(fake):
     manifest = f"{FAKE}tools: [no-such-tool]\nsetup: [['true']]\n"
     described = fake("", manifest)
     with pytest.raises(BrokerError) as told:
@@ -213,7 +211,7 @@ def test_a_broker_that_is_not_set_up_says_how(fake):
     assert str(told.value).endswith("/fake/broker.yaml)")
 
 
-def test_a_restart_keeps_the_port_and_the_data_and_shuts_down_in_order(fake):
+def test_a_restart_keeps_the_port_and_the_data_after_a_clean_shutdown(fake):
     body = """
 import signal
 data = os.environ["DATA"] if "DATA" in os.environ else "data"
@@ -231,7 +229,7 @@ serve(port)
         assert (broker.log_dir / "starts").read_text() == "start end start "
 
 
-def test_a_broker_that_does_not_shut_down_is_told_and_ended(fake, folders, monkeypatch):
+def test_a_broker_that_does_not_shut_down_is_reported_and_killed(fake, folders, monkeypatch):
     monkeypatch.setattr(bundled, "_SHUTDOWN", 0.5)
     deaf = fake("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); serve(port)")
     with BundledBroker(deaf) as broker, pytest.raises(BrokerError, match=r"did not shut down within 0\.5 seconds"):
@@ -240,8 +238,8 @@ def test_a_broker_that_does_not_shut_down_is_told_and_ended(fake, folders, monke
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_when_the_suite_is_interrupted_or_killed(fake, folders, traces, tmp_path, number):
-    """The folder of a suite that was killed goes when the next broker starts; no test may find it while it is used."""
+def test_no_process_or_folder_is_left_after_an_interrupt_or_a_kill(fake, folders, traces, tmp_path, number):
+    """The next start of a broker removes the folder of a killed suite; tests must not see it while in use."""
     manifest = fake("serve(port)")
     suite = (
         "import sys, time, tempfile\nfrom pathlib import Path\n"
@@ -264,7 +262,7 @@ def test_nothing_is_left_when_the_suite_is_interrupted_or_killed(fake, folders, 
     assert folders() == []
 
 
-def test_a_folder_whose_removal_was_interrupted_goes_when_the_next_broker_starts(fake, folders, monkeypatch):
+def test_a_partly_removed_folder_is_removed_at_the_next_start_of_a_broker(fake, folders, monkeypatch):
     def interrupted(folder, **_):
         for path in Path(folder).iterdir():
             if path.is_file():
@@ -279,11 +277,11 @@ def test_a_folder_whose_removal_was_interrupted_goes_when_the_next_broker_starts
     assert folders() == []
 
 
-# --- the bundled ones -------------------------------------------------------------------------------------
+# --- the bundled brokers ----------------------------------------------------------------------------------
 
 
 def ask(broker, key, version, body):
-    """The body of the answer to a request, all of it as bytes, in versions before the flexible ones."""
+    """Return the body of the response to a request, as bytes, in versions before the flexible ones."""
     frame = struct.pack(">hhih", key, version, 7, -1) + body
     with socket.create_connection((broker.host, broker.port), 30) as connection, connection.makefile("rb") as answer:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
@@ -293,14 +291,14 @@ def ask(broker, key, version, body):
 
 
 def topics(broker):
-    """The names of the topics that a broker leads."""
+    """Return the names of the topics that a broker leads."""
     body = ask(broker, 3, 4, struct.pack(">ib", -1, 0))
     rows = codec.decode(shipped_types().wire(type_name("MetadataResponse", 4)), body).value["Topics"]
     return {row["Name"] for row in rows if not row["ErrorCode"]}
 
 
 def comes_to_lead(broker, name):
-    """Whether a broker leads a topic, at once or soon: what is created comes to its metadata a moment later."""
+    """Return True if a broker leads a topic after a short wait, because metadata of new topics is delayed."""
     until = time.monotonic() + 60
     while name not in topics(broker) and time.monotonic() < until:
         time.sleep(0.1)
@@ -315,14 +313,14 @@ def create(broker, name):
     assert error == 0, answer
 
 
-def test_librdkafkas_mock_answers_and_keeps_nothing_over_a_restart(bundled_broker):
+def test_librdkafkas_mock_answers_and_loses_its_data_at_a_restart(bundled_broker):
     broker = bundled_broker("librdkafka-mock")
     assert not broker.keeps_data
     broker.restart()
     assert topics(broker) == set()
 
 
-def test_kfake_keeps_its_topics_over_a_restart(bundled_broker):
+def test_kfake_keeps_its_topics_after_a_restart(bundled_broker):
     broker = bundled_broker("kfake")
     create(broker, "kept")
     assert comes_to_lead(broker, "kept")
@@ -334,7 +332,7 @@ def test_kfake_keeps_its_topics_over_a_restart(bundled_broker):
 
 
 @pytest.mark.parametrize("name", ["kafka", "kafka-3"])
-def test_apache_kafka_keeps_its_topics_and_its_logs_over_a_restart(name, bundled_broker):
+def test_apache_kafka_keeps_its_topics_and_its_logs_after_a_restart(name, bundled_broker):
     broker = bundled_broker(name)
     create(broker, "kept")
     assert comes_to_lead(broker, "kept")
@@ -349,7 +347,7 @@ def test_apache_kafka_keeps_its_topics_and_its_logs_over_a_restart(name, bundled
     assert segment.stat().st_ino == before
 
 
-def test_every_bundled_broker_is_described():
+def test_every_bundled_broker_has_a_manifest():
     assert {"kafka", "kafka-3", "kfake", "librdkafka-mock"} <= set(brokers())
     for name, adapter in brokers().items():
         manifest = read_broker(adapter.folder / BROKER)

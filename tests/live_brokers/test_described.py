@@ -1,4 +1,4 @@
-"""A broker.yaml with an address: topics under another prefix or given ones, TLS, and a login."""
+"""A broker.yaml with an address: a prefix of topics or configured topics, TLS, and a login."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLIENT = f"  certificate: {TLS}/client.pem\n  key: {TLS}/client.key\n"
 
 @pytest.fixture
 def described(tmp_path, monkeypatch):
-    """Writes a file that describes a broker: its path."""
+    """Return a function that writes a file for a broker and returns its path."""
     monkeypatch.setenv("BROKER_PASSWORD", "open sesame")
 
     def write(text):
@@ -49,7 +49,7 @@ def described(tmp_path, monkeypatch):
 
 @pytest.fixture
 def verdicts(described, catalog):
-    """The verdicts on the cases of a broker that a file describes."""
+    """Return a function from the file of a broker to the verdicts on its cases."""
 
     def judged(text):
         target = BrokerBridge(address_of(described(text)))
@@ -63,7 +63,7 @@ def verdicts(described, catalog):
 
 
 def run(path, *options):
-    """How a run ended, and the verdicts by case."""
+    """Return the result of a run, and the verdicts by case."""
     report = Path(path).with_name("report.json")
     select = [part for pattern in SELECT for part in ("--select", pattern)]
     asked = ("run", f"broker:{path}", *select, "--generated", "0", "--json", report, *options)
@@ -72,7 +72,7 @@ def run(path, *options):
 
 
 def listener(*, asks_for_certificate=False):
-    """What a listener with TLS has."""
+    """Return the TLS context of a listener."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS / "broker.pem", TLS / "broker.key")
     if asks_for_certificate:
@@ -84,7 +84,7 @@ def listener(*, asks_for_certificate=False):
 # --- topics -------------------------------------------------------------------------------------------
 
 
-def test_topics_are_made_under_the_prefix_that_is_told(verdicts):
+def test_topics_are_created_with_the_configured_prefix(verdicts):
     with ModelBroker() as broker:
         assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\nprefix: team-a.\n")} == {
             VerdictKind.PASS
@@ -92,7 +92,7 @@ def test_topics_are_made_under_the_prefix_that_is_told(verdicts):
         assert all(re.match(r"team-a\.[0-9a-f]{8}-", name) for name in broker.logs)
 
 
-def test_given_topics_are_written_to_wherever_they_end_and_none_is_made(verdicts):
+def test_configured_topics_are_appended_to_and_no_topic_is_created(verdicts):
     with ModelBroker() as broker:
         broker.logs |= {name: Log({}) for name in ("one", "two", "orders")}
         for _ in range(2):
@@ -107,7 +107,7 @@ def test_given_topics_are_written_to_wherever_they_end_and_none_is_made(verdicts
         assert broker.asked["CreateTopics"] == 0
 
 
-def test_a_given_topic_that_is_not_there_is_named(verdicts):
+def test_a_missing_configured_topic_is_named(verdicts):
     with ModelBroker() as broker:
         broker.logs["one"] = Log({})
         with pytest.raises(TopicNotAvailable, match="no leader of the topic elsewhere: error 3"):
@@ -118,21 +118,21 @@ def test_a_given_topic_that_is_not_there_is_named(verdicts):
 # --- TLS and logins -----------------------------------------------------------------------------------
 
 
-def test_a_run_goes_through_tls_and_a_login_and_cleans_under_the_prefix(described):
+def test_a_run_uses_tls_and_a_login_and_cleans_topics_with_the_prefix(described):
     with ModelBroker(tls=listener(asks_for_certificate=True), login=LOGIN) as broker:
         broker.logs["team-b"] = Log({})
         path = described(f"address: {broker.address}\nprefix: team-\n{TRUSTED}{CLIENT}{SASL}")
         done, kinds = run(path, "--clean")
         assert set(broker.logs) == {"team-b"}
-        assert broker.asked["SaslAuthenticate"] == 2  # a connection for the cases, and one to clean: each is kept
+        assert broker.asked["SaslAuthenticate"] == 2  # one connection for the cases and one to clean, both reused
     assert done.returncode == 0, done.stdout + done.stderr
     assert kinds == ["pass"] * 3
 
 
-def test_who_is_not_let_in_tries_once_and_is_told_why_in_one_line(described):
+def test_a_failed_login_is_tried_once_and_reported_in_one_line(described):
     with ModelBroker(login=b"\0alice\0another") as broker:
         done, kinds = run(described(f"address: {broker.address}\n{SASL}"))
-        assert broker.asked["SaslAuthenticate"] == 1  # a broker may count how often a login fails
+        assert broker.asked["SaslAuthenticate"] == 1  # a broker may count failed logins
     assert (done.returncode, kinds) == (3, [])
     said = " ".join(done.stdout.split())
     assert "SASL: the login is refused with error 58: Authentication failed: Invalid username or password" in said
@@ -170,7 +170,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_keeps_us_out_is_told(name, described):
+def test_the_cause_of_a_failed_connection_is_reported(name, described):
     tls, login, told, error, said = REFUSED[name]
     with ModelBroker(tls=tls, login=login) as broker:
         address = address_of(described(f"address: {broker.address}\n{told}"))
@@ -181,8 +181,8 @@ def test_what_keeps_us_out_is_told(name, described):
             one.ask("Metadata", 1, {"Topics": ()})
 
 
-def test_a_connection_through_tls_is_kept_from_case_to_case(verdicts):
-    """What TLS sends on its own, as session tickets, is not an answer that nobody asked for."""
+def test_a_tls_connection_is_reused_for_several_cases(verdicts):
+    """TLS messages, such as session tickets, are no unexpected responses."""
     with ModelBroker(tls=listener()) as broker:
         assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\n{TRUSTED}")} == {VerdictKind.PASS}
         assert broker.asked["ApiVersions"] == 1
@@ -209,7 +209,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_file_that_cannot_be_used_is_one_line_that_names_the_place(name, described):
+def test_an_invalid_file_is_one_line_with_the_place(name, described):
     text, line, said = WRONG[name]
     path = described(text)
     done = CliRunner().invoke(cli.main, ["run", f"broker:{path}", "--select", SELECT[0]])
@@ -238,7 +238,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 @pytest.fixture
 def safe_kafka(broker_manifest, tmp_path):
-    """Apache Kafka with a listener that asks for TLS, a certificate and a login: its two addresses."""
+    """Yield the two addresses of an Apache Kafka with a listener for TLS, a certificate and a login."""
     manifest = broker_manifest("kafka")
     safe, _ = bundled_broker.free_ports()
     (tmp_path / "broker").write_text((TLS / "broker.key").read_text() + (TLS / "broker.pem").read_text())

@@ -1,4 +1,4 @@
-"""A judged broker is left with topics of the run only, or with `--clean` without them; nothing else is written to."""
+"""A run adds only its own topics to a broker, `--clean` removes them, and other topics are unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.live_brokers.topics import TopicFactory
 
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
 OTHERS = "orders", "conformance-", "conformance-elsewhere-0"
-"""Topics of the broker's users, one of which looks like ours."""
+"""Topics of the broker's users; the name of one looks like ours."""
 
 
 def asked(address, *options):
@@ -31,18 +31,18 @@ def run(address, *options):
 
 
 def holding(ways=None, sends=lambda _, frame: frame):
-    """A broker that has topics of others."""
+    """Return a broker with topics of others."""
     broker = ModelBroker(ways, sends)
     broker.logs.update({name: Log({}) for name in OTHERS})
     return broker
 
 
 def is_untouched(broker):
-    """Whether nothing was written to topics of others, none of which is gone."""
+    """Return True if all topics of others exist and are unchanged."""
     return all(name in broker.logs and broker.logs[name].end == 0 for name in OTHERS)
 
 
-def test_without_clean_topics_of_the_run_stay_and_no_others_are_touched():
+def test_without_clean_topics_of_the_run_stay_and_others_are_unchanged():
     with holding() as broker:
         done = run(broker.address)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -53,7 +53,7 @@ def test_without_clean_topics_of_the_run_stay_and_no_others_are_touched():
 
 
 @pytest.mark.parametrize("version", [1, 5, 6])
-def test_with_clean_the_topics_of_others_are_what_is_left(version):
+def test_with_clean_only_the_topics_of_others_are_left(version):
     ways = Ways(offered={**OFFERED, "DeleteTopics": (1, version)})
     with holding(ways) as broker:
         done = run(broker.address, "--clean")
@@ -65,7 +65,7 @@ def test_with_clean_the_topics_of_others_are_what_is_left(version):
 
 
 def test_an_interrupted_run_is_cleaned_too():
-    """The process that asks the broker has been killed by then."""
+    """The process with the connection to the broker was killed before."""
     with holding(sends=lambda request, frame: b"" if request.name == "Fetch" else frame) as broker:
         process = subprocess.Popen(
             [sys.executable, "-m", "conformance", *asked(broker.address, "--clean")],
@@ -83,9 +83,9 @@ def test_an_interrupted_run_is_cleaned_too():
         assert tuple(broker.logs) == OTHERS
 
 
-def test_a_case_that_the_broker_crashes_in_does_not_keep_topics():
+def test_a_broker_crash_in_a_case_does_not_prevent_the_removal_of_topics():
     def sends(request, frame):
-        """Closes the connection where the case is fetched; the plain batch before it stands at offset 0."""
+        """Close the connection at the fetch of the case; the plain batch before it has offset 0."""
         rows = request.body["Topics"] if request.name == "Fetch" else ()
         return None if any(row["Partitions"][0]["FetchOffset"] for row in rows) else frame
 
@@ -114,7 +114,7 @@ def test_a_broker_that_deletes_no_topics_is_one_clear_line(ways, said):
     assert said in line
 
 
-def test_a_broker_that_is_not_there_is_told_once():
+def test_a_missing_broker_is_reported_once():
     with ModelBroker() as broker:
         address = broker.address
     done = run(address, "--clean")
@@ -129,7 +129,7 @@ def test_clean_without_a_broker_is_wrong_usage():
 
 
 @pytest.mark.parametrize(("name", "status"), [("kafka", 0), ("kfake", 1)])
-def test_a_real_broker_is_left_as_it_was(name, status, bundled_broker):
+def test_a_real_broker_keeps_its_own_topics(name, status, bundled_broker):
     broker = bundled_broker(name)
     connection = BrokerConnection(broker.host, broker.port, 10, scope=Scope("orders-"))
     try:
@@ -148,7 +148,7 @@ def test_a_real_broker_is_left_as_it_was(name, status, bundled_broker):
 
 
 def topics_of(connection):
-    """The topics that a broker has, but for its own."""
+    """Return the topics of a broker without its internal ones."""
     body = {"Topics": None, "AllowAutoTopicCreation": False}
     rows = connection.ask("Metadata", connection.version("Metadata", low=4, high=12), body)["Topics"]
     return {row["Name"] for row in rows if not row["Name"].startswith("__")}

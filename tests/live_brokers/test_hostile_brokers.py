@@ -1,4 +1,4 @@
-"""Brokers that break down, hang, or answer with what is not an answer: one verdict each, and the next case goes on."""
+"""Brokers that crash, hang, or send invalid responses: one verdict each, and the next case runs."""
 
 import io
 import struct
@@ -24,7 +24,7 @@ CASE, NEXT, OF_SEQUENCES = "append/order", "append/one-record", "sequence/repeat
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    """Whoever waits does not wait for long."""
+    """Use short timeouts."""
     for module, name, seconds in (
         (bridge, "_SECONDS", 0.4), (bridge, "_RECONNECT_TIMEOUT_S", 0.2), (bridge, "_CONNECT_POLL_S", 0.02),
         (partition, "_READY_TIMEOUT_S", 0.2), (partition, "_SERVED_TIMEOUT_S", 0.3), (topics, "_LEADER_TIMEOUT_S", 0.2),
@@ -34,7 +34,7 @@ def _short(monkeypatch):
 
 @pytest.fixture
 def asked():
-    """Starts a broker, and asks it."""
+    """Return a function that starts a broker and runs cases on it."""
     opened = []
 
     def start(sends=lambda _, frame: frame, ways=None):
@@ -50,7 +50,7 @@ def asked():
 
 
 def is_of_case(request, data):
-    """Whether a request writes the bytes of the case."""
+    """Return True if a request writes the bytes of the case."""
     rows = request.body["TopicData"] if request.name == "Produce" else ()
     return any(part["Records"] == data for row in rows for part in row["PartitionData"])
 
@@ -60,7 +60,7 @@ def is_plain(request):
 
 
 def only_at(case, sends):
-    """Answers well but for the case."""
+    """Return ways with correct responses except for the case."""
     data = bytes.fromhex(case.request["hex"])
     return lambda request, frame: sends(frame) if is_of_case(request, data) else frame
 
@@ -84,7 +84,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("sends", "how", "detail"), ANSWERS.values(), ids=ANSWERS)
-def test_what_comes_in_place_of_an_answer_is_one_verdict_and_the_next_case_goes_on(sends, how, detail, catalog, asked):
+def test_an_invalid_response_is_one_verdict_and_the_next_case_runs(sends, how, detail, catalog, asked):
     _, target = asked(only_at(catalog.cases[CASE], sends))
     found = target.answer(catalog.cases[CASE].request)
     assert detail in str(found)
@@ -93,7 +93,7 @@ def test_what_comes_in_place_of_an_answer_is_one_verdict_and_the_next_case_goes_
     assert [verdict.kind for verdict in verdicts(target, catalog, NEXT, OF_SEQUENCES)] == [VerdictKind.PASS] * 2
 
 
-def test_a_connection_that_is_closed_instead_of_an_answer_is_a_refusal(catalog, asked):
+def test_a_connection_closed_instead_of_a_response_is_a_rejection(catalog, asked):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
 
     def gone(batch, settings):
@@ -109,19 +109,19 @@ def test_a_connection_that_is_closed_instead_of_an_answer_is_a_refusal(catalog, 
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
-def test_a_batch_that_is_served_although_nothing_was_answered_was_not_taken_well(catalog, asked):
+def test_a_batch_served_without_a_produce_response_fails(catalog, asked):
     _, target = asked(only_at(catalog.cases[CASE], lambda _: None))
     assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [VerdictKind.FAIL, VerdictKind.PASS]
 
 
-def test_an_error_that_leaves_open_what_was_stored_accuses_nobody(catalog, asked):
+def test_an_error_with_an_unknown_outcome_is_no_failure(catalog, asked):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
     late = Ways(checked=lambda batch, settings: 7 if batch == data else checked(batch, settings), keeps_refused=True)
     _, target = asked(ways=late)
     assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [VerdictKind.SKIP, VerdictKind.PASS]
 
 
-def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog, asked):
+def test_a_broker_crash_is_attributed_only_to_its_case(catalog, asked):
     broker, target = asked()
     broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
     killed, *rest = (target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES))
@@ -129,14 +129,14 @@ def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog,
     assert all("model does not answer any more" in answer["targetUnavailable"] for answer in rest)
 
 
-def test_a_broker_that_dies_between_two_cases_is_charged_to_none(catalog, asked):
+def test_a_broker_crash_between_two_cases_is_attributed_to_no_case(catalog, asked):
     broker, target = asked()
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
     broker.stop()
     assert "model does not answer any more" in target.answer(catalog.cases[CASE].request)["targetUnavailable"]
 
 
-def test_a_broker_that_was_started_again_between_two_cases_is_asked_on(catalog, asked):
+def test_a_broker_restarted_between_two_cases_is_still_tested(catalog, asked):
     broker, target = asked()
     for _ in range(2):
         assert [verdict.kind for verdict in verdicts(target, catalog, CASE, OF_SEQUENCES)] == [VerdictKind.PASS] * 2
@@ -153,7 +153,7 @@ NOT_READY = {
 
 
 @pytest.mark.parametrize("sends", NOT_READY.values(), ids=NOT_READY)
-def test_a_broker_that_is_not_ready_is_charged_to_no_case_and_asked_three_times_alone(sends, catalog, asked):
+def test_an_unready_broker_fails_no_case_and_is_tried_three_times(sends, catalog, asked):
     _, target = asked(sends)
     answers = [target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES, CASE)]
     assert all("the broker was not ready" in answer["unsupported"] for answer in answers[:3])
@@ -168,13 +168,13 @@ NEVER = {
 
 
 @pytest.mark.parametrize("ways", NEVER.values(), ids=NEVER)
-def test_a_refused_plain_batch_accuses_nobody_and_passes_no_case_that_asks_for_a_refusal(ways, catalog, asked):
+def test_a_rejected_plain_batch_neither_fails_nor_passes_a_case(ways, catalog, asked):
     _, target = asked(ways=ways)
     assert {verdict.kind for verdict in verdicts(target, catalog, "append/wrong-crc-none", CASE)} == {VerdictKind.SKIP}
 
 
-def test_a_batch_that_is_taken_and_cannot_be_fetched_is_not_refused(catalog, asked):
-    """An error of the fetch is not the refusal that a wrong checksum asks for."""
+def test_an_accepted_batch_with_a_fetch_error_is_not_rejected(catalog, asked):
+    """An error of the fetch is not the required rejection of a wrong checksum."""
     broker, target = asked(ways=Ways(checked=lambda *_: 0))
     verdicts(target, catalog, NEXT)
     broker.failing = 2
@@ -182,7 +182,7 @@ def test_a_batch_that_is_taken_and_cannot_be_fetched_is_not_refused(catalog, ask
     assert wrong.kind is right.kind is VerdictKind.FAIL
 
 
-def test_a_partition_that_takes_no_batch_after_the_case_is_charged_to_the_case(catalog, asked):
+def test_a_partition_blocked_by_a_case_fails_that_case(catalog, asked):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
     broken = []
 
@@ -207,8 +207,8 @@ def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, asked):
     assert verdicts(target, catalog, CASE)[0].kind is VerdictKind.FAIL
 
 
-def test_a_batch_whose_rest_never_comes_is_asked_for_twice_alone(catalog, asked, monkeypatch):
-    """librdkafka's mock serves a batch that says more bytes than it has."""
+def test_a_batch_that_is_never_complete_is_fetched_only_twice(catalog, asked, monkeypatch):
+    """librdkafka's mock serves a batch with a length beyond its bytes."""
     monkeypatch.setattr(partition, "_SERVED_TIMEOUT_S", 60)
     broker, target = asked()
     verdicts(target, catalog, NEXT)
@@ -228,7 +228,7 @@ def test_an_answer_without_the_partition_is_one_verdict(name, catalog, asked):
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
-def test_topics_are_made_by_asking_for_them_where_the_broker_offers_nothing_else(catalog, asked):
+def test_topics_are_created_by_metadata_if_the_broker_offers_no_create_topics(catalog, asked):
     offered = {name: versions for name, versions in OFFERED.items() if name != "CreateTopics"}
     _, target = asked(ways=Ways(offered=offered))
     plain, with_setting = verdicts(target, catalog, CASE, "append/none-to-gzip")
@@ -237,14 +237,14 @@ def test_topics_are_made_by_asking_for_them_where_the_broker_offers_nothing_else
     assert "CreateTopics" in with_setting.detail
 
 
-def test_a_topic_that_is_refused_is_told_with_the_error(catalog, asked):
+def test_a_rejected_topic_is_reported_with_the_error(catalog, asked):
     _, target = asked(ways=Ways(topic_error=29))
     (found,) = verdicts(target, catalog, CASE)
     assert found.kind is VerdictKind.SKIP
     assert "the topic was not made: error 29" in found.detail
 
 
-def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
+def test_an_unreachable_leader_is_named(catalog, asked):
     broker, target = asked()
     broker.advertised = ("127.0.0.1", 1)
     (found,) = verdicts(target, catalog, CASE)
@@ -252,7 +252,7 @@ def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
     assert "it says that 127.0.0.1:1 leads a new topic" in found.detail
 
 
-def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path):
+def test_an_error_response_to_api_versions_is_one_clear_error(tmp_path):
     with ModelBroker(sends=lambda _, frame: SIZE.pack(10) + frame[4:8] + struct.pack(">hi", 35, 0)) as broker:
         with pytest.raises(MalformedFrame, match="ApiVersions 0 is answered with error 35"):
             BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model"))
@@ -262,7 +262,7 @@ def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path)
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_broker_that_makes_no_topics_still_answers_requests(catalog, asked):
+def test_a_broker_without_topic_creation_still_answers_requests(catalog, asked):
     _, target = asked(ways=Ways(topic_error=29))
     answered, appended = verdicts(target, catalog, "exchange/metadata-9-edges", CASE)
     assert (answered.kind, appended.kind) == (VerdictKind.PASS, VerdictKind.SKIP)
@@ -281,7 +281,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_target_that_says_that_what_it_asks_is_gone_ends_the_run_and_no_case_is_blamed(tmp_path):
+def test_a_target_that_reports_a_lost_broker_ends_the_run_without_a_failure(tmp_path):
     (tmp_path / "adapter.py").write_text(GONE)
     done = conformance("run", f"command:{sys.executable} adapter.py", "--select", "append/*", cwd=tmp_path)
     assert done.returncode == 3
@@ -289,10 +289,8 @@ def test_a_target_that_says_that_what_it_asks_is_gone_ends_the_run_and_no_case_i
     assert "crash" not in done.stdout
 
 
-def test_a_broker_of_the_suite_that_dies_in_a_case_is_started_again_wherever_it_listens_then(
-    catalog, monkeypatch, asked
-):
-    """librdkafka's mock chooses its port anew with each start."""
+def test_a_crashed_bundled_broker_may_restart_at_another_port(catalog, monkeypatch, asked):
+    """librdkafka's mock chooses a new port at each start."""
     broker, _ = asked()
     broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
     after = ModelBroker()

@@ -1,4 +1,4 @@
-"""What a broker stores is a third witness: it is what it was sent, and what it serves."""
+"""The stored bytes of a broker are further evidence: they must match the sent and the served bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verdict(address, case):
 
 
 def changed(**fields):
-    """The batch with other values in its header, or of its first record, and a checksum that is right."""
+    """Return the batch with other values in its header or first record, and a correct checksum."""
 
     def change(batch):
         value = codec.decode("RECORD_BATCH", batch).value
@@ -52,14 +52,14 @@ LIES = {
 }
 
 
-def only_of(case, lie):
-    """Keeps everything as it is served, but for the batch of a case."""
+def only_of(case, fault):
+    """Return ways that store the served bytes, except for the batch of a case."""
     data = bytes.fromhex(case.request["hex"])
-    return lambda stored, sent: lie(stored) if sent == data and sent != plain_log(2) else stored
+    return lambda stored, sent: fault(stored) if sent == data and sent != plain_log(2) else stored
 
 
 @pytest.mark.parametrize("name", ["nothing is wrong", *LIES])
-def test_a_broker_that_stores_something_else_than_it_serves_is_caught(name, catalog, tmp_path):
+def test_a_difference_between_stored_and_served_bytes_is_found(name, catalog, tmp_path):
     case = catalog.cases[CASE]
     ways = Ways(kept=only_of(case, LIES[name])) if name in LIES else Ways()
     with ModelBroker(ways, log_dir=tmp_path) as broker:
@@ -72,7 +72,7 @@ def test_a_broker_that_stores_something_else_than_it_serves_is_caught(name, cata
         assert ".log at byte " in seen.detail
 
 
-def test_a_refused_batch_that_is_stored_is_caught(catalog, tmp_path):
+def test_a_stored_rejected_batch_is_found(catalog, tmp_path):
     case = catalog.cases[DAMAGED]
     ways = Ways(kept=lambda stored, sent: stored or sent)
     with ModelBroker(ways, log_dir=tmp_path) as broker:
@@ -82,7 +82,7 @@ def test_a_refused_batch_that_is_stored_is_caught(catalog, tmp_path):
 
 
 @pytest.mark.parametrize("kept", [lambda *_: b"", None], ids=["empty segments", "another folder"])
-def test_a_folder_without_the_topic_accuses_nobody(kept, catalog, tmp_path):
+def test_a_folder_without_the_topic_is_no_failure(kept, catalog, tmp_path):
     ways = Ways(kept=kept) if kept else Ways()
     (tmp_path / "elsewhere").mkdir()
     with ModelBroker(ways, log_dir=tmp_path) as broker:
@@ -110,7 +110,7 @@ def test_the_folder_belongs_to_one_broker(targets, said, tmp_path, monkeypatch):
     assert said in done.stderr
 
 
-def test_a_run_takes_the_folder(tmp_path, catalog):
+def test_a_run_accepts_the_log_folder(tmp_path, catalog):
     ways = Ways(kept=only_of(catalog.cases[CASE], LIES["another checksum"]))
     with ModelBroker(ways, log_dir=tmp_path) as broker:
         arguments = ["run", f"broker:{broker.address}", "--select", CASE, "--log-dir", str(tmp_path)]
@@ -119,11 +119,11 @@ def test_a_run_takes_the_folder(tmp_path, catalog):
     assert "what was stored" in " ".join(done.stdout.split())
 
 
-def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, catalog):
+def test_a_log_rolls_new_segments_if_a_case_requires_it(bundled_broker, catalog):
     broker = bundled_broker("kafka")
 
     def segments(case):
-        """How many there are of the topic in which a case is played."""
+        """Return the number of segments of the topic of a case."""
         before = set(broker.log_dir.iterdir())
         target = BrokerBridge(broker.address)
         try:
@@ -137,7 +137,7 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
     assert segments(case) == segments(catalog.cases["scenario/aborted"]) + rolls
 
 
-def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
+def test_apache_kafka_stores_the_served_bytes(bundled_broker, catalog):
     broker = bundled_broker("kafka")
     target = BrokerBridge(broker.address)
     try:

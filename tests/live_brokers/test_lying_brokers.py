@@ -1,4 +1,4 @@
-"""Every duty of a broker that has cases: a broker of ours, wrong in one way, is caught by each."""
+"""Each requirement for brokers with cases detects a broker with one fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from broker_lies import LIES
+from broker_lies import BROKER_FAULTS
 from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked, fate, framed
 
@@ -32,7 +32,7 @@ def verdict(case, target):
 
 
 def run(broker, folder, *select):
-    """What `conformance run` makes of a broker: its status and its results by case."""
+    """Return the status of `conformance run` on a broker and the results by case."""
     patterns = [part for pattern in select for part in ("--select", pattern)]
     options = ("--generated", "0", "--json", "report.json", "--quiet")
     done = conformance("run", f"broker:{broker.address}", *patterns, *options, cwd=folder)
@@ -42,7 +42,7 @@ def run(broker, folder, *select):
 
 @pytest.fixture
 def target():
-    """Asks a broker with these ways."""
+    """Return a function that runs cases on a broker with these ways."""
     opened = []
 
     def ask(ways=None):
@@ -56,7 +56,7 @@ def target():
         one.close() if isinstance(one, BrokerBridge) else one.stop()
 
 
-def test_an_honest_broker_passes_every_must(tmp_path):
+def test_a_correct_broker_passes_every_must(tmp_path):
     with ModelBroker() as broker:
         done, rows = run(broker, tmp_path, "append/*", "sequence/*", "scenario/*", "crc/*:append", "batch/*:append",
                          "exchange/metadata-1*", "exchange/hostile-*", "exchange/[asv]*")  # fmt: skip
@@ -67,29 +67,29 @@ def test_an_honest_broker_passes_every_must(tmp_path):
 
 
 @pytest.mark.parametrize("offered", [OFFERED, BY_ID, OLD], ids=["by name", "by id", "old versions"])
-def test_the_cases_that_catch_a_lie_pass_an_honest_broker(offered, catalog, target):
+def test_a_correct_broker_passes_the_cases_that_detect_a_fault(offered, catalog, target):
     asked = target(Ways(offered=offered))
-    for lie in LIES.values():
-        found = verdict(catalog.cases[lie.case], asked)
+    for fault in BROKER_FAULTS.values():
+        found = verdict(catalog.cases[fault.case], asked)
         is_too_new = offered is OLD and found.detail.endswith("is not offered")
-        is_open = getattr(catalog.cases[lie.case].expect, "open", False)
+        is_open = getattr(catalog.cases[fault.case].expect, "open", False)
         due = VerdictKind.SKIP if is_too_new else VerdictKind.EITHER if is_open else VerdictKind.PASS
-        assert found.kind is due, lie.case
+        assert found.kind is due, fault.case
 
 
-@pytest.mark.parametrize("name", LIES)
-def test_a_broker_that_lies_is_caught(name, catalog, target, monkeypatch):
-    lie = LIES[name]
-    case = catalog.cases[lie.case]
+@pytest.mark.parametrize("name", BROKER_FAULTS)
+def test_a_faulty_broker_is_detected(name, catalog, target, monkeypatch):
+    fault = BROKER_FAULTS[name]
+    case = catalog.cases[fault.case]
     if case.id.startswith("exchange/hostile-"):
         monkeypatch.setattr(bridge, "_SECONDS", 1.0)
         monkeypatch.setattr(bridge, "_RECONNECT_TIMEOUT_S", 0.5)
-    found = verdict(case, target(lie.ways))
+    found = verdict(case, target(fault.ways))
     assert found.kind in (FAILURES if "hostile" in case.id else (VerdictKind.FAIL,))
-    assert (found.requirement or case.requirement) == lie.requirement
+    assert (found.requirement or case.requirement) == fault.requirement
 
 
-def test_a_broker_that_sets_memory_aside_for_what_a_size_announces_is_caught(catalog):
+def test_a_broker_that_allocates_the_announced_size_is_detected(catalog):
     hoard = []
     ways = Ways(unreadable=lambda *_: hoard.append(b"x" * (300 << 20)))
     case = catalog.cases["exchange/hostile-size-2-gib"]
@@ -101,8 +101,8 @@ def test_a_broker_that_sets_memory_aside_for_what_a_size_announces_is_caught(cat
     assert "its memory grew by" in found.detail
 
 
-def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_accused(catalog, target):
-    """Producer ids are unique in a cluster: no case has those of another. kfake is such a broker."""
+def test_a_broker_that_checks_producer_epochs_across_topics_passes(catalog, target):
+    """Producer ids are unique in a cluster, so no case uses the ids of another. kfake is such a broker."""
     epochs = {}
 
     def everywhere(batches):
@@ -121,7 +121,7 @@ def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_ac
     assert kinds.count(VerdictKind.PASS) > 60
 
 
-def test_an_error_that_no_document_names_is_told_and_open(catalog, target):
+def test_an_undocumented_error_is_reported_and_allowed(catalog, target):
     asked = target(Ways(fate_codes={"fenced": 42, "out-of-order": 45, "duplicate": 46}))
     case = catalog.cases["sequence/older-epoch"]
     told = outcome(asked.answer(case.request))
@@ -129,15 +129,15 @@ def test_an_error_that_no_document_names_is_told_and_open(catalog, target):
     assert codes_of(case, told).endswith(": 42 (INVALID_REQUEST)")
 
 
-def test_a_wrong_checksum_is_refused_with_its_error_at_should(catalog, target):
-    lie = LIES["refuses a wrong checksum with an error that does not say so"]
-    found = verdict(catalog.cases[lie.case], target(lie.ways))
+def test_the_error_code_for_a_wrong_checksum_is_judged_at_should(catalog, target):
+    fault = BROKER_FAULTS["refuses a wrong checksum with an error that does not say so"]
+    found = verdict(catalog.cases[fault.case], target(fault.ways))
     assert (found.kind, found.level) == (VerdictKind.FAIL, "should")
     assert "87 (INVALID_RECORD)" in found.detail
 
 
 def refusing_transactional_ids(code, after=0):
-    """A broker that gives no identity to producers with a transactional id, but for so many of them."""
+    """Return ways that assign ids to only a number of producers with a transactional id."""
     asked = []
 
     def sent(request, frame):
@@ -159,7 +159,7 @@ def refusing_transactional_ids(code, after=0):
         (-1, "no transactional id had an identity before: error -1 (UNKNOWN_SERVER_ERROR)"),  # older kfake
     ],
 )
-def test_a_scenario_whose_producers_may_have_no_identity_is_skipped_with_what_was_refused(code, said, catalog, target):
+def test_a_scenario_without_allowed_producer_ids_is_skipped_with_the_error(code, said, catalog, target):
     asked = target(refusing_transactional_ids(code))
     found = {case.id: verdict(case, asked) for case in catalog.cases.values() if case.op == "scenario"}
     assert {one.kind for one in found.values()} <= {VerdictKind.SKIP, VerdictKind.PASS, VerdictKind.EITHER}
@@ -167,14 +167,14 @@ def test_a_scenario_whose_producers_may_have_no_identity_is_skipped_with_what_wa
     assert found["scenario/plain"].kind is VerdictKind.PASS
 
 
-def test_a_newer_instance_that_is_refused_fails_the_step_that_begins_it(catalog, target):
+def test_rejecting_a_newer_producer_instance_fails_its_first_step(catalog, target):
     found = verdict(catalog.cases["scenario/instances"], target(refusing_transactional_ids(42, after=1)))
     assert (found.kind, found.requirement) == (VerdictKind.FAIL, "producer-id.assigned-by-broker")
     assert found.detail.endswith("it is refused: error 42 (INVALID_REQUEST)")
 
 
-def test_a_broker_that_takes_no_leader_epoch_of_a_producer_takes_the_plain_batches_of_the_suite(catalog, target):
-    """A producer writes -1 there; older kfake refuses everything else."""
+def test_a_broker_that_rejects_leader_epochs_accepts_the_plain_batches_of_the_suite(catalog, target):
+    """A producer writes -1; older kfake rejects all other values."""
 
     def looked(data, settings):
         is_of_producer = data[12:16] == b"\xff\xff\xff\xff"
@@ -185,8 +185,8 @@ def test_a_broker_that_takes_no_leader_epoch_of_a_producer_takes_the_plain_batch
         assert verdict(catalog.cases[case], asked).kind is VerdictKind.PASS, case
 
 
-def test_a_broker_that_waits_for_an_unknown_member_is_asked_about_another_group(catalog, target, monkeypatch):
-    """librdkafka's mock takes a member that it did not know, and answers nobody else in its group for a while."""
+def test_a_broker_that_waits_for_an_unknown_member_gets_another_group(catalog, target, monkeypatch):
+    """librdkafka's mock accepts an unknown member, and then answers no other request of its group for a while."""
     monkeypatch.setattr(bridge, "_SECONDS", 1.0)
     joined = set()
 
@@ -204,7 +204,7 @@ def test_a_broker_that_waits_for_an_unknown_member_is_asked_about_another_group(
     assert all(group.startswith("conformance-group-") for group in joined)
 
 
-def test_reports_of_several_brokers_show_where_their_error_codes_differ(tmp_path):
+def test_reports_of_several_brokers_show_different_error_codes(tmp_path):
     other = {42: "42 (INVALID_REQUEST)", 87: "87 (INVALID_RECORD)", 2: "2 (CORRUPT_MESSAGE)"}
     ways = Ways(checked=lambda data, settings: {87: 42}.get(checked(data, settings), checked(data, settings)))
     case = "batch/record-length-max:append"
@@ -229,34 +229,36 @@ def test_reports_of_several_brokers_show_where_their_error_codes_differ(tmp_path
 
 def test_generated_batches_are_sent_to_a_broker_and_a_failure_is_shrunk(tmp_path):
     wanted = ("gen/4/APPEND/0/22", *(f"gen/4/APPEND/0/{number}" for number in range(6)))
-    lie = LIES["does not look at records"]
-    with ModelBroker() as honest, ModelBroker(lie.ways) as liar:
+    fault = BROKER_FAULTS["does not look at records"]
+    with ModelBroker() as honest, ModelBroker(fault.ways) as faulty:
         _, passed = run(honest, tmp_path, *wanted)
-        done, rows = run(liar, tmp_path, *wanted)
+        done, rows = run(faulty, tmp_path, *wanted)
     assert {row["verdict"] for row in passed.values()} <= {"pass", "either", "skip"}
     assert len(passed) == 7
-    assert done.returncode == 0  # it fails at should alone
+    assert done.returncode == 0  # it fails only at should
     failing = rows[wanted[0]]
-    assert (failing["verdict"], failing["requirement"]) == ("fail", lie.requirement)
+    assert (failing["verdict"], failing["requirement"]) == ("fail", fault.requirement)
     shrunk = [row for row in json.loads((tmp_path / "report.json").read_text())["shrunk"] if row["of"] == wanted[0]]
     assert shrunk[0]["id"].startswith("bytes/LOG/")
     assert len(shrunk[0]["hex"]) < len(failing["hex"])
 
 
-def test_every_duty_with_a_case_of_its_own_has_a_broker_that_breaks_it(catalog):
+def test_every_broker_requirement_with_a_case_has_a_faulty_broker(catalog):
     own = [case for case in catalog.cases.values() if case.op == "append" and case.id.startswith("append/")]
     own += [case for case in catalog.cases.values() if case.op == "sequence" and case.level == "must"]
     own += [case for case in catalog.cases.values() if case.op == "exchange"]
     own += [case for case in catalog.cases.values() if case.op == "scenario"]
     assert len(own) > 95
-    assert {case.requirement for case in own} <= {catalog.cases[lie.case].requirement for lie in LIES.values()}
+    assert {case.requirement for case in own} <= {
+        catalog.cases[fault.case].requirement for fault in BROKER_FAULTS.values()
+    }
 
 
-def test_a_run_against_a_lying_broker_fails_and_names_the_requirement(tmp_path):
-    lie = LIES["appends duplicates again"]
-    with ModelBroker(lie.ways) as broker:
-        done, rows = run(broker, tmp_path, lie.case, "append/one-record")
+def test_a_run_on_a_faulty_broker_fails_and_names_the_requirement(tmp_path):
+    fault = BROKER_FAULTS["appends duplicates again"]
+    with ModelBroker(fault.ways) as broker:
+        done, rows = run(broker, tmp_path, fault.case, "append/one-record")
     assert done.returncode == 1
-    assert rows[lie.case]["verdict"] == "fail"
+    assert rows[fault.case]["verdict"] == "fail"
     assert rows["append/one-record"]["verdict"] == "pass"
-    assert lie.requirement in done.stdout + str(rows[lie.case])
+    assert fault.requirement in done.stdout + str(rows[fault.case])

@@ -1,4 +1,4 @@
-"""A run changes its own topics and transactions only, at the places that the user named."""
+"""A run changes only its own topics and transactions, and only on brokers that the user named."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ListsAllTopics(ModelBroker):
         super().__init__()
         self.logs.update({name: Log({}) for name in others})
         self.elsewhere = None
-        """The port of the broker that leads the topics of others."""
+        """The port of the leader of the topics of others."""
 
     def _Metadata(self, request):  # noqa: N802
         answer = super()._Metadata(request)
@@ -63,7 +63,7 @@ def verdicts(target, catalog, *cases):
     return found
 
 
-def test_topics_that_were_not_requested_are_left_alone(tmp_path):
+def test_unrequested_topics_are_not_used(tmp_path):
     with ListsAllTopics(THEIRS, "payments") as broker:
         select = ("--select", "crc/*:append", "--select", "sequence/*", "--select", "scenario/deleted*")
         done = conformance("run", f"broker:{broker.address}", *select, "--generated", "20", cwd=tmp_path)
@@ -73,7 +73,7 @@ def test_topics_that_were_not_requested_are_left_alone(tmp_path):
         assert [(broker.logs[name].start, broker.logs[name].end) for name in (THEIRS, "payments")] == [(0, 0)] * 2
 
 
-def test_of_given_topics_no_other_one_is_used(catalog):
+def test_only_configured_topics_are_used(catalog):
     with ListsAllTopics(THEIRS) as broker, ListsAllTopics(THEIRS) as other:
         broker.logs["scratch"], broker.elsewhere = Log({}), other.port
         address = BrokerAddress("127.0.0.1", broker.port, "model", topics=("scratch",))
@@ -99,7 +99,7 @@ def test_a_request_that_names_a_topic_or_transaction_of_others_is_not_sent(reque
             scope.check_request(api, body(OURS))
 
 
-def test_without_a_scope_a_connection_changes_nothing():
+def test_without_a_scope_a_connection_sends_no_writing_request():
     with ModelBroker() as broker, closing(BrokerConnection("127.0.0.1", broker.port, 5)) as connection:
         for name, body in REQUESTS.items():
             with pytest.raises(OutOfScope):
@@ -107,7 +107,7 @@ def test_without_a_scope_a_connection_changes_nothing():
         assert {*broker.asked} == {"ApiVersions"}
 
 
-def test_a_topic_that_the_user_named_is_no_transactional_id():
+def test_a_configured_topic_is_no_transactional_id():
     scope = Scope("conformance-1-", ("scratch",))
     scope.check_request("Produce", REQUESTS["Produce"]("scratch"))
     with pytest.raises(OutOfScope):
@@ -117,8 +117,8 @@ def test_a_topic_that_the_user_named_is_no_transactional_id():
 
 
 @pytest.mark.parametrize("topics", [(), ("scratch",)], ids=["made", "given"])
-def test_each_request_that_a_run_sends_is_checked_or_reads_only(topics, catalog):
-    """A request that is in neither set is new, and its names need a decision."""
+def test_each_sent_request_is_checked_or_read_only(topics, catalog):
+    """A request in neither set is new and needs a decision about its names."""
     with ModelBroker() as broker:
         broker.logs["scratch"] = Log({})
         address = BrokerAddress("127.0.0.1", broker.port, "model", topics=topics)
@@ -131,8 +131,8 @@ def test_each_request_that_a_run_sends_is_checked_or_reads_only(topics, catalog)
         assert {name.split("-")[0] for name in broker.newest} == {"conformance"}
 
 
-def test_frames_that_change_something_name_the_run(catalog):
-    """The frames of exchanges are sent as they are, so their names are checked here."""
+def test_writing_frames_contain_names_of_the_run(catalog):
+    """Raw frames are sent unchanged, so their names are checked here."""
     placeholders = {"{topic}", "{transaction}", ""}
     frames = [
         frame for case in catalog.cases.values() if case.op == "exchange" for frame in case.request["frames"]
@@ -151,19 +151,19 @@ def test_frames_that_change_something_name_the_run(catalog):
 
 
 ELSEWHERE = "0.0.0.0"
-"""An address that leads to this machine and is no loopback address."""
+"""An address of this machine that is no loopback address."""
 
 
 @pytest.fixture
 def two():
-    """Two brokers, of which the first returns the second as every leader, at another host."""
+    """Yield two brokers; the first returns the second as every leader, at another host."""
     with ModelBroker() as named, ModelBroker() as other:
         other.logs = named.logs
         named.advertised = other.advertised = (ELSEWHERE, other.port)
         yield named, other
 
 
-def test_a_leader_elsewhere_is_not_connected_to(two, catalog):
+def test_a_leader_at_another_host_gets_no_connection(two, catalog):
     named, other = two
     with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         first, second = verdicts(target, catalog, "append/order", "append/one-record")
@@ -174,7 +174,7 @@ def test_a_leader_elsewhere_is_not_connected_to(two, catalog):
 
 
 @pytest.mark.parametrize("how", ["named", "followed"])
-def test_a_leader_elsewhere_is_connected_to_where_the_user_allows_it(how, two, catalog):
+def test_a_leader_at_an_allowed_host_gets_a_connection(how, two, catalog):
     named, other = two
     allowed = {"named": {"brokers": ((ELSEWHERE, other.port),)}, "followed": {"follow_redirects": True}}[how]
     with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model", **allowed))) as target:
@@ -183,7 +183,7 @@ def test_a_leader_elsewhere_is_connected_to_where_the_user_allows_it(how, two, c
     assert not named.asked["Produce"]
 
 
-def test_a_coordinator_elsewhere_is_not_connected_to(two, catalog):
+def test_a_coordinator_at_another_host_gets_no_connection(two, catalog):
     named, other = two
     named.advertised = None
     node = {"ErrorCode": 0, "NodeId": 2, "Host": ELSEWHERE, "Port": other.port, "Key": "t"}
@@ -197,7 +197,7 @@ def test_a_coordinator_elsewhere_is_not_connected_to(two, catalog):
 @pytest.mark.parametrize(
     ("arguments", "status"), [((), 3), (("--follow-redirects",), 0)], ids=["by default", "--follow-redirects"]
 )
-def test_a_run_ends_at_a_leader_elsewhere_unless_it_may_follow(arguments, status, tmp_path, two):
+def test_a_run_ends_at_a_leader_at_another_host_unless_allowed(arguments, status, tmp_path, two):
     named, other = two
     done = conformance("run", f"broker:{named.address}", "--select", "append/order", *arguments, cwd=tmp_path)
     assert done.returncode == status, done.stdout + done.stderr
@@ -205,7 +205,7 @@ def test_a_run_ends_at_a_leader_elsewhere_unless_it_may_follow(arguments, status
     assert bool(other.asked) == (status == 0)
 
 
-def test_from_loopback_to_loopback_is_allowed():
+def test_a_redirect_between_loopback_addresses_is_allowed():
     own = Scope(places=(("127.0.0.1", 9092),))
     for host in ("localhost", "127.8.0.1", "::1"):
         assert is_loopback(host)
@@ -220,7 +220,7 @@ def test_from_loopback_to_loopback_is_allowed():
             away.check_place(host, port)
 
 
-def test_further_brokers_are_named_in_a_file(tmp_path):
+def test_a_file_may_list_further_brokers(tmp_path):
     path = tmp_path / "broker.yaml"
     path.write_text("address: a.example:9092\nbrokers: [b.example:9092, '[2001:db8::1]:9093']\n")
     scope = Scope.of(address_of(str(path)))
@@ -230,14 +230,14 @@ def test_further_brokers_are_named_in_a_file(tmp_path):
         scope.check_place("b.example", 9093)
 
 
-def test_a_broker_that_is_no_address_is_told_with_its_key(tmp_path):
+def test_an_invalid_broker_address_is_reported_with_its_key(tmp_path):
     (tmp_path / "broker.yaml").write_text("address: a.example:9092\nbrokers: [b.example]\n")
     done = conformance("run", "broker:./broker.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "brokers: 'b.example' is not HOST:PORT" in done.stderr
 
 
-def test_redirects_are_followed_by_brokers_only(tmp_path):
+def test_only_broker_targets_follow_redirects(tmp_path):
     done = conformance("run", "reference", "--follow-redirects", cwd=tmp_path)
     assert done.returncode == 2
     assert "--follow-redirects: expected a broker target" in done.stderr

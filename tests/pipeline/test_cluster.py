@@ -1,4 +1,4 @@
-"""A cluster: a master and two workers, each a process of its own, of which one is lost. Campaigns and audits."""
+"""Campaigns and audits on a cluster: a master and two workers in separate processes, one of which is lost."""
 
 import json
 import os
@@ -38,12 +38,12 @@ CASES = 60_000
 
 
 class Cluster:
-    """A standalone master with two workers, each in a session of its own."""
+    """A standalone master with two workers, each in a separate session."""
 
     def __init__(self, folder, stack, env):
         self.folder = folder
         env = {**env, "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
-        env.pop("PYTHONPATH", None)  # what the executors run is what the driver sends them
+        env.pop("PYTHONPATH", None)  # the executors run the code that the driver sends
         self.env = {**env, "PYSPARK_PYTHON": sys.executable}
         self.stack = stack
         self.master = self.start("master.Master", "--port", "0", "--webui-port", "0")
@@ -82,7 +82,7 @@ class Cluster:
 
     @staticmethod
     def said(process, words):
-        """What follows some words in what a process says, once it says them."""
+        """Wait for some words in the output of a process, and return the text after them."""
         until = time.monotonic() + 90
         while words not in (text := process.log.read_text()):
             assert process.poll() is None, text
@@ -93,7 +93,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a target in it, from which everything is started."""
+    """Return the working folder, which contains a target."""
     folder = tmp_path_factory.mktemp("place")
     (folder / "bytewise.py").write_text(TARGET)
     return folder
@@ -133,7 +133,7 @@ def tables(folder):
 
 @pytest.fixture(scope="module")
 def quiet(place):
-    """The tables of a campaign that nothing disturbs."""
+    """Return the tables of an undisturbed campaign."""
     done = conformance(place, *arguments("quiet"), "--master", "local[2]", env=dict(os.environ))
     said = done.communicate(timeout=600)
     assert done.returncode == 1, said
@@ -141,13 +141,13 @@ def quiet(place):
 
 
 def on_cluster(cluster):
-    """The environment of a driver, which needs this package, and the options that name the cluster."""
+    """Return the environment of a driver with this package, and the options of the cluster."""
     env = {**cluster.env, **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}}
     settings = ["spark.files=bytewise.py", "spark.executor.memory=512m", "spark.executor.cores=1"]
     return env, ["--master", cluster.url, *(part for setting in settings for part in ("--conf", setting))]
 
 
-def test_a_campaign_that_loses_a_worker_ends_in_the_same_tables(cluster, place, quiet):
+def test_a_campaign_that_loses_a_worker_has_the_same_tables(cluster, place, quiet):
     env, options = on_cluster(cluster)
     running = conformance(place, *arguments("lost"), *options, env=env)
     until = time.monotonic() + 240
@@ -159,7 +159,7 @@ def test_a_campaign_that_loses_a_worker_ends_in_the_same_tables(cluster, place, 
     work = [path for path in cluster.folder.glob("*/app-*/*") if path.is_dir()]
     assert len({path.parent.parent for path in work}) == 2, "both workers have an executor"
     cluster.lose(lost)
-    assert not (place / "lost" / "counts.parquet").exists(), "it was in the middle"
+    assert not (place / "lost" / "counts.parquet").exists(), "it was not finished"
     said = running.communicate(timeout=400)
     assert running.returncode == 1, said
     assert said[1] == ""
@@ -170,7 +170,7 @@ DRIVER = "from conformance.cli import main\n\nmain()\n"
 
 
 def submitted(cluster, place, *arguments, settings=(), program=DRIVER):
-    """What spark-submit says of a program and its arguments."""
+    """Return the output of spark-submit for a program and its arguments."""
     (place / "driver.py").write_text(program)
     env, _ = on_cluster(cluster)
     submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", cluster.url]
@@ -196,7 +196,7 @@ def test_spark_submit_runs_a_campaign(cluster, place, quiet):
 
 @pytest.fixture(scope="module")
 def logs(place):
-    """Three sound partitions, and one with a flipped bit, of which the byte is told."""
+    """Return three valid partitions, one with a flipped bit, and the position of that byte."""
     log = partition(compression=4)
     log[1][2] = log[1][2][:-1] + bytes([log[1][2][-1] ^ 4])
     for number in range(3):

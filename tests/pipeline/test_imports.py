@@ -1,4 +1,4 @@
-"""Which modules of the pipeline need Spark and its companions: those that say so, and no others."""
+"""Modules of the pipeline import Spark and Arrow only if their docstrings state it."""
 
 import ast
 import subprocess
@@ -22,19 +22,19 @@ for name in {modules!r}:
 
 
 def needs():
-    """For each module what its docstring says that it needs: nothing, pyarrow and numpy, or pyspark too."""
+    """Return the packages that each module needs by its docstring: none, pyarrow and numpy, or also pyspark."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(["conformance.pipeline", *(part for part in parts if part != "__init__")])
         first = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).partition("\n\n")[0]
-        said = first.rpartition("Needs ")[2] if "Needs " in first else ""
-        found[name] = frozenset(one for one in HEAVY if one in said)
+        needed = first.rpartition("Needs ")[2] if "Needs " in first else ""
+        found[name] = frozenset(one for one in HEAVY if one in needed)
     return found
 
 
 def imported(path):
-    """The heavy packages that a module itself imports when it is imported, but for those it can do without."""
+    """Return the heavy packages that a module imports directly, without optional ones."""
     names = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
@@ -44,23 +44,23 @@ def imported(path):
     return names & set(HEAVY)
 
 
-def test_a_docstring_says_what_its_module_imports_of_spark_and_arrow():
-    said = needs()
+def test_a_docstring_names_the_heavy_imports_of_its_module():
+    needed = needs()
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(["conformance.pipeline", *(part for part in parts if part != "__init__")])
-        # py4j comes with pyspark, numpy with pyarrow.
-        covered = said[name] | ({"py4j", "pyarrow"} if "pyspark" in said[name] else set())
+        # pyspark includes py4j, pyarrow includes numpy.
+        covered = needed[name] | ({"py4j", "pyarrow"} if "pyspark" in needed[name] else set())
         covered |= {"numpy"} if "pyarrow" in covered else set()
-        assert imported(path) <= covered, f"{name}: the docstring says it needs {sorted(said[name])}"
+        assert imported(path) <= covered, f"{name}: the docstring says it needs {sorted(needed[name])}"
 
 
 @pytest.mark.parametrize("allowed", [(), ("numpy", "numba"), ("numpy", "numba", "pyarrow", "pandas")])
-def test_a_module_can_be_imported_without_what_it_does_not_say_it_needs(allowed):
+def test_a_module_can_be_imported_without_undeclared_packages(allowed):
     for package in allowed:
         if package not in ("numba", "pandas"):
             pytest.importorskip(package, reason="the extra spark")
-    modules = [name for name, said in needs().items() if said <= set(allowed)]
+    modules = [name for name, needed in needs().items() if needed <= set(allowed)]
     blocked = [name for name in HEAVY if name not in allowed]
     program = BLOCKED.format(blocked=blocked, modules=modules)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)

@@ -1,4 +1,4 @@
-"""Which Java Spark runs on, and what is said where there is none."""
+"""The choice of a Java for Spark, and the errors without one."""
 
 import os
 import re
@@ -14,18 +14,18 @@ from conformance.pipeline import spark_session as java
 
 
 def fake_java(folder, version, home=None):
-    """A program that says of itself what a Java says."""
+    """Write a program with the output of a Java."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
-    said = f"    java.home = {home or folder}\\n    java.specification.version = {version}\\n"
-    program.write_text(f"#!/bin/sh\nprintf '{said}' >&2\n")
+    output = f"    java.home = {home or folder}\\n    java.specification.version = {version}\\n"
+    program.write_text(f"#!/bin/sh\nprintf '{output}' >&2\n")
     program.chmod(0o755)
     return folder
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with nothing on its PATH but a shell, and a cache of its own."""
+    """Simulate a machine with only a shell on its PATH, and a separate cache."""
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "sh").symlink_to("/bin/sh")
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
@@ -39,24 +39,24 @@ def no_wheel(monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["17", "21", "25"])
-def test_a_java_of_the_system_is_used_where_it_is_new_enough(machine, monkeypatch, version):
+def test_a_new_enough_java_of_the_system_is_used(machine, monkeypatch, version):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "jdk", version)))
     assert java.java_home() == machine / "jdk"
 
 
-def test_a_java_on_the_path_is_used_by_the_home_that_it_names(machine):
+def test_a_java_on_the_path_is_used_with_its_reported_home(machine):
     fake_java(machine / "jdk", "17", home="/opt/jdk 17")
     (machine / "path" / "java").symlink_to(machine / "jdk" / "bin" / "java")
     assert java.java_home() == Path("/opt/jdk 17")
 
 
-def test_an_old_java_home_is_passed_over_for_a_newer_java_on_the_path(machine, monkeypatch):
+def test_an_old_java_home_is_skipped_for_a_newer_java_on_the_path(machine, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "old", "1.8")))
     (machine / "path" / "java").symlink_to(fake_java(machine / "new", "21") / "bin" / "java")
     assert java.java_home() == machine / "new"
 
 
-def test_without_a_usable_java_one_line_says_which_ones_were_tried(machine, monkeypatch):
+def test_without_a_usable_java_one_line_lists_the_tried_ones(machine, monkeypatch):
     no_wheel(monkeypatch)
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "old", "1.8")))
     with pytest.raises(java.JavaNotFound) as error:
@@ -66,7 +66,7 @@ def test_without_a_usable_java_one_line_says_which_ones_were_tried(machine, monk
     assert "\n" not in str(error.value)
 
 
-def test_a_java_home_that_holds_no_java_is_named(machine, monkeypatch):
+def test_a_java_home_without_java_is_named(machine, monkeypatch):
     no_wheel(monkeypatch)
     monkeypatch.setenv("JAVA_HOME", str(machine / "nothing"))
     with pytest.raises(java.JavaNotFound, match=r"nothing\) does not run"):
@@ -87,7 +87,7 @@ def test_the_wheels_java_is_used_through_a_launcher_that_drops_the_module_it_lac
 
 
 @pytest.mark.parametrize("lacking", ["pyspark", "pyarrow"])
-def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
+def test_without_the_extra_one_line_names_the_extra(tmp_path, lacking):
     program = f"import sys; sys.modules[{lacking!r}] = None; from conformance.cli import main; main()"
     arguments = ["campaign", "reference", "--cases", "1", "--out", str(tmp_path / "out")]
     done = subprocess.run(

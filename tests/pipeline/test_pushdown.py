@@ -1,4 +1,4 @@
-"""Filters that reach the data source: what they let pass is read, and other files and batches are left alone."""
+"""Filters in the data source: matching rows are read, other files and batches are skipped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def time(stamp):
 
 
 def rows_read(path, rows, filters):
-    """The rows that the data source hands to Spark, which filters them again."""
+    """Return the rows that the data source passes to Spark, which filters them again."""
     reader = KafkaLogDataSource({"path": str(path), "rows": rows}).reader(None)
     assert list(reader.pushFilters(filters)) == filters, "Spark applies all filters again"
     return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
@@ -59,7 +59,7 @@ def passes(row, filters):
 
 @pytest.fixture
 def logs(tmp_path):
-    """Partitions 0 and 3 of two topics, with a damaged place and an old file without a topic."""
+    """Return partitions 0 and 3 of two topics, with damage and an old file without a topic."""
     broken = [list(segment) for segment in LOG]
     broken[1][2] = broken[1][2][:70] + bytes((broken[1][2][70] ^ 1,)) + broken[1][2][71:]
     written(tmp_path, LOG, "orders-0")
@@ -87,7 +87,7 @@ SOME = [
 
 
 @pytest.mark.parametrize("filters", SOME, ids=[" ".join(str(one) for one in some) for some in SOME])
-def test_no_row_that_passes_is_lost_and_what_cannot_pass_is_not_decoded(logs, monkeypatch, filters):
+def test_a_filter_loses_no_matching_row_and_skips_other_batches(logs, monkeypatch, filters):
     decoded = []
     read_batch = segment_reader.read_batch
     monkeypatch.setattr(segment_reader, "read_batch", lambda data, at: decoded.append(at) or read_batch(data, at))
@@ -97,7 +97,7 @@ def test_no_row_that_passes_is_lost_and_what_cannot_pass_is_not_decoded(logs, mo
     assert [row for row in found if passes(row, filters)] == [row for row in everything if passes(row, filters)]
     assert len(decoded) - before < before
     wanted = {(row["path"], row["position"]) for row in everything if passes(row, filters)}
-    assert len(decoded) - before <= len(wanted) + 3, "one damaged batch is read, and a batch may have a row between"
+    assert len(decoded) - before <= len(wanted) + 3, "one damaged batch is read, and a batch may have a row in between"
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_no_row_that_passes_is_lost_and_what_cannot_pass_is_not_decoded(logs, mo
     ],
     ids=str,
 )
-def test_batches_are_passed_over_by_any_field_of_their_headers(logs, filters):
+def test_batches_are_skipped_by_any_header_field(logs, filters):
     everything = rows_read(logs, "batches", [])
     found = rows_read(logs, "batches", filters)
     assert [row for row in found if passes(row, filters)] == [row for row in everything if passes(row, filters)]
-    # A damaged batch is never passed over by what its header says.
+    # The header of a damaged batch never skips it.
     assert [row["violation"] for row in found if not passes(row, filters)] in ([], ["crc.mismatch-corrupt"])
 
 
@@ -129,20 +129,20 @@ def test_batches_are_passed_over_by_any_field_of_their_headers(logs, filters):
     ],
     ids=str,
 )
-def test_filters_that_headers_and_names_cannot_answer_are_left_to_spark(logs, filters):
+def test_filters_beyond_headers_and_names_are_left_to_spark(logs, filters):
     assert rows_read(logs, "records", filters) == rows_read(logs, "records", [])
 
 
-def test_a_size_that_is_wrong_does_not_hide_the_batches_after_it(tmp_path):
+def test_a_wrong_size_does_not_hide_later_batches(tmp_path):
     damaged = bytearray(LOG[0][1])
-    struct.pack_into(">i", damaged, 8, len(damaged))  # reaches into the next batch
+    struct.pack_into(">i", damaged, 8, len(damaged))  # overlaps the next batch
     place = written(tmp_path, [[LOG[0][0], bytes(damaged), *LOG[0][2:]]])
     filters = [EqualTo(("offset",), 2 * RECORDS)]
     (row,) = [row for row in rows_read(place, "records", filters) if passes(row, filters)]
     assert row["position"] == places(LOG)[0][2]
 
 
-def test_a_timestamp_is_a_point_in_time_where_there_is_one_and_exact_beside_it(tmp_path):
+def test_a_timestamp_column_has_a_time_if_possible_and_the_exact_number(tmp_path):
     stamps = [-1, 0, 1_700_000_000_123, 253_402_300_799_999, 253_402_300_800_000, (1 << 63) - 1]
     batches = [batch(at, [record(at, timestamp=stamp)]) for at, stamp in enumerate(stamps)]
     old = [message(6 + at, timestamp=stamp) for at, stamp in enumerate(stamps)]

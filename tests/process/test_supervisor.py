@@ -25,7 +25,7 @@ from conformance.targets.session import TargetSession
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})
 HELPERS = """
 import fcntl
-# Whatever comes of this process shares the lock, under any session and environment.
+# All descendants of this process share the lock, in any session and environment.
 shared = os.open(os.path.join(HERE, "lock"), os.O_CREAT | os.O_RDWR)
 os.set_inheritable(shared, True)
 fcntl.flock(shared, fcntl.LOCK_SH)

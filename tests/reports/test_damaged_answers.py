@@ -1,4 +1,4 @@
-"""Whatever a target says, it is judged, and what is told of it in a report can be told."""
+"""Damaged answers of a target: each one has a verdict and a report."""
 
 import json
 import random
@@ -14,13 +14,13 @@ from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer as honest
 
 WRONG = (None, "", {}, [], 0, -1, "zz", "00", True, 1.5, "9" * 23, [None], [{}], {"hex": None}, 10**30)
-"""What stands in the place of a part of an answer."""
+"""Replacements of a part of an answer."""
 LONG = 20_000
-"""Characters of an answer that is left alone."""
+"""Maximum characters of a damaged answer."""
 
 
 def places(node, path=()):
-    """The place of each part of an answer; of a list, the first ones."""
+    """Yield the place of each part of an answer, and of the first elements of lists."""
     if path:
         yield path
     parts = node.items() if isinstance(node, dict) else enumerate(node[:6]) if isinstance(node, list) else ()
@@ -29,7 +29,7 @@ def places(node, path=()):
 
 
 def other(part, dice):
-    """Something in the place of a part: other bytes where there are some, a list without one of its elements."""
+    """Return a replacement of a part: other bytes, or a list without one element."""
     if isinstance(part, str) and len(part) > 8 and set(part) <= set("0123456789abcdef") and dice.random() < 0.6:
         data = bytearray.fromhex(part[: len(part) // 2 * 2])
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
@@ -40,7 +40,7 @@ def other(part, dice):
 
 
 def damaged(right, dice):
-    """An answer with another thing in one place, or without one."""
+    """Return an answer with one part replaced or removed."""
     answer = deepcopy(right)
     *above, last = dice.choice([*places(answer)])
     node = answer
@@ -56,7 +56,7 @@ def damaged(right, dice):
 @pytest.mark.parametrize(
     "op", ["send", "scenario", "append", "exchange", "convert", "sequence", "read", "encode", "decode"]
 )
-def test_a_damaged_answer_is_judged_and_can_be_told(catalog, op):
+def test_a_damaged_answer_is_judged_and_can_be_reported(catalog, op):
     dice, policy, seen = random.Random(op), FailurePolicy("should"), set()
     cases = [case for case in catalog.cases.values() if case.op == op]
     for case in cases * 6 if len(cases) < 300 else cases[:: len(cases) // 600 + 1]:
@@ -68,7 +68,7 @@ def test_a_damaged_answer_is_judged_and_can_be_told(catalog, op):
         seen.add(verdict.kind)
         result = policy.result("a target", case, found, verdict, catalog.requirements)
         if verdict.kind in {*FAILURES, VerdictKind.PROTOCOL}:
-            told = explain(result)
-            assert told.expected or told.actual
+            explained = explain(result)
+            assert explained.expected or explained.actual
             json.dumps(actual_json(result))
     assert {VerdictKind.FAIL, VerdictKind.PROTOCOL} <= seen

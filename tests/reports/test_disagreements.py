@@ -1,4 +1,4 @@
-"""Where the targets differ: what makes a row, who stands where, and that each report shows it and stays whole."""
+"""Disagreements of targets: their rows, their order, and their display in each report."""
 
 from __future__ import annotations
 
@@ -66,10 +66,13 @@ def result(target, one, outcome):
 
 
 def runs(table, cases):
-    """A run for each target: `table` holds the outcome of each case, None where it was not asked."""
+    """Return a run for each target: `table` has the outcome of each case, None for one that was not sent."""
     return [
         TargetRun(
-            name, results=[result(name, one, told) for one, told in zip(cases, row, strict=True) if told is not None]
+            name,
+            results=[
+                result(name, one, outcome) for one, outcome in zip(cases, row, strict=True) if outcome is not None
+            ],
         )
         for name, row in table.items()
     ]
@@ -82,14 +85,14 @@ tables = st.lists(
 
 
 def stated(rows):
-    """What rows say, whatever their order and that of the targets."""
+    """Return the content of rows, independent of their order and of the order of targets."""
     return {
         (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.behavior) for each in one.groups))
         for one in rows
     }
 
 
-# --- what makes a row ---------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -109,13 +112,13 @@ def test_a_target_never_differs_from_itself(row):
 
 @settings(max_examples=40)
 @given(tables)
-def test_a_case_that_one_passes_and_another_fails_is_in_one_row_and_no_row_lacks_a_difference(table):
-    told = runs(table, CASES)
-    rows = disagreements(told)
+def test_a_case_with_different_verdicts_is_in_one_row_and_each_row_has_a_difference(table):
+    target_runs = runs(table, CASES)
+    rows = disagreements(target_runs)
     places = [name for row in rows for name in row.cases]
     assert len(places) == len(set(places))
     kinds = {}
-    for run in told:
+    for run in target_runs:
         for one in run.results:
             kinds.setdefault(one.summary.id, set()).add(one.verdict.kind)
     for name, found in kinds.items():
@@ -128,17 +131,21 @@ def test_a_case_that_one_passes_and_another_fails_is_in_one_row_and_no_row_lacks
 
 @settings(max_examples=40)
 @given(tables)
-def test_two_readings_of_an_open_place_are_a_row(table):
-    told = runs(table, CASES)
-    open_rows = {name: row for row in disagreements(told) for name in row.cases if row.is_open}
+def test_two_interpretations_of_unspecified_bytes_are_a_row(table):
+    target_runs = runs(table, CASES)
+    open_rows = {name: row for row in disagreements(target_runs) for name in row.cases if row.is_open}
     for at, one in enumerate(CASES):
-        said = {
+        behaviours = {
             json.dumps(row[at].answer) if isinstance(row[at], Accepted) else "refused"
             for row in table.values()
             if row[at] in (OUTCOMES[0], OUTCOMES[1], OUTCOMES[4])
         }
         judged = [row[at] for row in table.values() if row[at] is not None]
-        if one.expect is OPEN and len(said) > 1 and all(told in (*OUTCOMES[:2], OUTCOMES[4]) for told in judged):
+        if (
+            one.expect is OPEN
+            and len(behaviours) > 1
+            and all(outcome in (*OUTCOMES[:2], OUTCOMES[4]) for outcome in judged)
+        ):
             row = open_rows[one.id]
             assert all(stand.is_right for stand in row.groups)
 
@@ -146,14 +153,14 @@ def test_two_readings_of_an_open_place_are_a_row(table):
 RIGHT, OTHER, REFUSED, CRASH = OUTCOMES[0], OUTCOMES[1], OUTCOMES[4], OUTCOMES[6]
 
 
-def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_else_was_judged():
+def test_failures_of_one_cause_are_one_row_for_all_requirements_and_targets():
     cases = [
         case(f"varint/{n}", ExpectValue(0, 1), requirement=f"varint.r{n % 2}", data=bytes(9 - n)) for n in range(5)
     ]
     table = {"a": [CRASH] * 5, "b": [RIGHT] * 5, "c": [RIGHT, None, RIGHT, RIGHT, None]}
     (row,) = disagreements(runs(table, cases))
     assert (row.requirements, row.count, row.level) == (("varint.r0", "varint.r1"), 5, "must")
-    # The smallest on which all were judged, not the smallest.
+    # The smallest case with a verdict of each target, not the smallest case.
     assert row.example == "varint/3"
     assert row.reproduce == "conformance run a b c --select varint/3"
     assert [(stand.targets, stand.text) for stand in row.groups] == [
@@ -162,7 +169,7 @@ def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_
     ]
 
 
-def test_of_equal_cases_that_others_were_judged_on_the_same_is_shown_whatever_the_order():
+def test_the_example_of_equal_cases_does_not_depend_on_the_order():
     cases = [case("varint/1", ExpectValue(0, 1)), case("varint/2", ExpectValue(0, 1))]
     table = {"a": [RIGHT, None], "b": [None, RIGHT], "c": [CRASH, CRASH]}
     for names in itertools.permutations(table):
@@ -170,7 +177,7 @@ def test_of_equal_cases_that_others_were_judged_on_the_same_is_shown_whatever_th
         assert (row.example, row.cases) == ("varint/1", ("varint/1", "varint/2"))
 
 
-def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_is_open():
+def test_another_cause_is_another_row_and_must_failures_come_first():
     cases = [
         case("varint/open", OPEN),
         case("varint/crash", ExpectValue(0, 1)),
@@ -183,37 +190,37 @@ def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_
     assert [stand.text for stand in rows[2].groups] == ["refuses: malformed: too long", "accepts: 0"]
 
 
-def test_what_only_apache_kafka_breaks_is_called_disputed():
-    told = runs({"a": [REFUSED], "b": [RIGHT]}, [case("varint/one", ExpectValue(0, 1))])
-    told[0].results[0] = structs.replace(told[0].results[0], disputed=True)
-    (row,) = disagreements(told)
+def test_a_failure_of_only_apache_kafka_is_disputed():
+    target_runs = runs({"a": [REFUSED], "b": [RIGHT]}, [case("varint/one", ExpectValue(0, 1))])
+    target_runs[0].results[0] = structs.replace(target_runs[0].results[0], disputed=True)
+    (row,) = disagreements(target_runs)
     assert (row.is_disputed, row.kind) == (True, "disputed must")
 
 
-def test_a_generated_example_names_the_case_that_it_was_shrunk_to():
+def test_a_generated_example_names_its_shrunk_case():
     one = case("gen/2/VARINT/0/1", ExpectValue(0, 1), kind=CaseOrigin.GENERATED, data=bytes(8))
-    told = runs({"a": [CRASH], "b": [RIGHT]}, [one])
+    target_runs = runs({"a": [CRASH], "b": [RIGHT]}, [one])
     small = result("a", case("bytes/VARINT/1", ExpectValue(0, 1), kind=CaseOrigin.SHRUNK, data=b"\x01"), CRASH)
-    told[0].shrunk.append(ShrunkFailure(small, 1, one.id))
-    (row,) = disagreements(told)
+    target_runs[0].shrunk.append(ShrunkFailure(small, 1, one.id))
+    (row,) = disagreements(target_runs)
     assert (row.example, row.shrunk) == (one.id, "conformance run a b --case VARINT:01")
     assert row.generated == 1
 
 
-def test_a_campaign_which_keeps_only_failures_says_nothing():
-    told = runs({"a": [CRASH], "b": [RIGHT]}, [case("varint/one", ExpectValue(0, 1))])
-    told[1].counted = tally(told[1].results)
-    assert disagreements(told) == ()
+def test_a_campaign_shows_no_disagreements():
+    target_runs = runs({"a": [CRASH], "b": [RIGHT]}, [case("varint/one", ExpectValue(0, 1))])
+    target_runs[1].counted = tally(target_runs[1].results)
+    assert disagreements(target_runs) == ()
 
 
-# --- what reports show --------------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------------
 
 EVIL = "<script>a</script> | `x` [a](http://h) [bold]b[/bold] \x1b[31m\x07 ${x} @someone"
 
 
 @pytest.fixture(scope="module")
 def hostile():
-    """The report of targets that say evil things, in their names too."""
+    """Return the report of targets with hostile text, also in their names."""
     cases = [case(f"varint/n-{n}", expect) for n, expect in enumerate((ExpectValue(0, 1), OPEN, ExpectRejection()))]
     table = {
         EVIL: [NoAnswer("crash", EVIL), Rejected("other", EVIL), Accepted({"value": 3})],
@@ -230,12 +237,12 @@ def printed(report, *, verbosity=0, width=80, quiet=False):
 
 
 def section(text):
-    """The lines from the headline on."""
+    """Return the lines from the headline."""
     return text[text.index("Where the targets differ") :].splitlines()
 
 
 @pytest.mark.parametrize("verbosity", [0, 1, 2])
-def test_a_terminal_gets_no_control_code_and_no_markup_of_a_target(hostile, verbosity):
+def test_control_codes_and_markup_of_a_target_do_not_reach_the_terminal(hostile, verbosity):
     shown = printed(hostile, verbosity=verbosity, width=300)
     assert not set(shown) & {"\x1b", "\x07"}
     part = "\n".join(section(shown))
@@ -243,20 +250,20 @@ def test_a_terminal_gets_no_control_code_and_no_markup_of_a_target(hostile, verb
     assert "refuses: other: <script>" in part
 
 
-def test_the_page_escapes_what_a_target_says(hostile, catalog):
+def test_the_page_escapes_text_of_a_target(hostile, catalog):
     shown = "".join(page(replace(hostile, requirements=catalog.requirements)))
     part = shown[shown.index('<h2 id="disagreements">') : shown.index('<h2 id="target-0">')]
     assert "<script>" not in part
     assert "\x1b" not in part
     assert "crashes: &lt;script&gt;a&lt;/script&gt;" in part
     assert len(re.findall("<tr>", part)) == 1 + 3
-    # What is shown is what is to be typed.
+    # The shown command can be typed.
     words = shlex.split(html.unescape(re.search("<pre[^>]*>(.*?)</pre>", part, re.DOTALL)[1]))
     assert words[:2] == ["conformance", "run"]
     assert words[3:] == ["b", "--select", "varint/n-0"]
 
 
-def test_no_cell_of_markdown_is_broken_by_what_a_target_says(hostile):
+def test_text_of_a_target_breaks_no_markdown_cell(hostile):
     part = "".join(markdown(hostile)).partition("### Where the targets differ\n")[2]
     rows = [line for line in part.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 3
@@ -266,7 +273,7 @@ def test_no_cell_of_markdown_is_broken_by_what_a_target_says(hostile):
         assert forbidden not in outside
 
 
-def test_the_json_file_holds_every_row_and_holds_to_the_schema(hostile):
+def test_the_json_report_contains_every_row_and_follows_the_schema(hostile):
     shown = json.loads("".join(as_json(hostile)))
     VALIDATOR.validate(shown)
     assert [row["example"] for row in shown["disagreements"]] == ["varint/n-0", "varint/n-2", "varint/n-1"]
@@ -281,7 +288,7 @@ def test_the_json_file_holds_every_row_and_holds_to_the_schema(hostile):
 
 
 def many(targets):
-    """Many rows of both parts, with as many readings as there are targets."""
+    """Return many rows of both parts, with a different behaviour of each target."""
     cases = [case(f"varint/wrong-{n}", ExpectValue(0, 1)) for n in range(30)]
     cases += [case(f"varint/open-{n}", ExpectAnyOf(), requirement=f"varint.r{n}") for n in range(30)]
     table = {
@@ -317,7 +324,7 @@ def test_one_target_and_quiet_show_no_section(hostile):
     assert json.loads("".join(as_json(Report(hostile.runs[:1], 0))))["disagreements"] == []
 
 
-def test_a_row_in_full_says_who_did_what(hostile):
+def test_a_full_row_shows_the_behaviour_of_each_target(hostile):
     console = Console(file=io.StringIO(), width=80, color_system=None)
     console.print(TargetDifferencesView(hostile.disagreements[-1:], every=False))
     lines = console.file.getvalue().splitlines()
@@ -343,7 +350,7 @@ REJECTIONS = [ValueError]
 """
 
 
-def test_a_run_of_two_targets_shows_where_they_differ_and_the_command_shows_it_again(tmp_path, monkeypatch):
+def test_a_run_of_two_targets_and_the_shown_command_list_the_disagreement(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, least in (("strict", "-1"), ("lax", "-99999")):
         (tmp_path / f"{name}.py").write_text(STRINGS.replace("NAME", name).replace("LEAST", least))

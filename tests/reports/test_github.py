@@ -1,4 +1,4 @@
-"""In a job on GitHub: annotations that nothing a target says can forge, and the summary of the step."""
+"""A job on GitHub: annotations that text of a target cannot forge, and the summary of the step."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def result(number, outcome, *, level="must"):
 
 
 def run(*results, name="module:./a.py", calls_itself="mine", problem=""):
-    said = {"ok": True, "protocol": 1, "name": calls_itself, "version": "1", "supports": {"decode": ["VARINT"]}}
-    return TargetRun(name, description(said), problem, list(results))
+    described = {"ok": True, "protocol": 1, "name": calls_itself, "version": "1", "supports": {"decode": ["VARINT"]}}
+    return TargetRun(name, description(described), problem, list(results))
 
 
 RIGHT = result(0, Accepted({"value": 63, "consumed": 1}))
@@ -48,7 +48,7 @@ def annotations(*runs, stale=()):
 
 
 def read(text):
-    """The annotations as the runner reads them: file, title and message of each."""
+    """Return file, title and message of each annotation, as GitHub's runner parses them."""
     assert ANNOTATION.sub("", text) == ""
     return [tuple(map(unescaped, found)) for found in ANNOTATION.findall(text)]
 
@@ -62,7 +62,7 @@ def unescaped(text):
 # --- annotations --------------------------------------------------------------------------------------
 
 
-def test_a_cause_is_an_annotation_with_its_smallest_example_and_the_command_that_shows_it_again():
+def test_a_cause_is_an_annotation_with_its_smallest_example_and_command():
     ((file, title, message),) = read(annotations(run(RIGHT, WRONG[1], replace(WRONG[1]))))
     assert (file, title) == ("a.py", "mine 1 as module:./a.py")
     assert message.splitlines() == [
@@ -74,7 +74,7 @@ def test_a_cause_is_an_annotation_with_its_smallest_example_and_the_command_that
     ]
 
 
-def test_what_does_not_fail_the_run_is_no_annotation():
+def test_a_failure_that_does_not_count_is_no_annotation():
     known, may = replace(WRONG[0], known=True), result(1, Rejected("other", "may"), level="may")
     assert annotations(run(RIGHT, known, may)) == ""
 
@@ -83,7 +83,7 @@ def test_a_target_that_is_no_module_has_no_file():
     assert read(annotations(run(WRONG[0], name="command:./a.py")))[0][0] == ""
 
 
-def test_what_was_not_judged_faults_of_an_adapter_and_stale_entries_are_annotations():
+def test_unjudged_targets_adapter_faults_and_stale_entries_are_annotations():
     told = annotations(run(RIGHT, FAULT), run(problem="it is gone"), stale=[("varint/*", "no case has this id")])
     found = re.findall(r"::error [^\n]*?title=(.*?)::([^\n%]*)", told)
     assert [message for _, message in found] == [
@@ -94,7 +94,7 @@ def test_what_was_not_judged_faults_of_an_adapter_and_stale_entries_are_annotati
     assert found[-1][0] == "stale known failure"
 
 
-def test_there_are_as_many_annotations_as_are_shown_and_the_last_says_how_many_more_there_are():
+def test_the_number_of_annotations_is_limited_and_the_last_counts_the_rest():
     lines = annotations(run(*WRONG)).splitlines()
     assert len(lines) == MOST
     assert lines[-1] == f"::error::{25 - MOST + 1} more: see the log or the summary"
@@ -102,7 +102,7 @@ def test_there_are_as_many_annotations_as_are_shown_and_the_last_says_how_many_m
 
 
 @given(st.text() | st.sampled_from([EVIL]), st.text() | st.sampled_from([EVIL]))
-def test_nothing_that_a_target_says_ends_an_annotation_or_begins_another(name, message):
+def test_text_of_a_target_neither_ends_nor_starts_an_annotation(name, message):
     told = annotations(run(result(0, Rejected("other", message)), calls_itself=name, name=f"module:{EVIL}.py"))
     assert len(told.splitlines()) == 1
     assert len(read(told)) == 1
@@ -129,7 +129,7 @@ REPORT = Report([run(RIGHT, WRONG[0])], 0)
 
 
 @pytest.mark.usefixtures("job")
-def test_the_report_stands_between_a_stop_and_a_token_that_cannot_be_guessed():
+def test_the_report_is_between_a_stop_command_and_an_unguessable_token():
     lines = printed(REPORT).splitlines()
     token = re.fullmatch(r"::stop-commands::([0-9a-f]{32})", lines[0])[1]
     assert lines[1:4] == ["the report: ::error::of a target", "", f"::{token}::"]
@@ -137,23 +137,23 @@ def test_the_report_stands_between_a_stop_and_a_token_that_cannot_be_guessed():
     assert token != re.search("[0-9a-f]{32}", printed(REPORT))[0]
 
 
-def test_the_summary_of_the_step_is_added_to_what_it_holds(job):
+def test_the_summary_of_the_step_is_appended(job):
     job.write_text("# before\n")
     printed(REPORT)
     assert job.read_text() == "# before\n" + "".join(markdown(REPORT))
 
 
-def test_a_summary_that_the_user_asked_for_is_not_added_again(job):
+def test_a_requested_summary_is_not_added_again(job):
     printed(REPORT, [Path(str(job))])
     assert not job.exists()
 
 
-def test_a_summary_that_cannot_be_written_is_told_of(job):
+def test_an_unwritable_summary_is_reported(job):
     job.mkdir()
     assert printed(REPORT).splitlines()[-1].startswith(f"::error::the step summary {job} could not be written: ")
 
 
-def test_elsewhere_nothing_is_added(job, monkeypatch):
+def test_outside_github_no_summary_is_added(job, monkeypatch):
     for value in ("", "false"):
         monkeypatch.setenv("GITHUB_ACTIONS", value)
         assert printed(REPORT) == "the report: ::error::of a target\n"

@@ -1,4 +1,4 @@
-"""Which failures are one group, in which order the groups stand, and which examples of each are shown."""
+"""Groups of failures: their members, their order, and the shown examples."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ def shown(group):
         (result(kind=VerdictKind.PROTOCOL), Section.FAULTS),
     ],
 )
-def test_a_failure_belongs_to_one_section_and_nothing_else_to_any(one, section):
+def test_each_failure_belongs_to_one_section_and_other_results_to_none(one, section):
     assert section_of(one) is section
 
 
@@ -79,17 +79,17 @@ def test_failures_of_one_cause_are_one_group_over_requirements_and_levels_in_the
     assert (group.count, group.vectors, group.generated) == (3, 2, 1)
 
 
-def test_failures_of_two_causes_are_two_groups_though_of_one_requirement():
+def test_failures_of_two_causes_are_two_groups_even_for_one_requirement():
     assert [ids(group.members) for group in groups(crashed("a/b"), crashed("a/c", "KeyError"))] == [["a/b"], ["a/c"]]
 
 
-def test_disputed_and_known_failures_are_groups_of_their_own_whatever_the_cause():
+def test_disputed_and_known_failures_are_separate_groups_for_every_cause():
     found = groups(crashed("a/b"), crashed("a/c", disputed=True), crashed("a/d", known=True))
     assert [group.section for group in found] == ["failures", "disputed", "known"]
     assert len({group.cause for group in found}) == 1
 
 
-def test_the_smallest_case_of_the_highest_level_is_shown_and_the_others_are_kept_by_size():
+def test_the_smallest_case_of_the_highest_level_is_shown_and_others_are_sorted_by_size():
     (group,) = groups(
         crashed("a/small", level="may", size=1), crashed("a/9", size=9), crashed("a/3", size=3), crashed("a/5", size=5)
     )
@@ -97,7 +97,7 @@ def test_the_smallest_case_of_the_highest_level_is_shown_and_the_others_are_kept
     assert ids(group.others) == ["a/small", "a/5", "a/9"]
 
 
-def test_a_larger_case_is_shown_where_the_smallest_stands_at_an_open_place():
+def test_a_larger_case_is_shown_if_the_smallest_is_unspecified():
     def at_an_open_place(one):
         case = replace(one.case, expect=ExpectAnyOf((ExpectRejection(), ExpectValue(0, 1))))
         return Result("t", case, one.outcome, one.verdict, one.level)
@@ -108,7 +108,7 @@ def test_a_larger_case_is_shown_where_the_smallest_stands_at_an_open_place():
     assert shown(*groups(small, crashed("a/may", level="may"))) == ["a/open"]
 
 
-def test_groups_stand_by_section_then_level_then_the_number_of_cases():
+def test_groups_are_sorted_by_section_level_and_number_of_cases():
     fault = result("f", VerdictKind.PROTOCOL)
     known, disputed = crashed("k", known=True), crashed("d", disputed=True)
     may, should = crashed("c", "C", level="may"), crashed("b", "B", level="should")
@@ -117,7 +117,7 @@ def test_groups_stand_by_section_then_level_then_the_number_of_cases():
     assert order == [["a", "b"], ["z"], ["b"], ["c"], ["d"], ["k"], ["f"]]
 
 
-def test_a_shrunk_case_is_shown_instead_of_the_generated_ones_and_a_vector_where_it_is_no_larger():
+def test_a_shrunk_case_replaces_generated_ones_and_a_vector_of_at_most_its_size_is_shown():
     members = [crashed("gen/1", generated=True, size=9), crashed("a/b", size=4), crashed("gen/2", generated=True)]
     for size, expected in ((3, "bytes/x"), (4, "a/b")):
         smallest = ShrunkFailure(crashed("bytes/x", generated=True, size=size), 2, "gen/1", flaky=True)
@@ -129,23 +129,23 @@ def test_a_shrunk_case_is_shown_instead_of_the_generated_ones_and_a_vector_where
     assert (example.count, example.origin, example.flaky) == (2, "gen/1", True)
 
 
-def test_generated_failures_are_shown_themselves_where_nothing_was_shrunk():
+def test_generated_failures_are_shown_if_none_was_shrunk():
     (group,) = groups(result("gen/1", generated=True))
     assert shown(group) == ["gen/1"]
 
 
-def test_a_shrunk_case_counts_all_it_stands_for_though_a_campaign_keeps_only_some_of_them():
+def test_a_shrunk_case_counts_all_failures_of_its_kind_in_a_campaign():
     smallest = ShrunkFailure(result("bytes/x", generated=True), 1000, "gen/1")
     (group,) = groups(result("gen/1", generated=True), shrunk=[smallest])
     assert (len(group.members), group.count) == (1, 1000)
 
 
-def test_known_failures_are_counted_and_none_of_them_is_shown():
+def test_known_failures_are_counted_and_not_shown():
     (group,) = groups(result("a/b", known=True), result("a/c", known=True))
     assert (group.section, group.count, group.examples) == (Section.KNOWN, 2, ())
 
 
-def test_faults_of_the_adapter_are_one_group_whatever_the_requirement():
+def test_faults_of_the_adapter_are_one_group_for_all_requirements():
     (group,) = groups(
         result("a/z", VerdictKind.PROTOCOL),
         result("a/b", VerdictKind.PROTOCOL, requirement="array.layout", level="may"),
@@ -154,7 +154,7 @@ def test_faults_of_the_adapter_are_one_group_whatever_the_requirement():
     assert shown(group) == ["a/z", "a/b"]
 
 
-def test_a_case_that_was_given_is_not_called_a_generated_one():
+def test_a_user_case_is_not_called_generated():
     one = crashed("bytes/INT8/0")
     case = replace(one.case, kind=CaseOrigin.AD_HOC)
     (group,) = groups(Result("t", case, one.outcome, one.verdict, one.level))

@@ -1,4 +1,4 @@
-"""Every format of an interrupted run contains how far it came, and its failures."""
+"""Every format of an interrupted run contains its progress and its failures."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def result(value):
 
 
 def report(value, requirements, planned=2):
-    """The report of a run that was interrupted after one result."""
+    """Return the report of a run that was interrupted after one result."""
     run = TargetRun("t", description(DESCRIBED), "", [result(value)])
     run.interrupt(planned)
     return Report([run], 0, requirements=requirements)
 
 
-def printed(told, verbosity=0, *, quiet=False):
+def printed(whole_report, verbosity=0, *, quiet=False):
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    for shown in texts(told, verbosity, quiet=quiet):
+    for shown in texts(whole_report, verbosity, quiet=quiet):
         console.print(shown, crop=False)
     return console.file.getvalue()
 
 
-def written(name, told):
+def written(name, whole_report):
     (form,) = (form for form in FORMATS if form.name == name)
-    return "".join(form.pieces(told))
+    return "".join(form.pieces(whole_report))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,9 +72,9 @@ def test_a_file_contains_the_failures_that_were_found(name, catalog):
 
 
 def test_the_json_report_has_a_status_for_it(catalog):
-    told = json.loads(written("json", report(63, catalog.requirements)))
-    VALIDATOR.validate(told)
-    assert (told["targets"][0]["status"], told["targets"][0]["problem"]) == ("interrupted", HALT)
+    whole_report = json.loads(written("json", report(63, catalog.requirements)))
+    VALIDATOR.validate(whole_report)
+    assert (whole_report["targets"][0]["status"], whole_report["targets"][0]["problem"]) == ("interrupted", HALT)
 
 
 def test_junit_has_an_error_for_it(catalog):
@@ -110,7 +110,7 @@ def test_no_badge_is_written(before, catalog, tmp_path):
 
 
 def test_a_target_that_has_all_its_results_has_a_badge(catalog, tmp_path):
-    path, told = tmp_path / "badge.svg", report(63, catalog.requirements, planned=1)
-    write_files({"badge": path}, told, OutputFiles())
-    assert path.read_text() == "".join(badge(told))
+    path, whole_report = tmp_path / "badge.svg", report(63, catalog.requirements, planned=1)
+    write_files({"badge": path}, whole_report, OutputFiles())
+    assert path.read_text() == "".join(badge(whole_report))
     assert "conforms" in path.read_text()

@@ -1,4 +1,4 @@
-"""The JSON report is written as results come: its end joins rows, however a run ends."""
+"""The JSON report is written incrementally: its end joins the rows, for any end of a run."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def decode(type, data, **_):
 
 @pytest.fixture
 def results(catalog):
-    """Results of every kind, the generated case that is not claimed among them: it has no row."""
+    """Return results of every kind, including an unclaimed generated case, which has no row."""
     vectors = [case for case in catalog.cases.values() if case.id.startswith("varint/")][:12]
     generated = list(generated_cases(["VARINT"], 4, 0, catalog))
     outcomes = [Accepted({"value": 0}), Rejected("malformed"), NoAnswer("crash", "line\nof text"), Unsupported("no")]
@@ -62,7 +62,7 @@ def run_of(results, file):
     return run
 
 
-def test_the_rows_are_those_that_are_made_at_the_end(results, file, tmp_path):
+def test_incremental_rows_equal_the_rows_at_the_end(results, file, tmp_path):
     run = run_of(results, file)
     assert file.count == len(results)
     text = text_of(run, t=file)
@@ -73,7 +73,7 @@ def test_the_rows_are_those_that_are_made_at_the_end(results, file, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_only_clients_and_brokers_are_asked_has_a_row_where_it_is_claimed(catalog, file):
+def test_cases_of_clients_and_brokers_have_a_row_if_claimed(catalog, file):
     case = catalog.cases["batch/three-records:append"]
     skipped = [
         Verdict(VerdictKind.SKIP, "append is not claimed"),
@@ -86,7 +86,7 @@ def test_what_only_clients_and_brokers_are_asked_has_a_row_where_it_is_claimed(c
     assert report["summary"]["t"]["skip"] == 2
 
 
-def test_a_row_is_made_when_its_result_comes_and_not_again(results, file, monkeypatch):
+def test_a_row_is_written_once_with_its_result(results, file, monkeypatch):
     run = run_of(results, file)
     whole = text_of(run)
     monkeypatch.setattr(json_report, "_result", None)
@@ -94,7 +94,7 @@ def test_a_row_is_made_when_its_result_comes_and_not_again(results, file, monkey
 
 
 class Full(io.BytesIO):
-    """A file that takes some bytes, then half of what it is given, and raises."""
+    """A file that accepts some bytes, then writes half of the next part and raises."""
 
     def __init__(self, room, error):
         super().__init__()
@@ -108,7 +108,7 @@ class Full(io.BytesIO):
 
 
 @pytest.mark.parametrize("room", [0, 400, 3000])
-def test_rows_for_which_there_is_no_room_are_made_at_the_end(results, file, room):
+def test_rows_without_disk_space_are_written_at_the_end(results, file, room):
     file.close()
     file._file = Full(room, OSError("no room"))
     run = run_of(results, file)
@@ -116,7 +116,7 @@ def test_rows_for_which_there_is_no_room_are_made_at_the_end(results, file, room
     assert text_of(run, t=file) == text_of(run)
 
 
-def test_a_row_in_which_an_interrupt_came_is_made_at_the_end(results, file):
+def test_a_row_cut_by_an_interrupt_is_written_at_the_end(results, file):
     file.close()
     file._file = Full(3000, KeyboardInterrupt())
     run = TargetRun("t", told=file.add)
@@ -131,7 +131,7 @@ def test_a_row_in_which_an_interrupt_came_is_made_at_the_end(results, file):
     assert text_of(run, t=file) == text_of(run)
 
 
-def test_what_cannot_be_flushed_is_made_at_the_end(results, file):
+def test_rows_that_cannot_be_flushed_are_written_at_the_end(results, file):
     class Unflushed(io.BytesIO):
         def seek(self, *_):
             raise OSError("no room")
@@ -144,12 +144,12 @@ def test_what_cannot_be_flushed_is_made_at_the_end(results, file):
 
 
 def report_of(path, *arguments):
-    """The exit status of a run, and its report."""
+    """Return the exit status of a run, and its report."""
     done = CliRunner().invoke(main, ["run", *arguments, "--generated", "0", "--json", str(path)])
     return done.exit_code, json.loads(path.read_text())
 
 
-def test_a_run_with_a_target_that_cannot_start_leaves_a_whole_report(tmp_path):
+def test_a_run_with_a_target_that_cannot_start_has_a_complete_report(tmp_path):
     status, report = report_of(tmp_path / "r", "reference", "command:false", "--select", "varint/*")
     assert status == 3
     assert {row["target"] for row in report["results"]} == {"reference"}
@@ -157,7 +157,7 @@ def test_a_run_with_a_target_that_cannot_start_leaves_a_whole_report(tmp_path):
     assert [target["status"] for target in report["targets"]] == ["judged", "not started"]
 
 
-def test_a_run_of_which_another_file_cannot_be_written_leaves_a_whole_report(tmp_path, monkeypatch):
+def test_a_run_with_another_unwritable_file_has_a_complete_report(tmp_path, monkeypatch):
     def failing(_):
         yield "<"
         raise OSError(28, "No space left on device")
@@ -168,7 +168,7 @@ def test_a_run_of_which_another_file_cannot_be_written_leaves_a_whole_report(tmp
     assert sum(report["summary"]["reference"].values()) == len(report["results"]) > 10
 
 
-def test_failures_that_an_update_makes_known_are_known_in_the_report(tmp_path):
+def test_failures_added_by_an_update_are_known_in_the_report(tmp_path):
     (tmp_path / "one.py").write_text(WRONG)
     known = ("--known-failures", str(tmp_path / "known.yaml"), "--update-known-failures")
     status, report = report_of(tmp_path / "r", f"module:{tmp_path}/one.py", "--select", "varint/*", *known)

@@ -1,4 +1,4 @@
-"""The schema of the JSON report; tests/conftest.py holds every report that any test writes to it."""
+"""The schema of the JSON report; tests/conftest.py checks every report of any test against it."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from conformance.reports.json_schema import Status
 
 @pytest.fixture
 def report(tmp_path):
-    """A report with a result of every kind."""
+    """Return a report with a result of every kind."""
     path = tmp_path / "report"
     (tmp_path / "wrong.py").write_text(WRONG)
     arguments = ["run", f"module:{tmp_path}/wrong.py", "--generated", "20", "--json", str(path)]
@@ -44,7 +44,7 @@ REJECTIONS = [ValueError]
 """
 
 
-def test_the_schema_that_a_command_prints_is_a_schema(tmp_path):
+def test_the_printed_schema_is_valid(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "conformance", "run", "--json-schema"], cwd=tmp_path, capture_output=True, check=True
     )
@@ -54,7 +54,7 @@ def test_the_schema_that_a_command_prints_is_a_schema(tmp_path):
     assert not done.stderr
 
 
-def test_a_report_holds_to_it_and_has_all_that_it_names(report):
+def test_a_report_follows_the_schema_and_has_all_its_parts(report):
     shown = json.loads(report.read_text())
     VALIDATOR.validate(shown)
     assert {row["verdict"] for row in shown["results"]} >= {"pass", "fail", "crash", "skip"}
@@ -80,30 +80,30 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_a_report_that_does_not_hold_to_it_is_found_wherever_a_test_wrote_it(spoil, report):
+def test_a_report_that_violates_the_schema_is_found_in_any_folder(spoil, report):
     assert broken_reports(report.parent) == []
     shown = json.loads(report.read_text())
     spoil(shown)
-    # As it is written: the first line is what a report is known by.
+    # In its written form: the first line identifies a report.
     begin = '{"suite": ' + json.dumps(shown.pop("suite"), separators=(",", ":"))
     report.write_text(begin + "," + json.dumps(shown)[1:])
     (line,) = broken_reports(report.parent)
-    report.unlink()  # the same is done with every file that this session leaves
+    report.unlink()  # conftest.py does the same with every file of this session
     assert line.startswith(str(report))
 
 
-def test_what_did_not_fail_takes_a_short_row(report):
+def test_results_without_a_failure_have_short_rows(report):
     rows = json.loads(report.read_text())["results"]
     full = {"reproduce", "via", "hex", "expected", "actual"}
     for row in rows:
-        told = {"pass": set(), "skip": set(), "either": {"actual"}}.get(row["verdict"], full)
+        expected_keys = {"pass": set(), "skip": set(), "either": {"actual"}}.get(row["verdict"], full)
         assert {"flaky", "upstream"} <= set(row)
-        assert full & set(row) == told, row["id"]
+        assert full & set(row) == expected_keys, row["id"]
         assert ("detail" not in row) == (row["verdict"] == "pass"), row["id"]
-        assert ("known" in row) == (told == full and row["verdict"] != "protocol"), row["id"]
+        assert ("known" in row) == (expected_keys == full and row["verdict"] != "protocol"), row["id"]
 
 
-def test_made_cases_that_a_target_does_not_claim_are_counted_by_reason_and_take_no_row(report):
+def test_unclaimed_generated_cases_are_counted_by_reason_without_rows(report):
     shown = json.loads(report.read_text())
     (target,), (summary,), rows = shown["targets"], shown["summary"].values(), shown["results"]
     skips = [row for row in rows if row["verdict"] == "skip"]

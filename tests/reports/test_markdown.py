@@ -1,4 +1,4 @@
-"""The summary in Markdown and the badge: what they say, and that what a target says stays text."""
+"""The summary in Markdown and the badge: their content, and escaped text of targets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def result(number, outcome, level="must"):
 
 
 def run(*results, name="t", problem=""):
-    said = {
+    described = {
         "ok": True,
         "protocol": 1,
         "name": EVIL,
@@ -39,7 +39,7 @@ def run(*results, name="t", problem=""):
         "language": EVIL,
         "supports": {"decode": ["INT8"]},
     }
-    return TargetRun(name, description(said), problem, list(results))
+    return TargetRun(name, description(described), problem, list(results))
 
 
 RIGHT = result(0, Accepted({"value": 63, "consumed": 1}))
@@ -54,33 +54,33 @@ def markdown(runs, requirements, stale=()):
 # --- Markdown -----------------------------------------------------------------------------------------
 
 
-def test_each_target_has_a_row_with_its_verdict_and_the_requirements_it_meets(catalog):
-    told = markdown([run(RIGHT, name="good"), run(RIGHT, *WRONG, name="bad")], catalog.requirements)
-    rows = [line.split("|")[2:4] for line in told.splitlines() if re.search(" as (good|bad) ", line)]
+def test_each_target_has_a_row_with_its_verdict_and_met_requirements(catalog):
+    document = markdown([run(RIGHT, name="good"), run(RIGHT, *WRONG, name="bad")], catalog.requirements)
+    rows = [line.split("|")[2:4] for line in document.splitlines() if re.search(" as (good|bad) ", line)]
     assert rows == [[" conforms ", " 1/1 "], [" does not conform ", " 0/1 "]]
 
 
 def test_the_first_causes_have_an_example_and_each_has_a_row(catalog):
-    told = markdown([run(*WRONG, CRASH)], catalog.requirements)
-    assert told.count("<details>") == told.count("</details>") == 5
-    assert len(re.findall(r"^\| must \| \d+ \|", told, re.MULTILINE)) == len({one.cause for one in (*WRONG, CRASH)})
-    assert "conformance run t --select varint/n-" in told
+    document = markdown([run(*WRONG, CRASH)], catalog.requirements)
+    assert document.count("<details>") == document.count("</details>") == 5
+    assert len(re.findall(r"^\| must \| \d+ \|", document, re.MULTILINE)) == len({one.cause for one in (*WRONG, CRASH)})
+    assert "conformance run t --select varint/n-" in document
 
 
-def test_a_target_that_was_not_judged_says_why(catalog):
-    told = markdown([run(result(1, Unsupported("no")), problem="it does not start")], catalog.requirements)
-    assert "not judged" in told
-    assert "it does not start" in told
+def test_a_target_that_was_not_judged_shows_the_reason(catalog):
+    document = markdown([run(result(1, Unsupported("no")), problem="it does not start")], catalog.requirements)
+    assert "not judged" in document
+    assert "it does not start" in document
 
 
-def test_stale_known_failures_are_told(catalog):
-    told = markdown([], catalog.requirements, [("varint/*", "no case has this id")])
-    assert "Stale known failure varint/&#42;: no case has this id" in told
+def test_stale_known_failures_are_listed(catalog):
+    document = markdown([], catalog.requirements, [("varint/*", "no case has this id")])
+    assert "Stale known failure varint/&#42;: no case has this id" in document
 
 
-def test_what_a_target_says_is_no_syntax(catalog):
-    told = markdown([run(*WRONG, CRASH, name=EVIL, problem=EVIL)], catalog.requirements)
-    outside = re.sub(r"^(`{3,})\n.*?\n\1$", "", told, flags=re.MULTILINE | re.DOTALL)
+def test_text_of_a_target_is_not_interpreted(catalog):
+    document = markdown([run(*WRONG, CRASH, name=EVIL, problem=EVIL)], catalog.requirements)
+    outside = re.sub(r"^(`{3,})\n.*?\n\1$", "", document, flags=re.MULTILINE | re.DOTALL)
     outside = outside.replace("`--html FILE`", "")
     for part in ("`", "](", "<b>", "@someone", "#1 ", "*y*", "_z_", "~~", "![", "https://h"):
         assert part not in outside, part
@@ -90,7 +90,7 @@ def test_what_a_target_says_is_no_syntax(catalog):
 
 
 @given(st.text())
-def test_nothing_ends_a_block_of_code_or_a_row(text):
+def test_no_text_ends_a_code_block_or_a_row(text):
     first, *inner, last = fenced(text).split("\n")
     assert first == last
     assert len(first) >= 3
@@ -102,7 +102,7 @@ def test_nothing_ends_a_block_of_code_or_a_row(text):
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"),
+    ("runs", "label"),
     [
         ([run(RIGHT)], "conforms"),
         ([run(RIGHT), run(RIGHT, *WRONG)], "1 of 2 musts"),
@@ -110,11 +110,11 @@ def test_nothing_ends_a_block_of_code_or_a_row(text):
         ([], "not judged"),
     ],
 )
-def test_the_badge_says_the_worst_verdict(runs, said, catalog):
+def test_the_badge_shows_the_worst_verdict(runs, label, catalog):
     (text,) = badge(Report(runs, 0, requirements=catalog.requirements))
     root = ET.fromstring(text)
-    assert root.get("aria-label") == f"Kafka wire format: {said}"
-    assert [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")] == ["Kafka wire format", said]
+    assert root.get("aria-label") == f"Kafka wire format: {label}"
+    assert [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")] == ["Kafka wire format", label]
     assert float(root.get("width")) > 100
 
 

@@ -1,4 +1,4 @@
-"""How many requirements a target meets of those judged: all cases of one that was judged have to pass."""
+"""The number of met requirements: all judged cases of a requirement must pass."""
 
 import pytest
 
@@ -26,7 +26,7 @@ CASE = "varint/zero"
     ],
     ids=str,
 )
-def test_a_requirement_is_met_where_no_case_that_was_judged_breaks_it(kinds, shares, catalog):
+def test_a_requirement_is_met_if_all_its_judged_cases_pass(kinds, shares, catalog):
     case = catalog.cases[CASE]
     assert {catalog.requirements[name].level for name in (case.requirement, ROBUSTNESS)} == {case.level}
     results = [Result("t", case, NO_ANSWER, Verdict(kind), case.level, cause=FailureCause(kind, "")) for kind in kinds]

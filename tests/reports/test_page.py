@@ -1,4 +1,4 @@
-"""The page: what it tells, that it stands alone, that a target's words stay text, and that a real browser shows it."""
+"""The page: its content, no network access, escaped text of targets, and its display in a browser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decode(type, data, **_):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The page of a run of a hostile target and of the reference."""
+    """Return the page of a run of a hostile target and the reference."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "hostile.py").write_text(HOSTILE)
     page = folder / "page.html"
@@ -48,7 +48,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(catalog, tmp_path_factory):
-    """The record of the hostile target on 3,000 cases from all over the catalogue, all of VARINT among them."""
+    """Return the record of the hostile target on 3,000 cases of the whole catalogue, including all of VARINT."""
     path = tmp_path_factory.mktemp("target") / "hostile.py"
     path.write_text(HOSTILE)
     run = TargetRun("hostile")
@@ -71,7 +71,7 @@ def test_the_page_needs_no_network(written):
         assert given.get("href", "#").startswith("#")
 
 
-def test_what_a_target_says_is_text(written):
+def test_text_of_a_target_stays_text(written):
     page = written.read_text()
     assert SCRIPT not in page
     assert "&lt;script&gt;document.title" in page
@@ -79,7 +79,7 @@ def test_what_a_target_says_is_text(written):
     assert "\x1b" not in page
 
 
-def test_all_that_is_opened_is_closed_and_every_link_leads_somewhere(written):
+def test_all_tags_are_closed_and_every_link_has_a_target(written):
     elements = Elements(written.read_text())
     assert not elements.stack
     ids = [given["id"] for _, given in elements.found if "id" in given]
@@ -87,7 +87,7 @@ def test_all_that_is_opened_is_closed_and_every_link_leads_somewhere(written):
     assert {given["href"][1:] for _, given in elements.found if given.get("href")} <= set(ids)
 
 
-def test_each_failure_has_its_verdict_its_bytes_its_door_and_its_command(written):
+def test_each_failure_has_its_verdict_bytes_entry_point_and_command(written):
     page = written.read_text()
     assert "must, stated" in page
     assert re.search(r"conformance run \S+hostile.py --select varint/\S+", page)
@@ -180,11 +180,11 @@ def test_the_command_is_copied(browser, written):
     button = shown(browser, "button.copy")[0]
     button.click()
     waiting = pytest.importorskip("selenium.webdriver.support.wait")
-    waiting.WebDriverWait(browser, 30).until(lambda _: "Copied" in button.text)  # the clipboard answers when it can
+    waiting.WebDriverWait(browser, 30).until(lambda _: "Copied" in button.text)  # the clipboard is asynchronous
     assert browser.find_element("css selector", "details[open].failure pre").text.startswith("conformance ")
 
 
 @pytest.mark.parametrize("width", [1280, 390], ids=["screen", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_accessibility_checker_finds_nothing(browser, written, axe, tmp_path, scheme, width):
+def test_an_accessibility_checker_has_no_findings(browser, written, axe, tmp_path, scheme, width):
     assert_accessible(browser, written, axe, tmp_path / f"{scheme}-{width}.png", scheme, width)

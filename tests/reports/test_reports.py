@@ -1,4 +1,4 @@
-"""Reports: their shape, what a failure shows, and that nothing a target says gets out of its place."""
+"""Reports: their form, the parts of a failure, and escaped text of targets."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def text(renderable, width=100):
     return console.file.getvalue()
 
 
-def as_json(told):
-    shown = json.loads("".join(render_json(told)))
+def as_json(whole_report):
+    shown = json.loads("".join(render_json(whole_report)))
     VALIDATOR.validate(shown)
     return shown
 
@@ -114,7 +114,7 @@ def report(record, catalog):
 # --- text ---------------------------------------------------------------------------------------------
 
 
-def test_why_a_target_could_not_start_is_one_line_however_long_its_command():
+def test_the_reason_of_a_failed_start_is_one_line_for_every_command():
     problem = f"command:{'/folder' * 40}/adapter could not be started in 3 attempts: exited with status 9"
     assert problem in text(target_summary(TargetRun("t", problem=problem))).splitlines()
 
@@ -123,11 +123,11 @@ def test_why_a_target_could_not_start_is_one_line_however_long_its_command():
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
-def test_every_format_is_written_to_the_file_that_is_named_for_it(form, tmp_path):
-    told = Report([run(*EVERY)], 7)
+def test_every_format_is_written_to_its_file(form, tmp_path):
+    whole_report = Report([run(*EVERY)], 7)
     files = {form.name: tmp_path / "report"}
-    write_files(files, told, OutputFiles())
-    assert (tmp_path / "report").read_text(encoding="utf-8") == "".join(form.pieces(told)) != ""
+    write_files(files, whole_report, OutputFiles())
+    assert (tmp_path / "report").read_text(encoding="utf-8") == "".join(form.pieces(whole_report)) != ""
 
 
 @pytest.mark.parametrize("command", ["run", "campaign"])
@@ -140,7 +140,7 @@ def test_every_format_is_an_option_of_runs_and_of_campaigns(command):
 # --- JSON ---------------------------------------------------------------------------------------------
 
 
-def test_the_json_report_has_the_shape_of_the_contract():
+def test_the_json_report_has_the_form_of_the_contract():
     shown = as_json(Report([run(*EVERY)], 7))
     assert set(shown) >= {"suite", "targets", "summary", "results"}
     assert set(shown["suite"]) == {"name", "version", "seed"}
@@ -155,14 +155,14 @@ def test_the_json_report_has_the_shape_of_the_contract():
     keys |= {"upstream", "flaky"}
     in_full = {"reproduce", "hex", "expected", "actual", "via"}
     for one in shown["results"]:
-        told = {"pass": set(), "skip": set(), "either": {"actual"}}.get(one["verdict"], in_full)
+        expected_keys = {"pass": set(), "skip": set(), "either": {"actual"}}.get(one["verdict"], in_full)
         assert keys <= set(one)
-        assert in_full & set(one) == told, "its id brings back the others"
+        assert in_full & set(one) == expected_keys, "its id determines the other keys"
         assert ("detail" in one) == (one["verdict"] != "pass")
         assert ("known" in one) == (one["verdict"] in map(str, FAILURES))
 
 
-def test_the_json_report_says_of_each_result_what_happened():
+def test_the_json_report_describes_each_result():
     rows = {one["id"]: one for one in as_json(Report([run(*EVERY)], 7))["results"]}
     wrong = rows["varint/wrong"]
     assert (wrong["expected"], wrong["actual"]) == ({"value": 63, "consumed": 1}, {"value": 62, "consumed": 1})
@@ -205,14 +205,14 @@ def test_every_expectation_has_a_form_in_json(expect, shown):
         (run(FAULT, SKIP), "not judged"),
     ],
 )
-def test_the_status_of_a_target_says_how_far_it_came(record, status):
+def test_the_status_of_a_target_shows_its_progress(record, status):
     assert as_json(Report([record], 7))["targets"][0]["status"] == status
 
 
 VIA = replace(FAIL, via="public: poll > decode_varint")
 
 
-def test_the_json_report_names_the_door_of_what_did_not_pass():
+def test_the_json_report_names_the_entry_points_of_failures():
     rows = {one["id"]: one for one in as_json(Report([run(VIA, PASS, SKIP, CRASH)], 7))["results"]}
     assert (rows["varint/wrong"]["via"], rows["varint/crash"]["via"]) == ("public: poll > decode_varint", None)
     assert not any("via" in rows[name] for name in ("varint/sixty-three", "varint/skip"))
@@ -230,7 +230,7 @@ def colours(root):
     return {one.get("name"): next((child.tag for child in one), "passed") for one in root.iter("testcase")}
 
 
-def test_junit_is_red_exactly_where_the_exit_status_is_not_0():
+def test_junit_has_failures_exactly_if_the_exit_status_is_not_0():
     assert colours(junit(run(*EVERY))) == {
         **{"varint/sixty-three": "passed", "varint/wrong": "failure", "varint/crash": "error"},
         **{"varint/slow": "error", "varint/skip": "skipped", "varint/open": "skipped", "varint/fault": "error"},
@@ -238,7 +238,7 @@ def test_junit_is_red_exactly_where_the_exit_status_is_not_0():
     }
 
 
-def test_a_failure_below_the_level_asked_for_is_skipped_with_the_reason():
+def test_a_failure_below_the_requested_level_is_skipped_with_the_reason():
     root = junit(run(UNCOUNTED, KNOWN))
     messages = [one.get("message") for one in root.iter("skipped")]
     assert "value differs" in messages[0]
@@ -253,7 +253,7 @@ def test_junit_counts_agree_with_its_cases():
     assert counts == {"tests": 10, "failures": 1, "errors": 3, "skipped": 5}
 
 
-def test_a_suite_in_junit_says_how_long_its_answers_were_waited_for_and_no_case_guesses():
+def test_a_suite_in_junit_has_the_waiting_time_and_its_cases_have_none():
     root = junit(
         replace(run(PASS, FAIL), waited={"VARINT": 1.5}),
         replace(run(PASS, name="u"), waited={"VARINT": 0.25}),
@@ -263,7 +263,7 @@ def test_a_suite_in_junit_says_how_long_its_answers_were_waited_for_and_no_case_
     assert not any(one.get("time") for one in root.iter("testcase"))
 
 
-def test_a_target_that_could_not_be_judged_is_an_error_of_its_own():
+def test_a_target_that_could_not_be_judged_is_a_separate_error():
     assert colours(junit(TargetRun("t", problem="no such program"))) == {"start": "error"}
     assert colours(junit(run(SKIP))) == {"varint/skip": "skipped", "start": "error"}
     assert colours(junit(run(PASS, problem="died three times"))) == {"varint/sixty-three": "passed", "start": "error"}
@@ -274,7 +274,7 @@ def test_a_stale_known_failure_is_a_failure():
     assert colours(root)["a/b"] == "failure"
 
 
-def test_a_failure_in_junit_shows_what_a_person_needs():
+def test_a_failure_in_junit_shows_all_parts_for_a_reader():
     failure = next(junit(run(FAIL)).iter("failure"))
     assert "varint.examples" in failure.get("message")
     assert "must" in failure.get("message")
@@ -295,33 +295,33 @@ def test_a_failure_shows_id_requirement_level_expected_actual_bytes_and_the_comm
 
 def test_a_failure_shows_its_basis_in_every_report(catalog):
     basis = catalog.requirements["varint.examples"].basis
-    told = run(replace(FAIL, basis=basis))
-    assert f"varint.examples  {basis}  primitive-types" in report(told, catalog)
-    assert next(junit(told).iter("failure")).get("message").startswith(f"varint.examples (must, {basis}): ")
-    assert as_json(Report([told], 7))["results"][0]["basis"] == basis
+    whole_report = run(replace(FAIL, basis=basis))
+    assert f"varint.examples  {basis}  primitive-types" in report(whole_report, catalog)
+    assert next(junit(whole_report).iter("failure")).get("message").startswith(f"varint.examples (must, {basis}): ")
+    assert as_json(Report([whole_report], 7))["results"][0]["basis"] == basis
 
 
-def test_a_failure_shows_its_door_on_the_console_and_in_junit(catalog):
+def test_a_failure_shows_its_entry_point_on_the_console_and_in_junit(catalog):
     assert "via public: poll > decode_varint" in report(run(VIA), catalog)
     assert "via: public: poll > decode_varint" in next(junit(run(VIA)).iter("failure")).text
     assert "via" not in report(run(FAIL), catalog)
     assert "via" not in next(junit(run(FAIL)).iter("failure")).text
 
 
-def test_passes_and_known_failures_are_counted_but_not_told(catalog):
+def test_passes_and_known_failures_are_counted_but_not_listed(catalog):
     shown = report(run(PASS, KNOWN, SKIP, EITHER), catalog)
     assert "varint/known" not in shown
     assert "varint/sixty-three" not in shown
     assert "no such type" in shown
 
 
-def test_known_failures_do_not_stand_in_the_column_of_their_verdict():
+def test_known_failures_are_not_counted_in_the_column_of_their_verdict():
     head, must = text(target_summary(run(PASS, FAIL, KNOWN, KNOWN))).splitlines()[:2]
     assert dict(zip(head.split()[1:3], must.split()[1:3], strict=True)) == {"pass": "1", "fail": "1"}
     assert must.split() == ["must", "1", "1", "2"]
 
 
-def test_known_failures_do_not_stand_under_their_verdict_on_the_screen(catalog):
+def test_known_failures_are_not_listed_under_their_verdict_on_the_screen(catalog):
     shown = text(TargetScreen(run(PASS, FAIL, KNOWN, KNOWN), catalog.requirements))
     assert "cases: 1 pass, 1 fail, 2 known" in shown
 
@@ -329,7 +329,7 @@ def test_known_failures_do_not_stand_under_their_verdict_on_the_screen(catalog):
 @pytest.mark.parametrize(
     "given, heading", [("t", "t 1.2 (go)"), ("module:./t.py", "t 1.2 (go) as module:./t.py"), ("x", "t 1.2 (go) as x")]
 )
-def test_a_report_is_headed_by_what_the_target_calls_itself(given, heading, catalog):
+def test_the_headline_of_a_report_is_the_reported_name_of_the_target(given, heading, catalog):
     record = run(FAIL, name=given)
     assert report(record, catalog).splitlines()[0].split(" ─")[0] == heading
     assert text(TargetScreen(record, catalog.requirements)).splitlines()[0].split(" ─")[0] == heading
@@ -337,7 +337,7 @@ def test_a_report_is_headed_by_what_the_target_calls_itself(given, heading, cata
     assert re.search(r'<h2 id="target-0">(.*?)<', page)[1].strip() == "t"
 
 
-def test_disputed_failures_and_faults_of_the_adapter_stand_apart(catalog):
+def test_disputed_failures_and_adapter_faults_are_separate(catalog):
     shown = report(run(FAIL, DISPUTED, FAULT), catalog)
     order = ("varint/wrong", "Disputed", "varint/disputed", "varint/fault")
     places = [shown.index(part) for part in order]
@@ -359,7 +359,7 @@ def test_a_wrong_field_is_shown_at_its_bytes(catalog):
 
 
 @pytest.mark.parametrize("field, is_told", [("records", True), ("baseSequence", False)])
-def test_what_a_vector_catches_is_told_of_its_own_fault_alone(field, is_told, catalog):
+def test_the_note_of_a_vector_is_shown_only_for_its_own_fault(field, is_told, catalog):
     asked = catalog.cases["batch/record-count-3"]
     answer = asked.wire.notation.render(asked.expect.value)
     answer[field] = answer["records"][:2] if field == "records" else 7
@@ -393,7 +393,7 @@ CORRUPT = codec.Violation("crc.mismatch-corrupt", 17, "the checksum differs")
         (None, {"records": []}, "nextOffset", 'nextOffset = "0"', "no nextOffset"),
     ],
 )
-def test_a_part_that_is_missing_on_one_side_is_said_to_be_missing(damage, answer, path, expected, actual):
+def test_a_part_missing_on_one_side_is_called_missing(damage, answer, path, expected, actual):
     view = ConsumerView(0, (), (), {}, damage=damage)
     one = case(ExpectConsumerView(view, view), op="read", type="LOG", data=b"")
     shown = explain(replace(result(one, Accepted({"value": answer})), verdict=Verdict(VerdictKind.FAIL, path=path)))
@@ -419,20 +419,22 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize(("one", "outcome", "said"), EMPTY.values(), ids=EMPTY)
-def test_an_empty_outcome_is_said_in_words_in_every_report(one, outcome, said, catalog):
+@pytest.mark.parametrize(("one", "outcome", "words"), EMPTY.values(), ids=EMPTY)
+def test_every_report_describes_an_empty_outcome_in_words(one, outcome, words, catalog):
     shown = replace(result(one, outcome), verdict=Verdict(VerdictKind.FAIL, "it differs"), counts=True)
-    assert said in (explain(shown).expected, explain(shown).actual)
-    told = Report([run(shown)], 7, requirements=catalog.requirements)
-    files = {form.name: "".join(form.pieces(told)) for form in FORMATS if form.name in ("html", "junit", "markdown")}
-    screen = text(TargetScreen(told.runs[0], catalog.requirements), width=200)
-    for name, whole in {**files, "screen": screen, "report": report(told.runs[0], catalog)}.items():
-        assert said in html.unescape(whole), name
+    assert words in (explain(shown).expected, explain(shown).actual)
+    whole_report = Report([run(shown)], 7, requirements=catalog.requirements)
+    files = {
+        form.name: "".join(form.pieces(whole_report)) for form in FORMATS if form.name in ("html", "junit", "markdown")
+    }
+    screen = text(TargetScreen(whole_report.runs[0], catalog.requirements), width=200)
+    for name, whole in {**files, "screen": screen, "report": report(whole_report.runs[0], catalog)}.items():
+        assert words in html.unescape(whole), name
         assert "(nothing)" not in whole
         assert "(0 bytes)" not in whole
 
 
-def test_bytes_that_must_be_refused_are_shown_at_the_violation():
+def test_bytes_that_must_be_rejected_are_shown_at_the_violation():
     data = PLAIN[:17] + bytes(4) + PLAIN[21:]
     shown = explain(result(case(ExpectRejection(), type="RECORD_BATCH", data=data), Accepted({"consumed": 88})))
     assert shown.lines[shown.place].path == "crc"
@@ -459,7 +461,7 @@ def test_bytes_that_must_be_refused_are_shown_at_the_violation():
         (case(id="probe/VARINT:decode", kind=CaseOrigin.PROBE), "conformance doctor t"),
     ],
 )
-def test_one_command_puts_the_question_again(one, command):
+def test_one_command_repeats_the_request(one, command):
     assert reproduce(Result("t", one, Accepted({}), PASSED, "must")) == command
 
 
@@ -480,33 +482,37 @@ HOSTILE = {
 }
 
 
-def hostile_results(said):
-    detail = NoAnswer("crash", said)
+def hostile_results(hostile_text):
+    detail = NoAnswer("crash", hostile_text)
     yield result(case(id="varint/a"), detail)
-    yield result(case(id="varint/b"), NoAnswer("protocol", said))
-    yield result(case(id="varint/c"), Rejected("other", said))
-    yield result(case(id="varint/d"), Unsupported(said))
-    yield result(case(id="varint/e"), Accepted({"value": said}))
-    yield result(case(ExpectValue("a", 3), id="string/f", type="STRING", data=b"\0\1a"), Accepted({"value": said}))
-    yield result(case(ExpectAnyOf((ExpectRejection(),)), id="varint/g"), Accepted({"value": 5, "extra": said}))
-    yield result(case(ExpectBytes(b"\x7e"), id="varint/h", op="encode"), Accepted({"hex": said}))
-    yield result(case(ExpectBytes(b"\x7e"), id="varint/i", op="encode"), Accepted({"hex": "fe00", "extra": said}))
-    yield result(case(ExpectSize(1), id="varint/j", op="size"), Accepted({"size": 2, "extra": said}))
-    value = {"records": [{"key": "00", "headers": [{"key": said, "value": None}]}], "magic": 1}
+    yield result(case(id="varint/b"), NoAnswer("protocol", hostile_text))
+    yield result(case(id="varint/c"), Rejected("other", hostile_text))
+    yield result(case(id="varint/d"), Unsupported(hostile_text))
+    yield result(case(id="varint/e"), Accepted({"value": hostile_text}))
+    yield result(
+        case(ExpectValue("a", 3), id="string/f", type="STRING", data=b"\0\1a"), Accepted({"value": hostile_text})
+    )
+    yield result(case(ExpectAnyOf((ExpectRejection(),)), id="varint/g"), Accepted({"value": 5, "extra": hostile_text}))
+    yield result(case(ExpectBytes(b"\x7e"), id="varint/h", op="encode"), Accepted({"hex": hostile_text}))
+    yield result(
+        case(ExpectBytes(b"\x7e"), id="varint/i", op="encode"), Accepted({"hex": "fe00", "extra": hostile_text})
+    )
+    yield result(case(ExpectSize(1), id="varint/j", op="size"), Accepted({"size": 2, "extra": hostile_text}))
+    value = {"records": [{"key": "00", "headers": [{"key": hostile_text, "value": None}]}], "magic": 1}
     yield result(
         case(ExpectValue({"magic": 2, "records": ({"headers": ({"key": "a"},)},)}, 1), id="b/k", type="RECORD_BATCH"),
         Accepted({"value": value}),
     )
 
 
-def hostile_run(said):
-    raw = {**DESCRIBED, "name": said, "version": said, "language": said}
-    return TargetRun("t", description(raw), f"it said {said}", list(hostile_results(said)))
+def hostile_run(hostile_text):
+    raw = {**DESCRIBED, "name": hostile_text, "version": hostile_text, "language": hostile_text}
+    return TargetRun("t", description(raw), f"it said {hostile_text}", list(hostile_results(hostile_text)))
 
 
-@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_a_target_says_reaches_the_terminal_as_more_than_text(said, catalog):
-    for shown in (report(hostile_run(said), catalog), text(target_summary(hostile_run(said)))):
+@pytest.mark.parametrize("hostile_text", HOSTILE.values(), ids=HOSTILE)
+def test_text_of_a_target_reaches_the_terminal_only_as_text(hostile_text, catalog):
+    for shown in (report(hostile_run(hostile_text), catalog), text(target_summary(hostile_run(hostile_text)))):
         assert all(char == "\n" or char.isprintable() for char in shown)
         shown.encode("utf-8")
 
@@ -515,21 +521,21 @@ def test_markup_is_shown_as_it_was_written(catalog):
     assert "[red]x[/red]" in report(hostile_run(HOSTILE["markup"]), catalog)
 
 
-@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_a_target_says_breaks_the_xml(said):
-    written = "".join(as_junit(Report([hostile_run(said)], 7)))
+@pytest.mark.parametrize("hostile_text", HOSTILE.values(), ids=HOSTILE)
+def test_text_of_a_target_does_not_break_the_xml(hostile_text):
+    written = "".join(as_junit(Report([hostile_run(hostile_text)], 7)))
     root = ET.fromstring(written.encode("utf-8"))
     names = {one.tag for one in root.iter()}
     assert names <= {"testsuites", "testsuite", "testcase", "failure", "error", "skipped"}
     assert "varint/a" in colours(root)
 
 
-@pytest.mark.parametrize("said", [HOSTILE[name] for name in HOSTILE if name != "unicode"])
-def test_nothing_a_target_says_breaks_the_json(said):
-    shown = as_json(Report([hostile_run(said)], 7))
+@pytest.mark.parametrize("hostile_text", [HOSTILE[name] for name in HOSTILE if name != "unicode"])
+def test_text_of_a_target_does_not_break_the_json(hostile_text):
+    shown = as_json(Report([hostile_run(hostile_text)], 7))
     rows = {one["id"]: one for one in shown["results"]}
-    assert rows["varint/a"]["actual"] == {"crash": said}
-    assert rows["string/f"]["actual"] == {"value": said}
+    assert rows["varint/a"]["actual"] == {"crash": hostile_text}
+    assert rows["string/f"]["actual"] == {"value": hostile_text}
 
 
 def test_a_megabyte_from_a_target_does_not_fill_the_report(catalog):
@@ -556,7 +562,7 @@ def test_a_target_with_markup_in_its_name_is_reported_in_junit(name):
     assert next(root.iter("testcase")).get("classname") == name
 
 
-def test_a_verdict_without_an_answer_is_told_by_its_detail(catalog):
+def test_a_verdict_without_an_answer_shows_its_detail(catalog):
     shown = report(run(CRASH, TIMEOUT), catalog)
     assert "TypeError: boom" in shown
     assert "no answer in 5 s" in shown

@@ -1,4 +1,4 @@
-"""One screen for a target: at most 60 lines, the causes that explain most first, and nothing of a failure left out."""
+"""One screen per target: at most 60 lines, the largest causes first, and each failure complete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def encode(type, value, **_):
 
 @pytest.fixture(scope="module")
 def wrong(catalog, tmp_path_factory):
-    """The record of a target that fails everything, in many ways."""
+    """Return the record of a target that fails each case, in many ways."""
     path = tmp_path_factory.mktemp("wrong") / "wrong.py"
     path.write_text(WRONG)
     run = TargetRun("wrong")
@@ -81,7 +81,7 @@ def test_a_failure_shows_all_that_a_failure_always_shows(wrong, catalog):
         assert part in shown, part
 
 
-def test_the_cause_of_most_cases_stands_first_and_every_cause_counts_its_cases(wrong, catalog):
+def test_the_cause_with_the_most_cases_is_first_and_each_cause_counts_its_cases(wrong, catalog):
     counts = [
         int(line.split(" × ")[0].split()[-1]) for line in screen(wrong, catalog) if " × " in line and "must" in line
     ]
@@ -89,14 +89,14 @@ def test_the_cause_of_most_cases_stands_first_and_every_cause_counts_its_cases(w
     assert len(counts) >= 5
 
 
-def test_what_is_to_be_shrunk_is_what_is_shown_in_full(wrong):
+def test_the_failures_to_shrink_are_those_shown_in_full(wrong):
     failures = [group for group in grouped(wrong) if group.section in (Section.FAILURES, Section.DISPUTED)]
     chosen = keys_shown_in_full(wrong)
     assert 0 < len(chosen) <= 5 < len(failures)
     assert {one.cause for one in chosen} == {group.cause for group in failures[: len(chosen)]}
 
 
-def test_what_is_not_shown_is_counted_and_where_to_see_it_is_said(wrong, catalog):
+def test_hidden_parts_are_counted_with_the_option_that_shows_them(wrong, catalog):
     assert "more causes; -v: an example of each, -vv: every case, --html FILE: HTML page" in screen(wrong, catalog)[-2]
 
 
@@ -108,13 +108,13 @@ def test_a_target_that_conforms_takes_a_few_lines(wrong, catalog):
     assert len(lines) < 10
 
 
-def test_a_target_that_did_not_start_says_why(catalog):
+def test_a_target_that_did_not_start_shows_the_reason(catalog):
     lines = screen(TargetRun("none", problem="no such file " * 30), catalog)
     assert lines[1] == "not judged"
     assert lines[2].rstrip() == ("no such file " * 30).rstrip()
 
 
-def test_faults_of_the_adapter_stand_before_failures(wrong, catalog):
+def test_faults_of_the_adapter_come_before_failures(wrong, catalog):
     first = next(one for one in wrong.results if one.failed)
     fault = replace(first, verdict=replace(first.verdict, kind=VerdictKind.PROTOCOL, detail="no JSON"))
     lines = screen(TargetRun("t", wrong.description, "", [*wrong.results, fault]), catalog)
@@ -149,12 +149,12 @@ def test_v_shows_an_example_of_every_cause_and_vv_every_case(target):
     assert not {"varint/zero"} - failing or "varint/zero" in " ".join(every)
 
 
-def test_the_table_stands_in_80_columns(target):
+def test_the_table_fits_in_80_columns(target):
     table = run(target, "-q")
     head = next(line.split() for line in table if line.startswith("level"))
     assert head == ["level", "pass", "fail", "skip", "crash", "timeout", "either", "protocol", "known", "disputed"]
     assert all(len(line) <= 80 for line in table)
 
 
-def test_columns_is_obeyed_where_the_output_is_no_terminal(target):
+def test_the_variable_columns_applies_if_the_output_is_no_terminal(target):
     assert max(len(line) for line in run(target, columns=70) if "conformance run" not in line) <= 70

@@ -1,4 +1,4 @@
-"""`--basis`: which cases are asked, and which failures count."""
+"""`--basis`: the selected cases and the counted failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIX_BYTES = "varint/six-bytes"
 
 
 def result(catalog, policy, basis, *, charged_to=""):
-    """A failure of a case whose own requirement is stated, charged to a requirement of a basis."""
+    """Return a failure of a case with a stated requirement, attributed to a requirement with a basis."""
     case = catalog.cases[SIX_BYTES]
     charged = charged_to or case.requirement
     stated = replace(catalog.requirements[case.requirement], basis="stated")
@@ -32,7 +32,7 @@ def test_every_requirement_has_a_basis_and_every_basis_has_requirements(catalog)
 
 
 @pytest.mark.parametrize("basis", ["basis: guessed, ", ""], ids=["another word", "none"])
-def test_a_requirement_without_one_of_the_bases_stops_the_reading_of_the_register(tmp_path, basis):
+def test_a_requirement_without_a_valid_basis_is_an_error_of_the_register(tmp_path, basis):
     path = tmp_path / "requirements.yaml"
     path.write_text(f'- {{id: a.b, level: must, {basis}statement: "s", source: [primitive-types#varint]}}\n')
     with pytest.raises(FileError, match=r"a\.b: basis: expected one of stated, implied, settled"):
@@ -48,7 +48,7 @@ def test_a_basis_selects_the_cases_of_its_requirements(catalog):
     assert of_bases(cases, BASES, catalog.requirements) == of_bases(cases, (), catalog.requirements) == cases
 
 
-def test_a_campaign_asks_only_the_cases_of_its_bases(catalog):
+def test_a_campaign_runs_only_the_cases_of_its_bases(catalog):
     campaign = Campaign(("reference",), ("VARINT", "RECORD"), 200)
     every = campaign.cases_of(0, catalog)
     chosen = replace(campaign, bases=("implied",)).cases_of(0, catalog)
@@ -59,12 +59,12 @@ def test_a_campaign_asks_only_the_cases_of_its_bases(catalog):
 @pytest.mark.parametrize(
     ("identity", "basis"),
     [
-        ("record/key-one-beyond", "implied"),  # what key-length is is stated, what follows for a cut key is not
+        ("record/key-one-beyond", "implied"),  # key-length is stated, the result for a cut key is not
         ("record/key-of-63-bytes", "stated"),
         ("batch/record-key-one-beyond:read", "implied"),
         ("string/length-minus-2", "implied"),
         ("varint/2147483648", "implied"),
-        ("tagged-fields/out-of-order", "implied"),  # the order is stated for writers, nothing for readers
+        ("tagged-fields/out-of-order", "implied"),  # the order is stated only for writers
         ("varint/six-bytes", "stated"),
         ("string/null", "stated"),
         ("string/encode-null", "stated"),
@@ -72,7 +72,7 @@ def test_a_campaign_asks_only_the_cases_of_its_bases(catalog):
         ("message-set/v0-codec-5", "settled"),
     ],
 )
-def test_a_refusal_is_implied_unless_the_document_itself_calls_for_it(catalog, identity, basis):
+def test_a_rejection_is_implied_unless_the_document_states_it(catalog, identity, basis):
     case = catalog.cases[identity]
     assert basis_of(catalog.requirements[case.requirement], case) == basis
     assert [case] == of_bases([case], (basis,), catalog.requirements)
@@ -84,7 +84,7 @@ def test_a_refusal_is_implied_unless_the_document_itself_calls_for_it(catalog, i
     assert (result.basis, result.counts) == (basis, False)
 
 
-def test_a_wrong_value_before_damage_is_charged_on_the_basis_of_its_own_requirement(catalog):
+def test_a_wrong_value_before_damage_has_the_basis_of_its_own_requirement(catalog):
     case = catalog.cases["batch/record-key-one-beyond:read"]
     verdict = Verdict(VerdictKind.FAIL, "nextOffset is wrong", requirement="offset.next-formula")
     result = FailurePolicy().result("t", case, Accepted({}), verdict, catalog.requirements)
@@ -92,12 +92,12 @@ def test_a_wrong_value_before_damage_is_charged_on_the_basis_of_its_own_requirem
 
 
 @pytest.mark.parametrize("basis", BASES)
-def test_a_result_carries_the_basis_of_the_requirement_it_is_charged_to(catalog, basis):
+def test_a_result_has_the_basis_of_its_attributed_requirement(catalog, basis):
     assert result(catalog, FailurePolicy(), basis).basis == basis
     assert result(catalog, FailurePolicy(), basis, charged_to="varint.examples").basis == basis
 
 
-def test_a_failure_charged_to_a_requirement_of_another_basis_does_not_count(catalog):
+def test_a_failure_of_a_requirement_with_another_basis_does_not_count(catalog):
     only_stated = FailurePolicy(bases=("stated",))
     assert result(catalog, only_stated, "stated").counts
     assert not result(catalog, only_stated, "implied", charged_to="varint.examples").counts

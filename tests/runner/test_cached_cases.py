@@ -1,4 +1,4 @@
-"""The generated cases of a run without options: kept, the same as those that are made, and never others' cases."""
+"""The cached generated cases of a run without options: they equal generated ones, and fit only this run."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ NAMES = ("VARINT", "UUID", "MESSAGE<MetadataRequest,9>")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """A cache of its own, and a package that comes without cases."""
+    """Use a separate cache, and a package without cases."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(kept, "PACKAGE", tmp_path)
     return tmp_path
@@ -38,11 +38,11 @@ def unpacked(cases):
     return [case.to_case() for case in cases]
 
 
-def test_a_run_without_options_asks_what_is_kept():
+def test_a_run_without_options_uses_the_cached_cases():
     assert (Selection().generated, Selection().seed) == (COUNT, SEED)
 
 
-def test_what_was_made_once_is_taken_from_what_is_kept(catalog, request):
+def test_generated_cases_are_read_from_the_cache(catalog, request):
     first = unpacked(cached_cases(order(*NAMES), catalog))
     assert first == [*generated_cases(NAMES, COUNT, SEED, catalog)]
     request.getfixturevalue("only_kept")
@@ -50,20 +50,20 @@ def test_what_was_made_once_is_taken_from_what_is_kept(catalog, request):
     assert unpacked(cached_cases(order("UUID"), catalog)) == [*generated_cases(["UUID"], COUNT, SEED, catalog)]
 
 
-def test_a_selection_is_taken_of_what_is_kept(catalog, request):
+def test_a_selection_uses_the_cached_cases(catalog, request):
     list(cached_cases(order(*NAMES), catalog))
     request.getfixturevalue("only_kept")
     some = order("VARINT", patterns=("gen/*/VARINT/*:encode",))
     assert unpacked(cached_cases(some, catalog)) == [*generate(some, catalog)] != []
 
 
-def test_what_is_kept_is_not_taken_for_another_type_number_or_seed(catalog):
+def test_cached_cases_are_not_used_for_another_type_number_or_seed(catalog):
     list(cached_cases(order(*NAMES), catalog))
     for other in (order("VARINT", "INT8"), order("VARINT", count=20), order("VARINT", seed=1)):
         assert unpacked(cached_cases(other, catalog)) == [*generate(other, catalog)]
 
 
-def test_a_part_of_the_cases_is_not_kept(catalog, cache):
+def test_a_part_of_the_cases_is_not_cached(catalog, cache):
     list(cached_cases(order("VARINT", patterns=("gen/*/VARINT/*:encode",)), catalog))
     some = cached_cases(order("VARINT"), catalog)
     next(some)
@@ -71,7 +71,7 @@ def test_a_part_of_the_cases_is_not_kept(catalog, cache):
     assert list(cache.rglob("generated-*")) == []
 
 
-def test_a_definition_of_the_users_is_not_answered_with_cases_of_the_shipped_one(catalog):
+def test_a_user_definition_does_not_use_cached_cases_of_the_shipped_one(catalog):
     list(cached_cases(order(*NAMES), catalog))
     own = {"name": "MetadataRequest", "apiKey": 3, "type": "request", "validVersions": "9", "flexibleVersions": "none",
            "fields": [{"name": "Id", "type": "int32", "versions": "9+"}]}  # fmt: skip
@@ -88,11 +88,11 @@ def test_a_damaged_cache_file_is_built_again(catalog, cache):
     assert unpacked(cached_cases(order("VARINT"), catalog)) == first
 
 
-def test_every_module_that_cases_are_generated_by_is_part_of_the_key(monkeypatch):
+def test_every_module_that_generates_cases_is_part_of_the_cache_key(monkeypatch):
     monkeypatch.undo()
     files = "(module.__file__ for name, module in sys.modules.items() if name.startswith('conformance'))"
-    told = f"import sys, conformance.strategies.seeded.cases; print(*{files})"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    script = f"import sys, conformance.strategies.seeded.cases; print(*{files})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     sources = {path.resolve() for pattern in KEPT.sources for path in kept.PACKAGE.glob(pattern)}
     used = {Path(name).resolve() for name in done.stdout.split()} - {
         Path(kept.PACKAGE / "strategies/__init__.py").resolve()

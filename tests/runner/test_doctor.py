@@ -1,4 +1,4 @@
-"""`conformance doctor` tells a sound adapter from one that would mislead."""
+"""`conformance doctor` distinguishes a correct adapter from a misleading one."""
 
 import json
 import re
@@ -54,27 +54,27 @@ def doctor(tmp_path, program):
     return conformance("doctor", f"command:{sys.executable} t.py", cwd=tmp_path)
 
 
-def test_a_sound_adapter_passes(tmp_path):
+def test_a_correct_adapter_passes(tmp_path):
     done = doctor(tmp_path, SOUND)
     assert done.returncode == 0, done.stdout
     assert "FAIL" not in done.stdout
 
 
 @pytest.mark.parametrize("good, bad, named", UNSOUND.values(), ids=UNSOUND)
-def test_an_unsound_adapter_is_told_what_is_wrong(tmp_path, good, bad, named):
+def test_each_fault_of_an_adapter_is_reported(tmp_path, good, bad, named):
     assert good in SOUND
     done = doctor(tmp_path, SOUND.replace(good, bad))
     assert done.returncode == 3
     assert any("FAIL" in line and named in line for line in done.stdout.splitlines()), done.stdout
 
 
-def test_each_claim_is_told_with_what_was_asked_and_how_it_was_answered(tmp_path):
+def test_each_claim_is_shown_with_its_request_and_answer(tmp_path):
     assert re.search(
         "^ok    decode INT8: sent 01, received 1, consumed 1$", doctor(tmp_path, SOUND).stdout, re.MULTILINE
     )
 
 
-def test_an_answer_of_another_shape_is_told_beside_one_that_would_be_in_order(tmp_path):
+def test_an_answer_in_another_form_is_shown_with_a_correct_one(tmp_path):
     done = doctor(tmp_path, SOUND.replace('int.from_bytes(data[:1], "big", signed=True)', '"five"'))
     at = done.stdout.index("FAIL  decode INT8: ")
     assert done.stdout[at:].splitlines()[:5] == [
@@ -89,7 +89,7 @@ def test_an_answer_of_another_shape_is_told_beside_one_that_would_be_in_order(tm
     ]
 
 
-def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
+def test_a_crash_among_many_requests_is_reported_with_its_cause(tmp_path):
     dies = "for number, line in enumerate(sys.stdin):\n    if number == 100:\n        sys.exit(9)"
     done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", dies))
     assert done.returncode == 3
@@ -99,14 +99,14 @@ def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
 SLOW_TO_END = "import atexit, time; atexit.register(lambda: time.sleep({}))\nfor line in sys.stdin:"
 
 
-def test_an_adapter_that_takes_seconds_to_end_is_in_order(tmp_path):
+def test_an_adapter_that_ends_slowly_passes(tmp_path):
     done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(3)))
     assert done.returncode == 0, done.stdout
     assert "\nok    exits with 0 at the end of input\n" in done.stdout
     assert re.search(r"\nchecks: \d+ ok(, \d+ note)?\n\Z", done.stdout)
 
 
-def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
+def test_an_adapter_that_does_not_end_is_killed_and_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(TargetSession.finish, "__kwdefaults__", {"patience": 0.5})
     (tmp_path / "t.py").write_text(SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(600)))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
@@ -115,7 +115,7 @@ def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
     assert (last.good, last.detail) == (False, "it did not end, and was killed")
 
 
-def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_path):
+def test_a_wrong_value_is_a_failure_of_the_target_and_not_of_its_claim(tmp_path):
     done = doctor(tmp_path, SOUND.replace('"big", signed=True)', '"big", signed=True) + 1'))
     assert done.returncode == 0
     assert re.search("^note  decode INT8: .*; fail on a plain value: the value differs$", done.stdout, re.MULTILINE)
@@ -123,26 +123,26 @@ def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_pat
     assert not re.search("on a plain value", doctor(tmp_path, SOUND).stdout)
 
 
-def test_an_adapter_that_says_nothing_of_doors_is_told_which_are_missing(tmp_path):
+def test_missing_entry_points_are_reported(tmp_path):
     done = doctor(tmp_path, SOUND)
     assert done.returncode == 0
     assert re.search(r"^note  names in `via` .*: missing: decode INT8$", done.stdout, re.MULTILINE)
 
 
-def test_an_adapter_that_names_each_door_hears_nothing_more_of_it(tmp_path):
+def test_complete_entry_points_are_not_reported(tmp_path):
     via = '"protocol": 1, "via": {"decode INT8": "public: poll"},'
     done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
     assert done.returncode == 0
     assert re.search(r"^ok    names in `via` [^:]*$", done.stdout, re.MULTILINE)
 
 
-def test_of_many_missing_doors_a_few_are_named_and_the_others_counted(tmp_path):
+def test_a_few_missing_entry_points_are_named_and_the_others_counted(tmp_path):
     many = [f"T{number}" for number in range(20)]
     done = doctor(tmp_path, SOUND.replace('["INT8"]', f'["INT8", *{many}]'))
     assert re.search(r"^note  names in `via` .*: missing: decode INT8, T0, .*, 13 more$", done.stdout, re.MULTILINE)
 
 
-def test_a_door_of_what_is_not_claimed_is_told(tmp_path):
+def test_an_entry_point_without_a_claim_is_reported(tmp_path):
     via = '"protocol": 1, "via": {"decode": "public: poll", "encode INT8": "public: send"},'
     done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
     assert done.returncode == 0
@@ -155,7 +155,7 @@ def test_the_reference_passes(tmp_path):
     assert "FAIL" not in done.stdout
 
 
-# --- messages, whole logs, formats, doors -------------------------------------------------------------
+# --- messages, whole logs, formats, entry points ------------------------------------------------------
 
 OF_THE_REFERENCE = """
 import json, sys
@@ -175,7 +175,7 @@ for line in sys.stdin:
 
 
 def checks(tmp_path, said, deed="pass"):
-    """What `doctor` finds of an adapter that answers as the reference, but for what it says of itself and a deed."""
+    """Return the checks of `doctor` for an adapter like the reference, with another description and a fault."""
     (tmp_path / "t.py").write_text(OF_THE_REFERENCE.format(said=said, deed=deed))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     return {check.what: check for check in examine(launch, shipped_types())}
@@ -185,7 +185,7 @@ HEARTBEATS = {"supports": {"decode": ["MESSAGE"], "encode": ["MESSAGE"]}, "messa
 LOGS = {"supports": {"read": True, "convert": True, "sequence": True}}
 
 
-def test_a_message_that_is_claimed_is_asked_in_each_version(tmp_path):
+def test_a_claimed_message_is_tested_in_each_version(tmp_path):
     found = checks(tmp_path, HEARTBEATS)
     assert [check for check in found.values() if not check.good] == []
     assert found["decode HeartbeatRequest 0-4"].detail.startswith("version 4 (all 5 alike): sent 0100000000010000, rec")
@@ -193,21 +193,21 @@ def test_a_message_that_is_claimed_is_asked_in_each_version(tmp_path):
     assert not [what for what in found if "does not judge" in what]
 
 
-def test_what_describe_says_and_nobody_reads_is_told_with_the_names_that_are_near(tmp_path):
+def test_unknown_keys_of_describe_are_reported_with_similar_names(tmp_path):
     said = {"supports": {"decodes": ["INT8"], "read": True}, "magic": [2], "colour": "red"}
     told = checks(tmp_path, said)["describe has entries that this release of the suite does not read"]
     assert told.good
     assert told.detail == "magic (is it magics?), colour, supports.decodes (is it decode or encode?)"
 
 
-def test_a_generic_codec_is_asked_every_message_with_its_definition(tmp_path):
+def test_a_generic_codec_gets_every_message_with_its_definition(tmp_path):
     deed = "if 'message' in request and 'definition' not in request: return {'unsupported': 'no definition'}"
     found = checks(tmp_path, {"supports": {"decode": ["MESSAGE"]}}, deed)
     assert len([what for what in found if re.match(r"decode [A-Z]\w+ \d", what)]) == len(shipped_types().messages) > 40
     assert [check for check in found.values() if not check.good] == []
 
 
-def test_a_version_between_others_may_be_missing_but_not_all_versions(tmp_path):
+def test_a_missing_version_between_others_is_accepted_but_not_all_versions(tmp_path):
     found = checks(tmp_path, HEARTBEATS, "if version == 2: return {'unsupported': 'no version 2'}")
     check = found["decode HeartbeatRequest 0-4"]
     assert check.good
@@ -218,14 +218,14 @@ def test_a_version_between_others_may_be_missing_but_not_all_versions(tmp_path):
     assert check["encode HeartbeatRequest 0-4"].good
 
 
-def test_fields_of_a_message_under_other_names_are_told(tmp_path):
+def test_fields_with_other_names_are_reported(tmp_path):
     deed = "if name and op == 'decode': answered['value'] = {'groupId': answered['value'].pop('GroupId')}"
     check = checks(tmp_path, HEARTBEATS, deed)["decode HeartbeatRequest 0-4"]
     assert check.good
     assert "shows fields that are not judged: groupId; does not show GroupId, GenerationId, MemberId" in check.detail
 
 
-def test_messages_and_versions_that_the_suite_has_no_definition_of_are_told(tmp_path):
+def test_messages_and_versions_without_a_definition_are_reported(tmp_path):
     said = {**HEARTBEATS, "messages": {"HeartbeatRequest": "3-9", "VoteRequest": "0"}}
     found = checks(tmp_path, said)
     assert found["decode HeartbeatRequest 3-9"].detail.endswith(
@@ -234,7 +234,7 @@ def test_messages_and_versions_that_the_suite_has_no_definition_of_are_told(tmp_
     assert re.match("not tested: .*--definitions.* of VoteRequest$", found["decode MESSAGE"].detail)
 
 
-def test_each_operation_on_whole_logs_is_asked(tmp_path):
+def test_each_operation_on_whole_logs_is_tested(tmp_path):
     found = checks(tmp_path, LOGS)
     assert [check for check in found.values() if not check.good] == []
     assert re.match(r'sent [0-9a-f]+…, received \{"records":\[\{"offset":"0"', found["read"].detail)
@@ -255,14 +255,14 @@ WRONG_LOGS = {
 
 
 @pytest.mark.parametrize("operation, deed, named", WRONG_LOGS.values(), ids=WRONG_LOGS)
-def test_an_answer_about_a_log_in_another_shape_is_told_beside_one_in_order(tmp_path, operation, deed, named):
+def test_an_answer_about_a_log_in_another_form_is_shown_with_a_correct_one(tmp_path, operation, deed, named):
     found = checks(tmp_path, LOGS, f"if op == {operation!r}: {deed}")
     assert {what.rpartition(": ")[2] for what, check in found.items() if not check.good} == {operation}
     assert named in found[operation].detail
     assert [line for line in found[operation].advice if line.startswith('expected {"ok":true,')]
 
 
-def test_a_converter_may_know_one_direction(tmp_path):
+def test_a_converter_may_support_one_direction(tmp_path):
     check = checks(tmp_path, LOGS, "if request.get('magic') == 1: return {'unsupported': 'up only'}")["convert"]
     assert check.good
     assert "magic 2 to 1: sent " in check.detail
@@ -271,7 +271,7 @@ def test_a_converter_may_know_one_direction(tmp_path):
 BATCHES = {"supports": {"decode": ["RECORD_BATCH"]}}
 
 
-def test_each_codec_and_magic_that_is_claimed_is_asked(tmp_path):
+def test_each_claimed_codec_and_magic_is_tested(tmp_path):
     deed = "if request.get('hex', '')[44:46] == '04': return {'unsupported': 'no zstd'}"
     found = checks(tmp_path, {**BATCHES, "codecs": ["none", "gzip", "zstd", "zlib"], "magics": [1, 2]}, deed)
     assert [what for what, check in found.items() if not check.good] == ["codec zstd: decode RECORD_BATCH"]
@@ -281,7 +281,7 @@ def test_each_codec_and_magic_that_is_claimed_is_asked(tmp_path):
     assert "received {" in found["magic 2: decode RECORD_BATCH"].detail
 
 
-def test_what_nothing_runs_through_is_not_asked_and_told_as_such(tmp_path):
+def test_unused_entry_points_are_not_tested_and_reported_as_such(tmp_path):
     said = {"supports": {"decode": ["INT8", "INT16"]}, "via": {"decode": "public: poll", "decode INT8": "unused: byte"}}
     found = checks(tmp_path, said, "assert request.get('type') != 'INT8'")
     assert [check for check in found.values() if not check.good] == []
@@ -289,7 +289,7 @@ def test_what_nothing_runs_through_is_not_asked_and_told_as_such(tmp_path):
     assert found["decode INT16"].detail.endswith("; via public: poll")
 
 
-def test_doctor_takes_definitions_for_the_messages_that_are_claimed(tmp_path):
+def test_doctor_accepts_definitions_of_claimed_messages(tmp_path):
     definition = {"type": "data", "name": "Mine", "validVersions": "0", "flexibleVersions": "none", "fields": []}
     (tmp_path / "Mine.json").write_text(
         json.dumps({**definition, "fields": [{"name": "A", "type": "int8", "versions": "0+"}]})

@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on."""
+"""The progress of a run, and its waiting times."""
 
 from collections import Counter
 from itertools import count
@@ -20,23 +20,23 @@ def decode(type, data, **_):
 """
 
 
-def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_failures(catalog, tmp_path):
+def test_the_progress_gets_the_number_of_finished_cases_and_of_failures(catalog, tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
-    run, told = TargetRun("wrong"), []
+    run, counts = TargetRun("wrong"), []
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     spec = target_spec(f"module:{path}", None, ResourceLimits())
-    judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: told.append(now))
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: counts.append(now))
     assert not run.problem
-    shown = [now["completed"] for now in told]
+    shown = [now["completed"] for now in counts]
     assert shown == sorted(set(shown))
     assert shown[-1] > 0
-    for now in told:
+    for now in counts:
         assert now["failures"] == sum(result.is_unexpected for result in run.results[: now["completed"] + 1])
-    assert told[-1]["failures"] > 0
+    assert counts[-1]["failures"] > 0
 
 
-def test_how_long_answers_were_waited_for_is_kept_by_type_and_what_else_is_done_meanwhile_is_not(catalog, monkeypatch):
+def test_the_waiting_time_is_measured_per_type_without_other_work(catalog, monkeypatch):
     clock = count()
     monkeypatch.setattr(target_runner.time, "monotonic", lambda: next(clock))
     run = TargetRun("reference")

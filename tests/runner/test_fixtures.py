@@ -37,12 +37,12 @@ def manifest(written):
     return json.loads((written / "manifest.json").read_bytes())
 
 
-# --- what stands in the folder ------------------------------------------------------------------------
+# --- content of the folder ----------------------------------------------------------------------------
 
 
 @pytest.mark.once
-def test_another_process_with_another_hash_seed_makes_the_same_bytes(written):
-    """The manifest has the checksum of each file: the files need not be written again."""
+def test_another_process_with_another_hash_seed_writes_the_same_bytes(written):
+    """The manifest has the checksum of each file, so the files need not be written again."""
     code = (
         "import sys; from conformance.catalog.catalog_builder import read_catalog; "
         "import conformance.runner.fixtures as f; "
@@ -69,7 +69,7 @@ def test_the_size_in_the_docs_is_that_of_the_files(written):
     assert int(re.search(r"All files together have about (\d+) MB", page)[1]) == pytest.approx(megabytes, rel=0.1)
 
 
-def test_the_reference_keeps_both_promises(written, manifest, catalog):
+def test_the_reference_reads_and_writes_the_fixtures_as_stated(written, manifest, catalog):
     for entry in manifest["fixtures"]:
         wire = catalog.types.wire(entry["type"])
         read = codec.decode(wire, (written / entry["path"]).read_bytes())
@@ -82,12 +82,12 @@ def test_the_reference_keeps_both_promises(written, manifest, catalog):
             assert entry["value"] is None
 
 
-def test_every_vector_with_bytes_is_there_unless_it_is_an_open_place(manifest, catalog, vectors):
+def test_every_vector_with_bytes_is_a_fixture_unless_unspecified(manifest, catalog, vectors):
     expected = {
         f"{fixtures.folder_name(vector.type)}/{fixtures.file_name(vector.id)}"
         for vector in vectors
         if vector.data is not None and not isinstance(catalog.cases[vector.id].expect, ExpectAnyOf)
-        # Of those that a whole log is asked for, the log is what a fixture can hold.
+        # For operations on whole logs, the fixture is the log.
         if "op" not in vector.row or not codec.decode("LOG", vector.data).remarks
     }
     found = {entry["path"] for entry in manifest["fixtures"]}
@@ -133,7 +133,7 @@ def test_a_type_can_be_told_from_its_folder_name():
 
 @pytest.fixture
 def few(monkeypatch, catalog):
-    """Two vectors and three batches, so that writing is quick; returns a function that chooses the vectors."""
+    """Return a function that selects the vectors of two, with three batches, so that writing is quick."""
 
     def choose(*ids):
         chosen = (*ids, "covering/001", "covering/002", "covering/003")
@@ -145,12 +145,12 @@ def few(monkeypatch, catalog):
 
 
 @pytest.mark.usefixtures("few")
-def test_the_folder_is_made(tmp_path):
+def test_the_folder_is_created(tmp_path):
     assert fixtures.write_fixtures(tmp_path / "a" / "b") == 5
     assert (tmp_path / "a" / "b" / "VARINT" / "varint~zero.bin").read_bytes() == b"\0"
 
 
-def test_files_of_others_stay(few, tmp_path):
+def test_foreign_files_stay(few, tmp_path):
     (tmp_path / "VARINT").mkdir()
     (tmp_path / "VARINT" / "mine.bin").write_bytes(b"mine")
     (tmp_path / "README").write_bytes(b"mine")
@@ -166,7 +166,7 @@ def test_files_of_others_stay(few, tmp_path):
     }
 
 
-def test_what_an_older_run_wrote_is_mended_and_what_is_no_fixture_any_more_goes(few, tmp_path):
+def test_files_of_an_older_run_are_updated_or_removed(few, tmp_path):
     fixtures.write_fixtures(tmp_path)
     (tmp_path / "VARINT" / "varint~zero.bin").write_bytes(b"damaged")
     few("varint/zero")
@@ -180,7 +180,7 @@ def test_what_an_older_run_wrote_is_mended_and_what_is_no_fixture_any_more_goes(
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("found", [b"{}", b"[]", b"no JSON", b"\xff", b'{"suite":"another","fixtures":[]}', b"null"])
-def test_a_manifest_of_others_is_left_and_nothing_written(tmp_path, found):
+def test_a_foreign_manifest_is_kept_and_no_file_is_written(tmp_path, found):
     (tmp_path / "manifest.json").write_bytes(found)
     with pytest.raises(FileExistsError, match=r"left as it is.*manifest\.json"):
         fixtures.write_fixtures(tmp_path)

@@ -1,4 +1,4 @@
-"""Generated cases are made while the vectors are judged: nothing waits for them that need not, and nothing is lost."""
+"""Cases are generated while the vectors are judged, without unnecessary waiting and without loss."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from conformance.targets.resolve import target_spec
 
 NAMED = f"gen/{VERSION}/INT8/0/3"
 LONG = 60
-"""Seconds after which a test fails that waits in vain."""
+"""Timeout in seconds of a waiting test."""
 
 
 class Asked:
-    """The reference, which remembers what it was asked, and does not have one type that it claims."""
+    """The reference with a record of its requests, and without one claimed type."""
 
     starts = 0
 
@@ -61,7 +61,7 @@ class Asked:
 
 
 class Spec:
-    """How that is opened."""
+    """The specification of that target."""
 
     name = "asked"
 
@@ -77,12 +77,12 @@ def judged(target, catalog, cases, further, told=None, stop=None):
 
 @pytest.fixture(scope="module")
 def parts(catalog):
-    """Vectors, and generated cases."""
+    """Return vectors and generated cases."""
     vectors = [case for case in catalog.cases.summaries.values() if case.type in ("VARINT", "INT8")]
     return vectors, stored_all(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
 
 
-def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
+def test_vectors_are_judged_before_cases_are_generated(catalog, parts):
     vectors, generated = parts
     seen = Event()
 
@@ -99,7 +99,7 @@ def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
     assert {result.verdict.kind for result in runs[0].results} <= {VerdictKind.PASS, VerdictKind.EITHER}
 
 
-def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, parts):
+def test_a_claim_is_probed_once_before_its_cases(catalog, parts):
     vectors, generated = parts
     target = Asked(without="UUID")
     run = judged(target, catalog, vectors, lambda: generated)
@@ -115,7 +115,7 @@ def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, pa
     assert not [name for name in again.asked if "/VARINT/" in name]
 
 
-def test_the_word_to_stop_ends_the_making_and_those_who_wait(catalog, parts):
+def test_a_stop_ends_the_generation_and_waiting_threads(catalog, parts):
     stop, endless = StopEvent(), DeferredCases(lambda: iter(lambda: parts[1][0], None))
     run = TargetRun("asked", told=lambda _: stop.set())
     with ThreadPoolExecutor(2) as pool:
@@ -125,7 +125,7 @@ def test_the_word_to_stop_ends_the_making_and_those_who_wait(catalog, parts):
     assert run.problem == ""
 
 
-def test_what_goes_wrong_in_making_is_raised_where_cases_are_waited_for(catalog, parts):
+def test_an_error_of_the_generation_is_raised_at_the_next_case(catalog, parts):
     def make():
         yield parts[1][0]
         raise ZeroDivisionError
@@ -137,7 +137,7 @@ def test_what_goes_wrong_in_making_is_raised_where_cases_are_waited_for(catalog,
         judged(Asked(), catalog, parts[0], further)
 
 
-def test_the_number_of_further_cases_is_known_when_they_are_made(parts):
+def test_the_number_of_generated_cases_is_known_after_generation(parts):
     further, failing = DeferredCases(lambda: parts[1]), DeferredCases(lambda: 1 // 0)
     assert further.count is None
     further.make(StopEvent())
@@ -147,7 +147,7 @@ def test_the_number_of_further_cases_is_known_when_they_are_made(parts):
     assert failing.count is None
 
 
-def test_what_is_made_in_two_parts_is_the_selection(catalog):
+def test_a_generation_in_two_parts_equals_the_selection(catalog):
     spec = Spec(Asked())
     for patterns in ((), ("type:VARINT", NAMED), (NAMED,)):
         selection = Selection(patterns, generated=2)
@@ -160,7 +160,7 @@ def test_what_is_made_in_two_parts_is_the_selection(catalog):
 
 
 @pytest.mark.parametrize("pattern", ["gen/*/VARINT/*:encode", "requirement:compact-string*"])
-def test_of_a_type_only_the_cases_that_are_selected_are_made(pattern, catalog):
+def test_only_the_selected_cases_of_a_type_are_generated(pattern, catalog):
     all_of_it = [case.id for case in generate(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, ()), catalog)]
     some = [case.id for case in generate(GenerationRequest(("VARINT", "COMPACT_STRING"), 40, 0, (pattern,)), catalog)]
     assert 0 < len(some) < len(all_of_it)
@@ -188,11 +188,11 @@ OWN = {"name": "Own", "apiKey": 700, "type": "request", "validVersions": "0-1", 
         (("MESSAGE<MetadataRequest,9>", "MESSAGE<Own,1>"), ()),
     ],
 )
-def test_another_process_makes_the_same_cases(names, patterns, catalog, monkeypatch):
+def test_another_process_generates_the_same_cases(names, patterns, catalog, monkeypatch):
     known = replace(catalog, types=catalog.types.adding([parse_definition(OWN)[0]]))
     order = GenerationRequest(names, 40, 1, patterns)
     here = [*generate(order, known)]
-    monkeypatch.delattr(generating, "generate")  # nothing is made here any more
+    monkeypatch.delattr(generating, "generate")  # this process generates no more cases
     assert [case.to_case() for case in generate_in_process(order, known)] == here
     assert len(here) > 1
 
@@ -202,7 +202,7 @@ def maker():
     return found
 
 
-def test_another_process_ends_when_nobody_wants_more(catalog):
+def test_a_generating_process_ends_when_no_more_cases_are_needed(catalog):
     cases = generate_in_process(GenerationRequest(("LOG",), 100_000, 0, ()), catalog)
     assert next(cases).id == f"gen/{VERSION}/LOG/0/0"
     there = maker()
@@ -211,7 +211,7 @@ def test_another_process_ends_when_nobody_wants_more(catalog):
 
 
 @pytest.mark.parametrize("after", [0, 1, 100])
-def test_what_another_process_does_not_make_is_made_here(after, catalog, monkeypatch):
+def test_cases_missing_from_another_process_are_generated_in_this_one(after, catalog, monkeypatch):
     order = GenerationRequest(("LOG", "INT8"), 150, 0, ())
     if not after:
         monkeypatch.setattr(generating, "_started", lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
@@ -222,12 +222,12 @@ def test_what_another_process_does_not_make_is_made_here(after, catalog, monkeyp
     assert [case.id for case in (*first, *cases)] == [case.id for case in generate(order, catalog)]
 
 
-def test_what_cannot_be_made_anywhere_is_raised(catalog):
+def test_an_error_in_both_processes_is_raised(catalog):
     with pytest.raises(codec.UnknownType):
         list(generate_in_process(GenerationRequest(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog))
 
 
-def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):
+def test_parallel_processes_generate_the_parts_in_order(catalog, tmp_path):
     (tmp_path / "target.py").write_text(ECHO)
     case = next(label.to_case() for label in catalog.cases.summaries.values() if label.id == "int8/zero")
     cases = [replace(case, request={**case.request, "hex": f"{number % 256:02x}"}) for number in range(600)]

@@ -1,4 +1,4 @@
-"""An interrupted run: every format contains how far each target came, and no verdict."""
+"""An interrupted run: every format contains the progress of each target, and no verdict."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ OPTIONS = ("--select", "varint/*", "--generated", "0", "--timeout", "600", "--jo
 
 @pytest.fixture
 def hanging(python_target):
-    """Returns a target that answers ten requests, writes a file with its name, and hangs."""
+    """Return a target that answers ten requests, writes a file with its name, and hangs."""
     return lambda name: "command:" + shlex.join(python_target(f"NAME = {name!r}\n{HANGS}", f"{name}.py"))
 
 
 @pytest.fixture
 def files(tmp_path):
-    """A file for each format."""
+    """Return a file for each format."""
     return {name: tmp_path / f"report.{name}" for name in ("json", "html", "markdown", "junit", "badge")}
 
 
@@ -74,12 +74,12 @@ def errors_of_targets(path):
 
 
 def verdicts_in(path):
-    """Returns the column of verdicts in the Markdown."""
+    """Return the column of verdicts in the Markdown."""
     rows = re.findall(r"^\| (.*?) \| (.*?) \|", path.read_text(), re.MULTILINE)
     return [verdict for name, verdict in rows if " as " in name or name.startswith("reference")]
 
 
-# --- a process that is interrupted --------------------------------------------------------------------
+# --- an interrupted process ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_every_format_contains_how_far_the_target_came(
     shown = [done.stdout, *(files[name].read_text() for name in ("markdown", "html", "junit"))]
     assert not any(re.search("(?<!who )conforms", text) for text in shown), "the page has a headline"
     (failing, *_) = (row["id"] for row in report["results"] if row["verdict"] == "fail")
-    assert all(failing in text for text in shown[option == ("--quiet",) :]), "failures that were found are shown"
+    assert all(failing in text for text in shown[option == ("--quiet",) :]), "found failures are shown"
 
 
-def test_of_several_targets_each_is_reported_by_how_far_it_came(hanging, files, traces, tmp_path, catalog):
+def test_each_of_several_targets_is_reported_with_its_progress(hanging, files, traces, tmp_path, catalog):
     targets = ["reference", *map(hanging, ("one", "two", "three"))]
     command = [sys.executable, "-c", TWO_AT_ONCE, "run", *targets, *OPTIONS, *options_of(files)]
     done = interrupted(command, signal.SIGINT, [tmp_path / "one", tmp_path / "two"], traces.env)
@@ -148,7 +148,7 @@ def decode(type, data, **_):
 
 @pytest.fixture
 def interrupt_at(monkeypatch, tmp_path):
-    """Interrupts the next runs after the first result that `chosen` accepts."""
+    """Return a function that interrupts the next runs after the first result that `chosen` accepts."""
     (tmp_path / "wrong.py").write_text(WRONG)
     add = TargetRun.add
 
@@ -175,7 +175,7 @@ def test_cases_that_are_still_generated_have_no_number(interrupt_at, tmp_path):
     assert "interrupted after 3 cases" in done.stdout.splitlines()
 
 
-def test_generated_cases_that_are_made_are_counted(interrupt_at, tmp_path, catalog):
+def test_finished_generated_cases_are_counted(interrupt_at, tmp_path, catalog):
     interrupt_at(lambda run, _: len(run.results) == 3)
     done = conformance("run", "module:./wrong.py", "--quiet", "--generated", "1", cwd=tmp_path)
     cases = len(selected_cases(Selection((), generated=1), catalog, []))
@@ -209,7 +209,7 @@ def known_ids(folder):
     return [entry.id for entry in read_known(folder / "known.yaml")]
 
 
-def test_an_update_keeps_the_entry_of_a_case_that_did_not_run_on_every_target(interrupt_at, tmp_path):
+def test_an_update_keeps_entries_of_cases_that_did_not_run_on_each_target(interrupt_at, tmp_path):
     (tmp_path / "known.yaml").write_text("- {id: varint/zero, reason: why}\n")
     interrupt_at(lambda _, result: result.failed)
     arguments = ("reference", "module:./wrong.py", *OPTIONS)
@@ -219,7 +219,7 @@ def test_an_update_keeps_the_entry_of_a_case_that_did_not_run_on_every_target(in
     assert done.returncode == 130
     before, added = known_ids(tmp_path)
     assert before == "varint/zero"
-    assert f"  + {added}  (" in done.stdout, "a failure that was found is new"
+    assert f"  + {added}  (" in done.stdout, "a found failure is new"
     assert "known.yaml: 1 added, 0 dropped, 2 in all" in done.stdout.splitlines()
 
 
@@ -238,7 +238,7 @@ def test_an_update_keeps_an_entry_by_cause_when_not_all_generated_cases_ran(inte
 
 @pytest.fixture
 def passed(catalog):
-    """Returns a result of a kind of case."""
+    """Return a result of a kind of case."""
     case = catalog.cases["varint/zero"]
     return lambda kind: Result("t", replace(case, kind=kind), Unsupported(""), PASSED, "must")
 
@@ -266,7 +266,7 @@ def test_a_target_that_has_a_problem_keeps_it(passed):
     assert (run.problem, run.interrupted) == ("it is gone", False)
 
 
-def test_of_a_target_whose_results_are_only_counted_all_are_in_the_number(passed):
+def test_a_target_with_only_counted_results_includes_all_of_them(passed):
     counted = ResultCounts()
     counted.verdicts["must", "pass"] = 7
     run = TargetRun("t", results=[passed(CaseOrigin.PROBE)], counted=counted)

@@ -1,4 +1,4 @@
-"""Known failures: which results an entry speaks of, and when it is stale."""
+"""Known failures: the results that an entry excuses, and stale entries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from conformance.runner.results import Result
 RULE, TOO_LONG = "int8.layout", "refused: too long"
 
 
-def result(id="a/b", kind=VerdictKind.FAIL, *, target="t", known=False, counts=True, flaky=False, says=None, name=""):
+def result(
+    id="a/b", kind=VerdictKind.FAIL, *, target="t", known=False, counts=True, flaky=False, message=None, name=""
+):
     made = CaseOrigin.GENERATED if id.startswith("gen/") else CaseOrigin.VECTOR
     case = Case(id, "decode", codec.wire("INT8"), RULE, "must", {}, ExpectValue(0, 1), b"\0", kind=made)
     verdict = Verdict(kind, "the value differs", flaky=flaky)
-    outcome = Accepted({}) if says is None else Rejected("malformed", says)
+    outcome = Accepted({}) if message is None else Rejected("malformed", message)
     return Result(target, case, outcome, verdict, "must", known=known, counts=counts, name=name)
 
 
@@ -107,11 +109,11 @@ def test_an_id_may_be_a_glob(pattern, case, covers):
     assert entry(pattern).covers("t", case) is covers
 
 
-def test_an_entry_that_an_update_wrote_does_not_excuse_another_fault_of_its_case():
+def test_an_entry_from_an_update_does_not_excuse_another_cause():
     (written,) = updated([], [result()], []).entries
     assert written.excuses(result())
     assert not replace(written, requirement="int16.layout").excuses(result())
-    assert replace(written, requirement="").excuses(result()), "by hand it may be any"
+    assert replace(written, requirement="").excuses(result()), "an entry written by hand may excuse any"
 
 
 def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
@@ -124,21 +126,21 @@ def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
     assert entry().excuses(result(kind=VerdictKind.CRASH))
 
 
-def test_an_entry_by_requirement_and_cause_holds_whatever_the_seed():
+def test_an_entry_by_requirement_and_cause_applies_to_every_seed():
     for case in ("gen/4/INT8/0/5", "gen/4/INT8/77/123", "a/b"):
-        assert by_cause().excuses(result(case, says="too long"))
-    assert not by_cause().excuses(result("gen/4/INT8/0/5", says="too short"))
-    assert not replace(by_cause(), requirement="int16.layout").excuses(result("gen/4/INT8/0/5", says="too long"))
-    assert not by_cause(verdict="crash").excuses(result("gen/4/INT8/0/5", says="too long"))
+        assert by_cause().excuses(result(case, message="too long"))
+    assert not by_cause().excuses(result("gen/4/INT8/0/5", message="too short"))
+    assert not replace(by_cause(), requirement="int16.layout").excuses(result("gen/4/INT8/0/5", message="too long"))
+    assert not by_cause(verdict="crash").excuses(result("gen/4/INT8/0/5", message="too long"))
 
 
-def test_a_target_is_named_as_it_calls_itself_and_not_by_the_command_line():
+def test_a_target_is_named_by_its_reported_name_and_not_by_the_command_line():
     for command in ("module:./adapter.py", "module:other/adapter.py", "command:python adapter.py"):
-        told = result("gen/4/INT8/0/5", target=command, name="my-varints", says="too long")
-        assert by_cause(target="my-varints").excuses(told)
-        assert entry("gen/*", target="my-varints").excuses(told)
-        assert not by_cause(target=command).excuses(told)
-        assert not entry("gen/*", target=command).excuses(told)
+        failure = result("gen/4/INT8/0/5", target=command, name="my-varints", message="too long")
+        assert by_cause(target="my-varints").excuses(failure)
+        assert entry("gen/*", target="my-varints").excuses(failure)
+        assert not by_cause(target=command).excuses(failure)
+        assert not entry("gen/*", target=command).excuses(failure)
 
 
 # --- stale --------------------------------------------------------------------------------------------
@@ -190,19 +192,19 @@ def test_an_entry_by_cause_is_stale_only_when_there_is_no_such_requirement():
     assert found([entry(requirement="int9.layout")], [result()]) == [("a/b", "no requirement has this id")]
 
 
-def test_an_entry_by_cause_is_unseen_when_generated_cases_of_its_requirement_ran_and_none_shows_it():
-    passed, other = result("gen/4/INT8/0/5", VerdictKind.PASS), result("gen/4/INT8/0/6", says="too short")
+def test_an_entry_by_cause_is_unseen_if_no_generated_case_of_its_requirement_shows_it():
+    passed, other = result("gen/4/INT8/0/5", VerdictKind.PASS), result("gen/4/INT8/0/6", message="too short")
     assert unseen([by_cause()], [passed]) == [by_cause()]
     assert unseen([by_cause(target="t")], [passed, other]) == [by_cause(target="t")]
-    assert unseen([by_cause()], [passed, result("gen/4/INT8/0/7", says="too long")]) == []
-    assert unseen([by_cause()], [passed, result("a/b", says="too long")]) == []
+    assert unseen([by_cause()], [passed, result("gen/4/INT8/0/7", message="too long")]) == []
+    assert unseen([by_cause()], [passed, result("a/b", message="too long")]) == []
     assert unseen([by_cause()], [result("a/b", VerdictKind.PASS)]) == []
     assert unseen([by_cause()], [result("gen/4/INT8/0/5", VerdictKind.SKIP)]) == []
     assert unseen([by_cause(target="u"), by_cause(flaky=True), entry()], [passed]) == []
     assert unseen([replace(by_cause(), requirement="int16.layout")], [passed]) == []
 
 
-def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
+def test_an_entry_of_one_target_is_not_stale_because_of_another():
     assert found([entry(target="u")], [result(kind=VerdictKind.PASS)]) == []
     assert found([entry(target="t")], [result(kind=VerdictKind.PASS), result(target="u")]) == [
         ("a/b", "all its cases passed")
@@ -213,7 +215,7 @@ def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
 # --- updating -----------------------------------------------------------------------------------------
 
 
-def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_path):
+def test_an_update_keeps_valid_drops_stale_and_adds_new_entries(tmp_path):
     kept, gone = entry("a/c", flaky=True, target="t"), entry("z/z")
     results = [
         result(),
@@ -232,18 +234,18 @@ def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_
 
 def test_generated_failures_are_added_by_requirement_and_cause_once_for_all_seeds(tmp_path):
     results = [
-        result(f"gen/4/INT8/0/{number}", says="too long", target="module:./a.py", name="mine") for number in range(9)
+        result(f"gen/4/INT8/0/{number}", message="too long", target="module:./a.py", name="mine") for number in range(9)
     ]
     entries = updated([], results, []).entries
     assert entries == (KnownFailure("", "the value differs", "fail", "mine", requirement=RULE, cause=TOO_LONG),)
     (tmp_path / "known.yaml").write_text(known_text(entries), encoding="utf-8")
     (again,) = read_known(tmp_path / "known.yaml")
-    assert again.excuses(result("gen/4/INT8/4711/0", says="too long", target="command:a", name="mine"))
+    assert again.excuses(result("gen/4/INT8/4711/0", message="too long", target="command:a", name="mine"))
 
 
-def test_an_update_tells_what_it_added_and_dropped():
+def test_an_update_reports_added_and_dropped_entries():
     update = updated(
-        [entry("z/z"), entry("y/y")], [result("a/b"), result("gen/4/INT8/0/1", says="too long")], [entry("z/z")]
+        [entry("z/z"), entry("y/y")], [result("a/b"), result("gen/4/INT8/0/1", message="too long")], [entry("z/z")]
     )
     assert update_lines(update, "known.yaml") == [
         "known.yaml: 2 added, 1 dropped, 3 in all",
@@ -253,7 +255,7 @@ def test_an_update_tells_what_it_added_and_dropped():
     ]
 
 
-def test_a_long_update_tells_how_many_more_there_are():
+def test_a_long_update_shows_the_number_of_further_entries():
     lines = update_lines(updated([], [result(f"a/{number}") for number in range(25)], []), "k.yaml")
     assert lines[0] == "k.yaml: 25 added, 0 dropped, 25 in all"
     assert len(lines) == 22
@@ -265,6 +267,6 @@ def test_an_empty_list_is_written_so_that_it_can_be_read(tmp_path):
     assert read_known(tmp_path / "known.yaml") == ()
 
 
-def test_only_the_keys_that_an_entry_has_are_written(tmp_path):
+def test_only_existing_keys_of_an_entry_are_written(tmp_path):
     (tmp_path / "known.yaml").write_text(known_text([entry("a/c", target="t", flaky=True, line=7)]), encoding="utf-8")
     assert (tmp_path / "known.yaml").read_text() == "- id: a/c\n  reason: why\n  target: t\n  flaky: true\n"

@@ -1,4 +1,4 @@
-"""The memory of a run: what it holds of a case from its start to its end, and of a target's answers in all."""
+"""The memory of a run: the part of each case, and all answers of a target together."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 
 def run_of(generated, folder):
-    """How many results a run of the reference has, and the most memory it takes."""
+    """Return the number of results of a run of the reference, and its peak memory."""
     report = folder / f"{generated}.json"
     line = [sys.executable, "-m", "conformance", "run", "reference", "--select", "type:ARRAY<UUID>"]
     done, most = run_alone([*line, "--generated", str(generated), "--quiet", "--json", str(report)])
@@ -36,7 +36,7 @@ def run_of(generated, folder):
     return len(json.loads(report.read_text())["results"]), most
 
 
-def test_a_further_case_costs_a_run_little_memory(tmp_path):
+def test_each_case_of_a_run_takes_little_memory(tmp_path):
     few, base = run_of(1000, tmp_path)
     many, most = run_of(7000, tmp_path)
     assert many - few > 8000
@@ -44,7 +44,7 @@ def test_a_further_case_costs_a_run_little_memory(tmp_path):
 
 
 def wrong_results(catalog, tmp_path):
-    """The results of a target whose answers are long and wrong."""
+    """Return the results of a target with long and wrong answers."""
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
     spec = target_spec(f"command:{sys.executable} {path}", None, ResourceLimits())
@@ -53,7 +53,7 @@ def wrong_results(catalog, tmp_path):
     return [result for result in run.results if isinstance(result.outcome, StoredAnswer)]
 
 
-def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(catalog, tmp_path, monkeypatch):
+def test_the_stored_part_of_answers_decreases_with_their_total_size(catalog, tmp_path, monkeypatch):
     whole = wrong_results(catalog, tmp_path)
     monkeypatch.setattr(target_runner, "ANSWER_BUDGET_BYTES", 10_000)
     bounded = wrong_results(catalog, tmp_path)
@@ -66,7 +66,7 @@ def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(
     assert [result.verdict for result in bounded] == [result.verdict for result in whole]
 
 
-def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
+def test_results_share_the_bytes_of_their_cases(catalog):
     spec = target_spec("reference", None, ResourceLimits())
     cases = selected_cases(Selection(("type:VARINT",), generated=50), catalog, [spec])
     run = TargetRun("reference")

@@ -1,4 +1,4 @@
-"""Several targets at once: each is judged as it is alone, whatever becomes of the others."""
+"""Several targets in parallel: each one has its single results, for any behaviour of the others."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from conformance.targets.worker_pool import WorkerPool
 SUITE = (sys.executable, "-m", "conformance", "run")
 
 
-def test_work_is_done_at_once():
+def test_work_runs_in_parallel():
     barrier = threading.Barrier(3, timeout=30)
     run_parallel([lambda _: barrier.wait() and None] * 3)
 
 
-def test_work_alone_is_done_in_the_thread_that_asks():
+def test_single_work_runs_in_the_calling_thread():
     threads = []
     run_parallel([lambda _: threads.append(threading.current_thread())])
     assert threads == [threading.current_thread()]
 
 
-def test_what_one_raises_is_raised_when_the_others_are_done():
+def test_an_exception_is_raised_after_the_other_work_is_done():
     failed, done = threading.Event(), []
 
     def fail(_):
@@ -55,27 +55,27 @@ def test_what_one_raises_is_raised_when_the_others_are_done():
     assert done == [False, False]
 
 
-def test_the_word_to_stop_ends_targets_there_are_and_those_that_come_later(catalog):
-    told = []
+def test_a_stop_ends_current_and_later_targets(catalog):
+    stops = []
 
     class Target(ReferenceTarget):
         def stop(self):
-            told.append(True)
+            stops.append(True)
 
     spec, stop = SimpleNamespace(name="t", open=Target), StopEvent()
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
-    results = examiner.results([catalog.cases["varint/63"]] * 2)
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
+    results = target_runner.results([catalog.cases["varint/63"]] * 2)
     assert next(results).verdict.kind == "pass"
     stop.set()
-    assert told == [True]
+    assert stops == [True]
     TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
-    assert told == [True, True]
+    assert stops == [True, True]
     with pytest.raises(CannotStart):
         next(results)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_whoever_waits_for_a_target_that_is_stopped_is_woken(jobs, python_target, traces, catalog):
+def test_a_stop_wakes_threads_that_wait_for_a_target(jobs, python_target, traces, catalog):
     launch = LaunchSpec("t", python_target("for request in requests(): log('asked'); time.sleep(3600)\n"), traces.env)
     target, raised = WorkerPool(launch, ResourceLimits(timeout=600), jobs), threading.Event()
     cases = [catalog.cases["varint/63"]] * 300
@@ -104,7 +104,7 @@ for number, request in enumerate(requests()):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, traces, tmp_path):
+def test_an_interrupt_reports_the_results_of_all_targets(number, python_target, traces, tmp_path):
     names = ["one", "two", "three"]
     targets = [
         "command:" + shlex.join(python_target(f"NAME = {name!r}\n{HANGS_AT_TEN}", f"{name}.py")) for name in names
@@ -114,7 +114,7 @@ def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, t
     running = subprocess.Popen([*SUITE, *targets, *options], env=traces.env, stdout=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not all((tmp_path / name).exists() for name in names):
-        assert time.monotonic() < until, "all of them are asked, though none has ended"
+        assert time.monotonic() < until, "all of them got requests, and none has ended"
         time.sleep(0.05)
     running.send_signal(number)
     running.communicate(timeout=60)
@@ -130,8 +130,8 @@ def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, t
 
 
 @pytest.mark.once
-def test_targets_at_once_get_the_results_that_each_gets_alone_in_the_order_of_the_command(tmp_path, traces):
-    liars = [
+def test_parallel_targets_have_their_single_results_in_the_order_of_the_command(tmp_path, traces):
+    faulty_targets = [
         f"command:{shlex.quote(sys.executable)} -m conformance.selftest.bad_targets {name}"
         for name in ("varint-off-by-one", "segfaults", "exits", "dies-at-start")
     ]
@@ -143,8 +143,8 @@ def test_targets_at_once_get_the_results_that_each_gets_alone_in_the_order_of_th
         found = json.loads(report.read_text())
         return [target["target"] for target in found["targets"]], found["results"], found["shrunk"]
 
-    alone = [rows(liar) for liar in liars]
-    together = rows(*liars)
-    assert together[0] == liars
+    alone = [rows(faulty_target) for faulty_target in faulty_targets]
+    together = rows(*faulty_targets)
+    assert together[0] == faulty_targets
     assert together[1] == [row for _, results, _ in alone for row in results]
     assert together[2] == [row for _, _, shrunk in alone for row in shrunk]

@@ -1,4 +1,4 @@
-"""A selection that can match nothing is told at once: no case is made and no target is started for it."""
+"""A selection without a possible match is an early error, before cases are generated and targets start."""
 
 import pytest
 
@@ -26,9 +26,7 @@ TYPOS = {
 
 
 @pytest.mark.parametrize("typo, near", TYPOS.items(), ids=TYPOS)
-def test_what_no_case_can_match_is_refused_with_the_nearest_names_before_anything_is_made(
-    typo, near, catalog, monkeypatch
-):
+def test_a_pattern_without_a_match_is_rejected_early_with_similar_names(typo, near, catalog, monkeypatch):
     monkeypatch.setattr(seeded, "cases_at", lambda *_: pytest.fail("a case was made"))
     monkeypatch.setattr(running_selection, "_descriptions", lambda _: pytest.fail("a target was started"))
     with pytest.raises(UserError) as refused:
@@ -37,7 +35,7 @@ def test_what_no_case_can_match_is_refused_with_the_nearest_names_before_anythin
     assert repr(typo) in str(refused.value)
 
 
-def test_one_wrong_pattern_is_told_beside_a_right_one(catalog):
+def test_a_wrong_pattern_next_to_a_right_one_is_reported(catalog):
     with pytest.raises(UserError, match=r"--select: no case matches 'varnt/\*' \(nearest: varint/\*"):
         selected_cases(Selection(("varint/*", "varnt/*")), catalog, [])
 
@@ -59,18 +57,18 @@ def test_one_wrong_pattern_is_told_beside_a_right_one(catalog):
         "*:encode",
     ],
 )
-def test_what_a_case_may_match_is_let_through(pattern, catalog):
+def test_a_pattern_with_a_possible_match_is_accepted(pattern, catalog):
     check_patterns([pattern], catalog, 200, 0)
 
 
-def test_more_generated_cases_have_more_ids_than_are_looked_through(catalog):
+def test_a_large_number_of_generated_cases_accepts_every_index(catalog):
     late = f"gen/{VERSION}/VARINT/0/12345[67]"
     check_patterns([late], catalog, 200_000, 0)
     with pytest.raises(UserError):
         check_patterns([late], catalog, 200, 0)
 
 
-def test_every_generated_case_has_one_of_the_ids_that_are_looked_through(catalog):
+def test_every_generated_case_has_one_of_the_checked_ids(catalog):
     names = ["VARINT", "LARGE_STRING", "SURROGATE_STRING", "READ_COMMITTED", "MESSAGE<SaslHandshakeRequest,1>"]
     names = [name for name in names if name in seeded.types_for([], ["MESSAGE<SaslHandshakeRequest,1>"])]
     assert len(names) >= 4

@@ -1,4 +1,4 @@
-"""Which generated cases of messages a run makes: of what its targets say they have."""
+"""The generated cases of messages in a run depend on the messages of its targets."""
 
 import pytest
 
@@ -16,7 +16,7 @@ SHIPPED = shipped_types().messages
 
 
 def describing(**messages):
-    """A target that has the messages in these versions."""
+    """Return a target with the messages in these versions."""
     claimed = {name: VersionRange(*versions) for name, versions in messages.items()}
     return TargetDescription("", supports={"decode": frozenset(["MESSAGE"])}, messages=claimed)
 
@@ -25,7 +25,7 @@ GENERIC = TargetDescription("", supports={"encode": frozenset(["MESSAGE"])})
 WITHOUT = TargetDescription("", supports={"decode": frozenset(["INT8"])})
 
 
-def test_a_run_makes_cases_of_the_messages_and_versions_that_one_of_its_targets_has():
+def test_a_run_generates_cases_of_the_messages_and_versions_of_its_targets():
     targets = [describing(FetchRequest=(4, 5)), describing(FetchRequest=(5, 6), Nobody=(0, 9)), WITHOUT]
     assert claimed_messages([], (), lambda: targets) == [f"MESSAGE<FetchRequest,{version}>" for version in (4, 5, 6)]
 
@@ -63,14 +63,14 @@ def test_definitions_add_messages_and_replace_shipped_ones():
     ("messages", "name", "count"),
     [((), "MESSAGE<EndTxnMarker,0>", 50), ((), "MESSAGE<SaslHandshakeRequest,1>", 25), (["1-4"], "MESSAGE<Own,4>", 50)],
 )
-def test_a_quarter_is_made_of_a_shipped_message_over_its_versions_and_of_any_other_in_each(messages, name, count):
+def test_shipped_messages_get_a_quarter_of_the_cases_over_all_versions(messages, name, count):
     messages = tuple(own("Own", valid) for valid in messages)
     selection = Selection((f"type:{name}",), messages=messages)
     cases = selected_cases(selection, read_catalog((), messages), [target_spec("reference", None, ResourceLimits())])
     assert len({case.id.partition(":")[0] for case in cases if case.id.startswith("gen/")}) == count
 
 
-def test_a_target_that_cannot_be_started_has_no_messages(catalog):
+def test_a_target_that_cannot_start_has_no_messages(catalog):
     dead = target_spec("command:false", None, ResourceLimits())
     cases = selected_cases(Selection(generated=1), catalog, [dead])
     generated = [case for case in cases if case.id.startswith("gen/")]

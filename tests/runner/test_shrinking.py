@@ -1,4 +1,4 @@
-"""Shrinking: what a planted defect comes down to, and what is saved of it."""
+"""Shrinking: the smallest failure of a seeded fault, and the saved vector."""
 
 import re
 import sys
@@ -65,16 +65,16 @@ PLANTED = {
     "requirement/header.duplicate-keys-kept": ("RECORD_BATCH", 72),
     "requirement/codec.gzip": ("RECORD_BATCH", 77),
 }
-"""Liar: the type it is wrong about, and the smallest bytes that show it: an empty batch has 61, a record 7."""
+"""By bad target: the faulty type, and the smallest failing bytes: an empty batch has 61, a record 7."""
 
 
-class Lying:
-    """A liar, in process."""
+class FaultyTarget:
+    """A bad target in this process."""
 
     starts = 0
 
-    def __init__(self, liar):
-        self.liar = liar
+    def __init__(self, fault):
+        self.fault = fault
 
     def describe(self):
         return protocol.description(reference.describe())
@@ -84,15 +84,15 @@ class Lying:
 
     def ask(self, cases, *_, **__):
         for case in cases:
-            yield protocol.outcome(self.liar.mutate(case.request, reference.answer(case.request)))
+            yield protocol.outcome(self.fault.mutate(case.request, reference.answer(case.request)))
 
     def close(self):
         pass
 
 
 def judged(name, catalog, kind=""):
-    liar = FAULTS[name]
-    spec, record = SimpleNamespace(name=name, open=lambda: Lying(liar)), TargetRun(name)
+    fault = FAULTS[name]
+    spec, record = SimpleNamespace(name=name, open=lambda: FaultyTarget(fault)), TargetRun(name)
     cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
     judge_target(spec, record, cases, catalog.requirements, FailurePolicy())
     record.shrunk += shrinking.shrink_all(spec, record, catalog, FailurePolicy())
@@ -101,7 +101,7 @@ def judged(name, catalog, kind=""):
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_it(name, catalog, tmp_path):
+def test_a_seeded_fault_shrinks_to_at_most_twice_the_smallest_bytes(name, catalog, tmp_path):
     record = judged(name, catalog)
     sizes = [len(found.result.case.data) for found in record.shrunk if found.result.case.op == "decode"]
     assert sizes
@@ -115,18 +115,18 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
 
 
 def failing(catalog):
-    """Failures of several kinds, and somebody to ask about them again."""
-    spec = SimpleNamespace(name="t", open=lambda: Lying(FAULTS["requirement/varint.fifth-byte-terminates"]))
+    """Return failures of several kinds, and a runner to repeat them."""
+    spec = SimpleNamespace(name="t", open=lambda: FaultyTarget(FAULTS["requirement/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-    results = list(examiner.results(cases))
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    results = list(target_runner.results(cases))
     assert len(shrinking.failures_by_key(results)) > 1
-    return results, examiner
+    return results, target_runner
 
 
-def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
-    results, examiner = failing(catalog)
-    found = list(shrinking.shrink(results, examiner, catalog, ShrinkBudget(0)))
+def test_without_budget_the_smallest_failure_of_each_kind_is_unshrunk(catalog):
+    results, target_runner = failing(catalog)
+    found = list(shrinking.shrink(results, target_runner, catalog, ShrinkBudget(0)))
     groups = list(shrinking.failures_by_key(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
@@ -136,8 +136,8 @@ def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_
         assert len(each.result.case.data) == min(len(result.case.data) for result in group)
 
 
-def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_asked(catalog):
-    spec = SimpleNamespace(name="t", open=lambda: Lying(FAULTS["requirement/varint.fifth-byte-terminates"]))
+def test_only_wanted_failures_are_shrunk(catalog):
+    spec = SimpleNamespace(name="t", open=lambda: FaultyTarget(FAULTS["requirement/varint.fifth-byte-terminates"]))
     results, _ = failing(catalog)
     record = TargetRun("t", results=results)
     first, second, *_ = shrinking.failures_by_key(results)
@@ -152,57 +152,57 @@ def kins(run):
     return set(shrinking.failures_by_key(run.results))
 
 
-def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
-    results, examiner = failing(catalog)
+def test_a_limited_number_of_failure_kinds_is_shrunk(catalog, monkeypatch):
+    results, target_runner = failing(catalog)
     monkeypatch.setattr(shrinking, "MOST", 1)
-    (found,) = shrinking.shrink(results, examiner, catalog)
+    (found,) = shrinking.shrink(results, target_runner, catalog)
     assert found.result.case.id.startswith("bytes/")
     assert not found.flaky
 
 
-def test_no_clock_decides_what_a_failure_shrinks_to(catalog, monkeypatch):
-    results, examiner = failing(catalog)
-    usual = [each.result.summary.id for each in shrinking.shrink(results, examiner, catalog)]
+def test_shrinking_does_not_depend_on_a_clock(catalog, monkeypatch):
+    results, target_runner = failing(catalog)
+    usual = [each.result.summary.id for each in shrinking.shrink(results, target_runner, catalog)]
     clock = count(step=100)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    assert [each.result.summary.id for each in shrinking.shrink(results, examiner, catalog)] == usual
+    assert [each.result.summary.id for each in shrinking.shrink(results, target_runner, catalog)] == usual
     assert all(name.startswith("bytes/") for name in usual)
 
 
-def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
-    class Restarted(Lying):
+def test_a_target_restarted_for_each_request_gets_a_small_budget(catalog):
+    class Restarted(FaultyTarget):
         def ask(self, *cases, **options):
             for outcome in super().ask(*cases, **options):
                 self.starts += 2
                 yield outcome
 
     spec = SimpleNamespace(name="t", open=lambda: Restarted(FAULTS["requirement/batch.record-count"]))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-    results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    results = list(target_runner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_key(results).values()))
-    before = examiner.target.starts
-    shrinking.shrink_one(group[0], len(group), examiner, catalog)
-    # Before shrinking, while there are questions left, and once for the smallest case.
-    assert 4 < examiner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
+    before = target_runner.target.starts
+    shrinking.shrink_one(group[0], len(group), target_runner, catalog)
+    # Before shrinking, within the budget, and once for the smallest case.
+    assert 4 < target_runner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
 
 
 @pytest.mark.parametrize(("data", "smallest"), [("0000000200016100020000", "00000000"), ("000000020001610002", "")])
-def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(data, smallest, catalog):
+def test_valid_input_shrinks_to_valid_and_invalid_to_invalid_input(data, smallest, catalog):
     dies = SimpleNamespace(
         mutate=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer
     )
-    spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    spec = SimpleNamespace(name="t", open=lambda: FaultyTarget(dies))
+    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseOrigin.GENERATED)
-    (found,) = examiner.results([case])
-    assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
+    (found,) = target_runner.results([case])
+    assert shrinking.shrink_one(found, 1, target_runner, catalog).result.case.data.hex() == smallest
 
 
-def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
-    results, examiner = failing(catalog)
+def test_a_timeout_is_shown_unshrunk_with_the_reason(catalog):
+    results, target_runner = failing(catalog)
     late = NoAnswer("timeout", "no answer within 5 s")
-    silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
-    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], examiner, catalog)
+    silent = [target_runner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
+    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], target_runner, catalog)
     assert found.result in silent
     assert found.why_not == "each question would take seconds"
     assert stands_for(Example(found.result, found)).endswith(", not shrunk: each question would take seconds")
@@ -216,11 +216,11 @@ PLANTED_IN_LOGS = {
     "requirement/sequence.duplicate-deduplicated": ("SEQUENCE", 2),
     "requirement/producer-epoch.fences": ("SEQUENCE", 2),
 }
-"""Liar: what it is asked, and the smallest bytes, or the fewest batches of a sequence, that show its fault."""
+"""By bad target: the operation, and the smallest failing bytes or number of batches of a sequence."""
 
 
 @pytest.mark.parametrize("name", PLANTED_IN_LOGS)
-def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_shows_it_again(name, catalog, tmp_path):
+def test_a_fault_in_log_operations_shrinks_to_a_reproducing_vector(name, catalog, tmp_path):
     kind, smallest = PLANTED_IN_LOGS[name]
     record = judged(name, catalog, kind)
     cases = [found.result.case for found in record.shrunk]
@@ -232,11 +232,11 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
-        shown = judge(case, next(Lying(FAULTS[name]).ask([case], None)))
+        shown = judge(case, next(FaultyTarget(FAULTS[name]).ask([case], None)))
         assert shown.kind is VerdictKind.FAIL, (path.read_text(), shown)
 
 
-def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
+def test_shrinking_keeps_the_operation_and_stops_at_its_budget():
     asked = []
 
     def shows(data):
@@ -249,7 +249,7 @@ def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
     assert len(asked) <= 3
 
 
-def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
+def test_a_value_shrinks_to_the_smallest_failing_one():
     assert shrink_value([5, -900, 17], lambda value: any(entry < -100 for entry in value)) == [-101]
     assert 2**28 <= shrink_value(408_117_476, lambda value: value >= 2**28) <= 2**28 + 2**12
     assert shrink_value("-700", lambda value: int(value) < -100) == "-101"
@@ -258,7 +258,7 @@ def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
 
 
 def smallest_whole(kind, data, holds):
-    """The smallest bytes that are a whole value of a type, of which `holds` says yes."""
+    """Return the smallest bytes of a whole value of a type that satisfy `holds`."""
 
     def shows(candidate):
         read = codec.decode(kind, candidate)
@@ -269,12 +269,12 @@ def smallest_whole(kind, data, holds):
 
 
 @pytest.mark.parametrize("kind", ["ARRAY<STRING>", "COMPACT_ARRAY<COMPACT_STRING>"])
-def test_an_element_goes_with_its_place_in_the_count(kind):
+def test_removing_an_element_adjusts_the_count(kind):
     data = codec.encode(kind, ["a", "bb", "c", "a", "c"])
     assert smallest_whole(kind, data, lambda value: "bb" in value) == codec.encode(kind, ["bb"])
 
 
-def test_a_record_and_a_header_go_with_their_places_in_the_counts():
+def test_removing_a_record_or_header_adjusts_the_counts():
     headers = [{"key": key, "value": b"v"} for key in ("h", "due", "h")]
     data = log_bytes.batch(0, [*range(5), log_bytes.record(5, headers=headers), *range(6, 9)])
 
@@ -285,9 +285,9 @@ def test_a_record_and_a_header_go_with_their_places_in_the_counts():
     assert [len(record["headers"]) for record in smallest["records"]] == [1]
 
 
-def test_elements_behind_the_one_that_is_wrong_go_with_their_places_in_the_count():
+def test_removing_elements_after_the_wrong_one_adjusts_the_count():
     def shows(candidate):
-        """Whether a reader that takes any order of tags reads it whole, and the order is wrong."""
+        """Return True if the order of tags is wrong, and a reader that accepts any order reads all bytes."""
         count, *rest = candidate or b"\0"
         tags = []
         while count and len(rest) > 1:
@@ -301,7 +301,7 @@ def test_elements_behind_the_one_that_is_wrong_go_with_their_places_in_the_count
     assert (smallest[0], len(smallest)) == (2, 5)
 
 
-def test_what_was_in_vain_is_not_asked_again_before_all_else_was_tried():
+def test_a_failed_step_is_retried_only_after_all_others():
     value = {"kept": 98_765_432_101, **{f"other{number}": number for number in range(1, 40)}}
     left = ShrinkBudget()
     smallest = shrink_value(value, lambda value: value["kept"] == 98_765_432_101, left)
@@ -309,7 +309,7 @@ def test_what_was_in_vain_is_not_asked_again_before_all_else_was_tried():
     assert not left.is_spent
 
 
-def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog):
+def test_message_sets_to_encode_shrink_to_valid_encode_requests(catalog):
     asked = []
 
     def shows(value):
@@ -326,7 +326,7 @@ def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog
     assert all(int(one) < int(other) for offsets in asked for one, other in pairwise(offsets))
 
 
-def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
+def test_saved_failures_run_as_vectors_with_the_same_failure(tmp_path):
     target = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/boolean.read-nonzero-true"
     first = ["run", target, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
     for _ in range(2):
@@ -350,7 +350,7 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     ("name", "kind"),
     [("MESSAGE<ListOffsetsRequest,11>", ExpectBytes), ("MESSAGE<FetchRequest,13>", ExpectEquivalentBytes)],
 )
-def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, kind, catalog, tmp_path):
+def test_a_message_to_encode_is_saved_as_a_vector_with_the_same_request(name, kind, catalog, tmp_path):
     types = catalog.types.adding(shipped_types().messages.values())
     case = encode_case(f"bytes/{name}:encode/0", types.wire(name), {"ReplicaId": 0}, catalog)
     assert isinstance(case.expect, kind)
@@ -376,7 +376,7 @@ NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90
 
 
 @pytest.mark.parametrize("type", ["INT8", "ARRAY<COMPACT_ARRAY<INT8>>", "MESSAGE<FetchRequest,12>", NESTED])
-def test_the_name_of_a_saved_file_is_safe_whatever_the_type(type, tmp_path):
+def test_the_name_of_a_saved_file_is_safe_for_every_type(type, tmp_path):
     (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path, OutputFiles())
     assert re.fullmatch(r"[A-Za-z0-9-]{1,150}-decode-0123456789ab\.yaml", path.name)
 

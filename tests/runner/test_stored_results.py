@@ -1,4 +1,4 @@
-"""What a result keeps of an answer: a target may say 32 MB to every case, and a run may have 100,000 of them."""
+"""The stored part of an answer: an answer may have 32 MB, and a run 100,000 of them."""
 
 import json
 import pickle
@@ -36,18 +36,18 @@ def result(answer, case=DECODE):
 
 
 def plain(answer, case=DECODE):
-    """The same, with all that the target said."""
+    """Return the result with the whole answer."""
     outcome = protocol.outcome({"id": 1, **answer})
     return Result("t", case, outcome, judge(case, outcome), "must")
 
 
-def test_of_an_answer_that_passed_nothing_is_kept():
+def test_a_passing_answer_is_not_stored():
     kept = result({"ok": True, "value": ["a"], "consumed": 7, "more": LONG})
     assert kept.verdict.kind is VerdictKind.PASS
     assert kept.outcome == Accepted({})
 
 
-def test_a_short_answer_is_kept_whole_and_reads_as_before():
+def test_a_short_answer_is_stored_completely():
     answer = {"ok": True, "value": ["b"], "consumed": 7}
     kept, before = result(answer), plain(answer)
     assert isinstance(kept.outcome, StoredAnswer)
@@ -56,15 +56,15 @@ def test_a_short_answer_is_kept_whole_and_reads_as_before():
     assert kept.cause == before.cause
 
 
-def test_what_a_target_says_beside_the_records_that_it_handed_out_is_shown(catalog):
+def test_further_fields_of_a_read_answer_are_shown(catalog):
     read = catalog.cases["batch/three-records:read"]
     answer = {"ok": True, "value": {"records": [{"offset": "3"}], "nextOffset": "4"}}
-    told = plain({**answer, "message": "where everything is offered"}, read)
-    shown = actual_text(told, told.verdict.path)
-    assert shown == f"{actual_text(plain(answer, read), told.verdict.path)} (where everything is offered)"
+    cut = plain({**answer, "message": "where everything is offered"}, read)
+    shown = actual_text(cut, cut.verdict.path)
+    assert shown == f"{actual_text(plain(answer, read), cut.verdict.path)} (where everything is offered)"
 
 
-def test_a_long_answer_stands_as_length_and_digest_under_the_same_cause():
+def test_a_long_answer_is_stored_as_length_and_digest_with_the_same_cause():
     value = ["b", *("x" for _ in range(100_000))]
     answer = {"ok": True, "value": value, "consumed": 7, "hex": LONG}
     kept = result(answer)
@@ -75,7 +75,7 @@ def test_a_long_answer_stands_as_length_and_digest_under_the_same_cause():
         "hex": {"length": 500_000, "sha256": sha256(bytes.fromhex(LONG)).hexdigest()},
     }
     assert kept.cause == plain(answer).cause
-    assert actual_text(kept, kept.verdict.path) == '[0] = "b"', "the place that differs is still shown"
+    assert actual_text(kept, kept.verdict.path) == '[0] = "b"', "the differing place is still shown"
     assert "sha256" in actual_text(kept)
     assert actual_text(kept, "consumed") == "consumed 7"
 
@@ -89,12 +89,12 @@ def test_a_long_text_of_a_target_is_cut_with_its_length_and_digest():
     assert protocol.shorten("x" * protocol.LONGEST_TEXT) == "x" * protocol.LONGEST_TEXT
 
 
-def test_a_text_of_a_target_is_cut_by_its_bytes_and_between_its_signs():
+def test_a_text_of_a_target_is_cut_by_bytes_between_characters():
     text = "é" + "\U0001f600" * protocol.LONGEST_TEXT
-    front, told = protocol.shorten(text).split("… ")
+    front, cut = protocol.shorten(text).split("… ")
     assert front == text[: len(front)]
     assert protocol.LONGEST_TEXT - 4 < len(front.encode()) <= protocol.LONGEST_TEXT
-    assert told.startswith(f"({len(text)} characters, sha256 ")
+    assert cut.startswith(f"({len(text)} characters, sha256 ")
     assert protocol.shorten("\U0001f600" * (protocol.LONGEST_TEXT // 4 + 1)).endswith(")")
 
 
@@ -115,7 +115,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
-def test_what_one_result_keeps_is_bounded(answer):
+def test_the_stored_part_of_a_result_is_bounded(answer):
     kept = result(answer)
     assert len(pickle.dumps((kept.outcome, kept.verdict))) < 2 * MAX_ANSWER_BYTES
     assert len(kept.cause.text) < 500
@@ -160,7 +160,7 @@ def sized(length):
     return length.to_bytes(4, "big") + b"\0\x03\0\1" + bytes(length - 4)
 
 
-def test_of_a_long_list_the_element_that_a_verdict_is_about_is_kept_and_shown():
+def test_the_judged_element_of_a_long_list_is_stored_and_shown():
     answer = sends(*[sized(700)] * 5, LIES_OF_ITS_SIZE, sized(700))
     kept = result(answer, SIZED)
     assert kept.outcome.is_cut
@@ -172,6 +172,6 @@ def test_of_a_long_list_the_element_that_a_verdict_is_about_is_kept_and_shown():
     assert result(sends(*[LIES_OF_ITS_SIZE] * 30), SIZED).outcome.json.startswith(b'{"value":{"length"')
 
 
-def test_a_long_request_that_was_not_kept_is_shown_by_its_digest():
+def test_a_long_request_is_shown_by_its_digest():
     kept = result(sends(LIES_OF_ITS_SIZE + bytes(3000)), SIZED)
     assert actual_text(kept, kept.verdict.path).startswith('accepted: {"value": {"length"')

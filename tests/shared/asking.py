@@ -1,4 +1,4 @@
-"""Asks a scripted broker, without a socket, about its topic `t`."""
+"""Requests to a mock broker without a socket, about its topic `t`."""
 
 from tiny_client import frame, response
 

@@ -1,4 +1,4 @@
-"""Commands in this process: an interpreter for each, and its imports, cost most of what the tests cost."""
+"""Commands in this process, because a separate interpreter and its imports would take most of the time of a test."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from warm_bridges import forked_bridges
 from conformance.cli import main
 
 LONGEST = 600
-"""Seconds that a command may take: one that hangs fails its test."""
+"""Timeout of a command in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command came to, as `subprocess.run` tells it of a process."""
+    """The result of a command, like that of `subprocess.run`."""
 
     returncode: int
     stdout: str
@@ -28,9 +28,9 @@ class Done:
 
 
 def conformance(*arguments, cwd, env=None, stdin=b"", limits=None):
-    """Run a command as `python -m conformance` does, in a folder, with these variables instead of ours.
+    """Run a command like `python -m conformance`, in a folder, with other environment variables.
 
-    Bridges to live clients are forked, with `limits` instead of theirs.
+    Bridges to live clients are forked, with other limits.
     """
     out, err = _Stream(), _Stream()
     given = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
@@ -49,7 +49,7 @@ def conformance(*arguments, cwd, env=None, stdin=b"", limits=None):
 
 
 class _Stream(io.TextIOWrapper):
-    """Text or bytes that are written."""
+    """A stream for text and bytes."""
 
     def __init__(self):
         super().__init__(io.BytesIO(), "utf-8", newline="", write_through=True)
@@ -60,7 +60,7 @@ class _Stream(io.TextIOWrapper):
 
 @contextmanager
 def _signals():
-    """What a command does at signals ends with it."""
+    """Restore the signal handlers after a command."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
@@ -71,7 +71,7 @@ def _signals():
 
 @contextmanager
 def _at_most(seconds):
-    """Raise TimeoutError after so many seconds."""
+    """Raise TimeoutError after a number of seconds."""
 
     def ring(*_):
         raise TimeoutError(f"the command takes more than {seconds} s")

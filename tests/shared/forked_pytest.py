@@ -1,4 +1,4 @@
-"""Sessions of pytest, each in a fork of one process that has imported pytest and the plugin, which is most of one."""
+"""Sessions of pytest, each a fork of a process with pytest and the plugin imported, which saves most of their time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORKS.set_forkserver_preload(["conformance.pytest_plugin.session_hooks"])
 
 
 def forked(arguments, cwd, env, folder):
-    """What `python -m pytest` comes to, as `subprocess.run` tells it of a process. The folder takes what it says."""
+    """Return the result of `python -m pytest`, like that of `subprocess.run`. Its output goes to the folder."""
     out, err = folder / "out", folder / "err"
     process = FORKS.Process(target=_session, args=(arguments, cwd, env, out, err))
     process.start()

@@ -1,4 +1,4 @@
-"""Inputs that grow in one thing alone: a row for each codec, count and list that strangers may make long."""
+"""Inputs that grow in one dimension: a row for each codec, count and list in untrusted input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from conformance.targets.reference import answer
 T = TypeVar("T")
 Request = dict[str, object]
 Row = Callable[[int], Callable[[], object]]
-"""From a size to what is to be done at that size; the answer is returned, so that a test can look at it."""
+"""A function from a size to the work at that size, which returns its answer for a check."""
 
 ONE = batch(0)
 PLAIN = ONE[HEADER_SIZE:]
@@ -40,7 +40,7 @@ _SKIPPABLE = b"\x5a\x2a\x4d\x18" + bytes(4)
 
 
 def asking(make: Callable[[int], Request]) -> Row:
-    """The reference answers a request of the protocol."""
+    """Return the work of the reference for a protocol request."""
 
     def row(size: int) -> Callable[[], object]:
         request = make(size)
@@ -54,7 +54,7 @@ def decoding(name: str, make: Callable[[int], bytes]) -> Row:
 
 
 def packed(number: int, make: Callable[[int], bytes], count: Callable[[int], int] = lambda _: 1) -> Row:
-    """A batch whose payload is this, in a codec, with so many records."""
+    """Return a batch with this payload in a codec and this record count."""
     return decoding("RECORD_BATCH", lambda size: _batch(number, make(size), count(size)))
 
 
@@ -73,7 +73,7 @@ def _with_headers(size: int) -> bytes:
 
 
 def _two(size: int, one: T, other: T) -> tuple[T, ...]:
-    """Two things in turn: equal ones are read once."""
+    """Alternate two elements, because the codec reads equal neighbours once."""
     return (one, other) * (size // 2) + (one,) * (size % 2)
 
 
@@ -106,7 +106,7 @@ def _to_encode(size: int) -> Request:
 
 
 def _empty_structures(size: int) -> Request:
-    """An array of arrays of structures that have no fields, so that they take no bytes."""
+    """Return an array of arrays of structures without fields, which have no bytes."""
     fields = [{"name": "Some", "type": "[]Some", "versions": "0+", "fields": _NESTED}]
     definition = {"name": "Empty", "type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": fields}
     inner = struct.pack(">i", size) + bytes(size)
@@ -135,7 +135,7 @@ _NESTED = [
 
 
 def _fates(step: int) -> Row:
-    """What a broker may answer to batches is worked out."""
+    """Return the work to compute a broker's allowed results for batches."""
 
     def row(size: int) -> Callable[[], object]:
         given = OPERATIONS["sequence"].parse(_sequence(size, step), codec.wire("LOG"))
@@ -145,7 +145,7 @@ def _fates(step: int) -> Row:
 
 
 def _judging(size: int) -> Callable[[], object]:
-    """A fetch is asked of the reference, and its answer judged."""
+    """Return the work of a read by the reference and its verdict."""
     request = _read(b"".join(batch(at) for at in range(size)))
     data = bytes.fromhex(str(request["hex"]))
 
@@ -190,14 +190,14 @@ CODECS: dict[str, Row] = {
         _ZSTD, lambda size: _ZSTD_HEADER + bytes(3 * size) + stored_frames.ZSTD[0](PLAIN)[len(_ZSTD_HEADER) :]
     ),
 }
-"""What each codec may have many of."""
+"""The elements that each codec may have many of."""
 
 COUNTS: dict[str, Row] = {
     "records": packed(0, _records, lambda size: size),
     "compressed records": packed(_GZIP, lambda size: gzip.compress(_records(size)), lambda size: size),
     "headers": decoding("RECORD_BATCH", _with_headers),
     "compressed headers": packed(_GZIP, lambda size: gzip.compress(_with_headers(size)[HEADER_SIZE:])),
-    # Tags of three bytes each: small ones would be shorter.
+    # Tags of three bytes each, because small tags are shorter.
     "tagged fields": decoding(
         "TAGGED_FIELDS",
         lambda size: _uvarint(size) + b"".join(_uvarint((1 << 14) + tag) + b"\1x" for tag in range(size)),
@@ -229,7 +229,7 @@ COUNTS: dict[str, Row] = {
     ),
     "batches in RECORDS": decoding("RECORDS", lambda size: codec.encode("RECORDS", b"".join(map(batch, range(size))))),
 }
-"""What a count or a length may be large of."""
+"""Structures with a large count or length."""
 
 QUESTIONS: dict[str, Row] = {
     "batches that are read": asking(lambda size: _read(b"".join(map(batch, range(size))))),
@@ -250,6 +250,6 @@ QUESTIONS: dict[str, Row] = {
     "records compacted": _compacting,
     "compressed batches annotated": _annotating,
 }
-"""What is asked and done about long inputs."""
+"""All work with long inputs."""
 
 GROWING: dict[str, Row] = {**CODECS, **COUNTS, **QUESTIONS}

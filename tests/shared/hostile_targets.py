@@ -1,4 +1,4 @@
-"""A hundred programs that answer the protocol honestly until they do something else: a row for each behaviour."""
+"""A hundred programs that answer correctly until a misbehaviour, one row each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEEDS: dict[str, str] = {
     "answers half a line": "put(b'{\"id\":'); time.sleep(3600)",
     "answers byte by byte": '[put(bytes((one,))) or time.sleep(0.2) for one in b\'{"id":0,"ok":true}\\n\']',
     "answers empty lines": "put(b'\\n' * 1000)",
-    # answers too much
+    # answers with too much output
     "floods without a line": "\n    while True: put(b'x' * 65536)",
     "floods with lines": "\n    while True: put(b'{}\\n' * 1000)",
     "floods with errors": "sys.stderr.write('e' * 30_000_000); sys.stderr.flush(); reply(request)",
@@ -57,7 +57,7 @@ DEEDS: dict[str, str] = {
     "says much": "reply({'id': request['id']}, ok=False, error='malformed', message='m' * 5_000_000)",
     "answers twice": "reply(request); reply(request)",
     "shows many elements": "reply(request, value=[0] * 3_000_000)",
-    # answers what is no answer
+    # answers with invalid lines
     "nests deep": "put('{\"id\":%d,\"value\":' % request['id'] + '[' * 100_000 + ']' * 100_000 + '}\\n')",
     "nests deep objects": "put('{\"a\":' * 100_000 + '1' + '}' * 100_000 + '\\n')",
     "names another id": "reply({**request, 'id': 10**6})",
@@ -78,7 +78,7 @@ DEEDS: dict[str, str] = {
     "is ok in words": "reply(request, ok='yes')",
     "is ok and is not": "reply(request, ok=True, unsupported='no', error=5)",
     "says nothing of ok": "put('{\"id\":%d}\\n' % request['id'])",
-    # lies in parts
+    # answers with wrong parts
     "shows an object": "reply(request, value={'a': {'b': []}})",
     "consumes less than nothing": "reply(request, consumed=-1)",
     "consumes all there is": "reply(request, consumed=10**30)",
@@ -99,14 +99,14 @@ DEEDS: dict[str, str] = {
     "takes memory": "held = bytearray(b'x') * 400_000_000; reply(request)",
     "takes memory for ever": "bad.allocate()",
 }
-"""What it does with a request, as Python."""
+"""The misbehaviour at a request, as Python code."""
 
 MOMENTS = {"at once": 0, "later": 4}
-"""The number of the first request that it does it with; the first asks it to describe itself."""
+"""The number of the first request with the misbehaviour; request 1 is `describe`."""
 
 
 def written(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The programs, each with what it does and when."""
+    """Write the programs, and return their paths by behaviour and time."""
     for name, deed in DEEDS.items():
         for moment, since in MOMENTS.items():
             path = folder / f"{name} {moment}.py".replace(" ", "-")
@@ -115,5 +115,5 @@ def written(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def command(path: Path) -> str:
-    """How the suite is told to run it."""
+    """Return its name as a target."""
     return f"command:{sys.executable} {path}"

@@ -1,4 +1,4 @@
-"""The JSON reports that tests make: where they are, and what is wrong with them by the schema that ships."""
+"""The JSON reports of tests: their places, and their violations of the shipped schema."""
 
 import json
 import os
@@ -14,7 +14,7 @@ VALIDATOR = jsonschema_rs.validator_for(json.loads(schema_text()))
 
 
 def json_reports(folder):
-    """The JSON reports below a folder, whatever they are called."""
+    """Yield the JSON reports below a folder, with any file name."""
     for above, _, names in os.walk(folder):
         for name in names:
             path = Path(above, name)
@@ -31,7 +31,7 @@ def _begins(path):
 
 
 def broken_reports(folder):
-    """A line for each JSON report below a folder that does not hold to the schema: the file and the first problem."""
+    """Return a line for each JSON report below a folder that violates the schema: the file and the first problem."""
     lines = []
     for path in json_reports(folder):
         problem = next(iter(VALIDATOR.iter_errors(json.loads(path.read_bytes()))), None)
@@ -41,7 +41,7 @@ def broken_reports(folder):
 
 
 def messages_judged(results):
-    """Of the messages that come along, those of which a generated case was judged."""
+    """Return the shipped messages with a judged generated case."""
     judged = [row for row in results if row["kind"] == "generated" and row["verdict"] not in ("skip", "protocol")]
     names = {row["type"].removeprefix("MESSAGE<").partition(",")[0] for row in judged}
     return names & set(shipped_types().messages)

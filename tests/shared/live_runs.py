@@ -1,4 +1,4 @@
-"""Runs of live clients: what the report says of each `read` case."""
+"""Runs of live clients: the row of the report for each `read` case."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,13 @@ TINY = {
     **{"name": "tiny", "language": "python", "module": "driver.py", "entry-point": "tiny.consume", "concurrency": 1},
     **{"codecs": ["none"], "magics": [0, 1, 2], "isolations": ["read_uncommitted", "read_committed"]},
 }
-"""What a driver of tiny_client.py says of itself."""
+"""The manifest of a driver of tiny_client.py."""
 BRIEF = {"STARTUP_TIMEOUT_S": 10.0, "_LONG": 10.0, "_CASE_TIMEOUT_S": 20 / 3}
-"""Limits of a bridge for tests in which a client never goes on: a third of its own, each."""
+"""Limits of a bridge for tests with a hanging client: a third of the normal ones."""
 
 
 def tiny(folder, program, **claims):
-    """A driver of tiny_client.py in a folder of its own, with these claims besides: its target."""
+    """Write a driver of tiny_client.py with further claims to a separate folder, and return its target."""
     folder = folder / TINY["name"]
     folder.mkdir()
     begins = f"import sys\nsys.path.insert(0, {str(SHARED)!r})\nimport tiny_client\nfrom tiny_client import *\n"

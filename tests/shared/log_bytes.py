@@ -1,4 +1,4 @@
-"""Logs to ask about: batches of all sorts, markers, messages and wrappers, as bytes."""
+"""Bytes of logs for tests: batches, markers, messages and wrappers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def record(offset, **fields):
 
 
 def batch(base, records=None, *, producer=None, transactional=False, control=False, **fields):
-    """The bytes of a batch with records at these offsets, one at its base if none are named."""
+    """Return the bytes of a batch with records at these offsets, by default one at its base offset."""
     rows = [row if isinstance(row, dict) else record(row) for row in ([base] if records is None else records)]
     kind = {"baseOffset": base, "isTransactional": transactional, "isControlBatch": control}
     if producer is not None:
@@ -23,7 +23,7 @@ def batch(base, records=None, *, producer=None, transactional=False, control=Fal
 
 
 def part(base, producer=7, count=2):
-    """A batch of a transaction."""
+    """Return a batch of a transaction."""
     return batch(base, range(base, base + count), producer=producer, transactional=True)
 
 

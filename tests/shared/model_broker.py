@@ -1,6 +1,6 @@
-"""A broker of ours on a free port, in threads: what it makes of a batch and of sequences comes from the reference.
+"""A broker on a free port, in threads, that handles batches and sequences with the reference.
 
-`Ways` names each thing that it does; a lying broker does one of them otherwise.
+`Ways` has a function for each of its actions; a faulty broker replaces one of them.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ assert set(ERROR_CODES) < set(ERRORS)
 
 
 def checked(data, _settings):
-    """The error with which bytes are refused, 0 to take them: each record has an offset, as Apache Kafka demands."""
+    """Return the error code for bytes, 0 to accept them: each record needs an offset, as in Apache Kafka."""
     read = codec.decode("RECORD_BATCH", data)
     if not read.ok:
         return ERROR_CODES.get(error_class(read.violations[0]), 87)
     if read.consumed < len(data):
         return 87
-    # Sequences are looked at by `fate`.
+    # `fate` checks sequences.
     return 0 if 0 < read.value["recordCount"] == read.value["lastOffsetDelta"] + 1 else 87
 
 
 def raised(data):
-    """The batch that a message set becomes, and the error with which it is refused instead, 0 for none."""
+    """Return the batch of a message set, and the error code, 0 for none."""
     read = codec.decode("MESSAGE_SET", data)
     if not read.ok:
         return data, ERROR_CODES.get(error_class(read.violations[0]), 87)
@@ -74,7 +74,7 @@ def raised(data):
 
 
 def lowered(data, magic):
-    """What a fetch brings that carries a lower magic; None for what has no such form."""
+    """Return the records for a fetch with a lower magic; None without a conversion."""
     try:
         return convert(data, magic)
     except codec.Unencodable:
@@ -90,110 +90,110 @@ def told(offset):
 
 
 def fate(batches):
-    """What becomes of the last of the batches that were sent to a log."""
+    """Return the result of the last batch sent to a log."""
     return kafka_results(batches)[-1]
 
 
 def cleaned(batch, kept, horizon=None):
-    """A batch once the log cleaner has gone over it."""
+    """Return a batch after compaction."""
     return compact_batch(batch, kept, delete_horizon=horizon)
 
 
 @dataclass(frozen=True)
 class Ways:
-    """What a broker does: one that lies has another way for one of them."""
+    """The actions of a broker; a faulty one has another function for one of them."""
 
     checked: object = checked
     stored: object = stored
     raised: object = staticmethod(raised)
-    """What becomes of a message set."""
+    """The conversion of a message set."""
     lowered: object = staticmethod(lowered)
-    """What becomes of batches for a fetch that carries a lower magic."""
+    """The conversion of batches for a fetch with a lower magic."""
     carries: object = staticmethod(max_magic_of_fetch)
-    """The magic that a version of Fetch carries."""
+    """The highest magic of a version of Fetch."""
     is_too_large: object = staticmethod(lambda size, limit: size > limit)
     together: object = staticmethod(lambda told: told)
-    """What is told of the partitions that one request writes to."""
+    """The response to a write of several partitions."""
     told: object = told
     fate: object = fate
     fate_codes: dict = field(default_factory=lambda: FATE_CODES)
-    """The errors that tell of fates."""
+    """The error codes of results."""
     served: object = staticmethod(lambda batch: [batch])
-    """The batches that are served of one that was taken."""
+    """The served batches of an accepted one."""
     keeps_refused: bool = False
     kept: object = staticmethod(lambda stored, _: stored)
-    """What stands in its segment of the batches that it stores, none if it refused what was sent."""
+    """The bytes in its segment for stored batches; none after a rejection."""
     offered: dict = field(default_factory=lambda: OFFERED)
     topic_error: int = 0
-    """The error with which every topic is refused."""
+    """The error code for every topic creation."""
     deletion_error: int = 0
-    """The error with which no topic is deleted."""
+    """The error code for every topic deletion."""
     answers: object = staticmethod(lambda _, frame: frame)
-    """The bytes that go out to a request instead of a frame; None closes the connection instead."""
+    """The sent bytes of a response frame; None closes the connection."""
     refuses_versions: bool = True
-    """Whether a version of ApiVersions that is not offered is answered with the error that says so."""
+    """True if an unsupported ApiVersions request gets UNSUPPORTED_VERSION."""
     unreadable: object = staticmethod(lambda _, __: None)
-    """The bytes that go out to a frame that cannot be read, by the broker and the frame; None closes the connection."""
+    """The sent bytes for an unreadable frame, by broker and frame; None closes the connection."""
     identity: object = staticmethod(lambda number: number)
-    """The producer id of the producer with this number."""
+    """The producer id of the producer with a number."""
     fences: bool = True
     epoch_rises: bool = True
     marks: object = staticmethod(marker)
-    """The batch that ends a transaction; None for no marker."""
+    """The marker batch of a transaction, or None."""
     holds_back: object = staticmethod(min)
-    """The last stable offset, of the first offsets of the open transactions."""
+    """The last stable offset, from the first offsets of open transactions."""
     lists: object = staticmethod(lambda listed: listed)
-    """The aborted transactions that a fetch lists, of those that are due."""
+    """The listed aborted transactions, from the expected ones."""
     whole: bool = True
-    """Whether the first batch comes, however few bytes were asked for."""
+    """True if the first batch is returned for any size limit."""
     inside: bool = True
-    """Whether a fetch from inside a batch brings that batch."""
+    """True if a fetch from inside a batch returns that batch."""
     ends: bool = True
-    """Whether there is an end, beyond which a fetch is refused."""
+    """True if a fetch beyond the end is rejected."""
     cleaned: object = staticmethod(cleaned)
     forgets: object = staticmethod(lambda gone, _: gone)
-    """The offsets of tombstones that compaction removes, of those whose time has come and of all."""
+    """The tombstone offsets that compaction removes, from the expired ones and from all."""
     is_gone: object = staticmethod(lambda is_aborted: is_aborted)
-    """Whether compaction removes a batch, by whether it was aborted."""
+    """True if compaction removes a batch; the argument is True for an aborted one."""
     begins: bool = True
-    """Whether a fetch from before the log is refused."""
+    """True if a fetch below the log start is rejected."""
     fills: bool = True
-    """Whether a fetch from an offset that compaction removed brings what follows."""
+    """True if a fetch from a compacted offset returns the following records."""
     low: object = staticmethod(lambda start: start)
-    """The offset that is told as that at which the log begins."""
+    """The log start offset in a fetch response."""
     earliest: object = staticmethod(lambda start: start)
-    """The same, as ListOffsets tells it."""
+    """The log start offset in ListOffsets."""
     timed: object = staticmethod(
         lambda records, start, time: next((one for one in records if one[0] >= start and one[1] >= time), (-1, -1))
     )
-    """Offset and time of the record to which a time leads, of those of the log and where that begins."""
+    """Offset and timestamp for a ListOffsets by time, from those of the log and its start."""
     append_time: object = staticmethod(lambda time: time)
-    """The time of the append that it tells, of the one that is due."""
+    """The returned append time, from the expected one."""
     acknowledges: object = staticmethod(lambda acks: acks != 0)
-    """Whether a request to write is answered."""
+    """True if a produce request gets a response."""
     deleted: object = staticmethod(lambda _: None)
-    """What else it does to a log from which records were deleted."""
+    """A further action on a log after DeleteRecords."""
     restarted: object = staticmethod(lambda _: None)
-    """What it does to each log when it is restarted."""
+    """An action on each log at a restart."""
 
 
 @dataclass
 class Log:
-    """The log of a topic."""
+    """The log of a partition."""
 
     settings: dict
     id: bytes = field(default_factory=lambda: uuid4().bytes)
     start: int = 0
     end: int = 0
     batches: list = field(default_factory=list)
-    """The offset behind each batch, and its bytes as they are served."""
+    """The offset after each batch, and its served bytes."""
     sent: list = field(default_factory=list)
     firsts: dict = field(default_factory=dict)
-    """Where the batches of producers were stored."""
+    """The offsets of the batches of producers."""
     undecided: dict = field(default_factory=dict)
     """The first offset of each open transaction, by producer id."""
     aborted: list = field(default_factory=list)
-    """Producer id and first offset of each aborted transaction, with the offset of its marker."""
+    """Producer id, first offset and marker offset of each aborted transaction."""
     others: dict = field(default_factory=dict)
     """The further partitions of the topic, by index."""
 
@@ -201,7 +201,7 @@ class Log:
         return self.others[index] if index else self
 
     def append(self, data, ways, version=9):
-        """Take bytes, or refuse them: the error, and the offset that is told."""
+        """Append bytes or reject them; return the error code and the offset of the response."""
         if ways.is_too_large(len(data), int(self.settings.get("maxMessageBytes", LARGEST))):
             return TOO_LARGE, -1
         error = 0
@@ -235,7 +235,7 @@ class Log:
         return error, -1 if error else ways.told(offset)
 
     def decide(self, identity, epoch, ways, *, commit):
-        """Write the marker of a transaction that has written something here."""
+        """Write the marker of a transaction with batches in this log."""
         first = self.undecided.pop(identity, None)
         made = ways.marks(identity, epoch, commit=commit)
         if first is None or made is None:
@@ -246,16 +246,16 @@ class Log:
         self.end += 1
 
     def stable(self, ways):
-        """The last stable offset."""
+        """Return the last stable offset."""
         return ways.holds_back(self.undecided.values()) if self.undecided else self.end
 
     def listed(self, offset, ways):
-        """The aborted transactions that reach beyond an offset."""
-        due = [{"ProducerId": one, "FirstOffset": first} for one, first, at in self.aborted if at >= offset]
-        return ways.lists(due)
+        """Return the aborted transactions with a marker at or after an offset."""
+        expected = [{"ProducerId": one, "FirstOffset": first} for one, first, at in self.aborted if at >= offset]
+        return ways.lists(expected)
 
     def served(self, offset, most, ways, stop):
-        """The batches before an offset from the one on that holds another: so many bytes, but the first one whole."""
+        """Return the batches from the one with an offset up to another: limited in bytes, but at least one batch."""
         data = b""
         for end, batch in self.batches:
             base = struct.unpack_from(">q", batch)[0]
@@ -265,7 +265,7 @@ class Log:
         return data
 
     def compact(self, ways):
-        """Go over all but the last batch: keep the last record of each key, and tombstones for a while."""
+        """Compact all batches except the last: keep the last record of each key, and tombstones for a while."""
         whole = [codec.decode("RECORD_BATCH", data).value for _, data in self.batches]
         data = [one for one in whole if not one["isControlBatch"] and not ways.is_gone(self._is_aborted(one))]
         last = {record["key"]: record["offset"] for batch in data for record in batch["records"]}
@@ -285,51 +285,51 @@ class Log:
         return batch["isTransactional"] and any(first <= batch["baseOffset"] < at for first, at in own)
 
     def delete(self, before, ways):
-        """Delete what is before an offset."""
+        """Delete all records before an offset."""
         self.start = max(self.start, before)
         ways.deleted(self)
 
     def holds(self, offset):
-        """Whether a batch holds an offset, or it is the end."""
+        """Return True if a batch contains an offset, or if it is the log end."""
         return offset == self.end or any(struct.unpack_from(">q", one)[0] <= offset < end for end, one in self.batches)
 
 
 def offsets(batch):
-    """The offsets of the records of a batch."""
+    """Return the offsets of the records of a batch."""
     return {record["offset"] for record in batch["records"]}
 
 
 def nulls(batches):
-    """The offsets of the records that have no value."""
+    """Return the offsets of records with a null value."""
     return {record["offset"] for one in batches for record in one["records"] if record["value"] is None}
 
 
 def raw(data, offset):
-    """Bytes as a broker stores them that looks at nothing: all but their offset as they came."""
+    """Return bytes with only a new offset, like a broker without checks."""
     return struct.pack(">q", offset) + data[8:]
 
 
 class ModelBroker:
-    """A broker on a free port; a context manager. `sends(request, frame)` says what goes out instead of a frame.
+    """A broker on a free port; a context manager. `sends(request, frame)` returns the bytes to send.
 
-    It gives bytes, or None to close the connection instead.
+    It returns None to close the connection.
     """
 
     def __init__(self, ways=None, sends=lambda _, frame: frame, tls=None, login=None, log_dir=None):
         self.ways, self.sends = ways or Ways(), sends
         self.tls, self.login = tls, login
-        """The TLS of its listener, and the bytes by which SASL/PLAIN lets in; None without."""
+        """The TLS context of its listener, and the accepted SASL/PLAIN bytes; None without."""
         self.log_dir = log_dir
-        """Where it keeps segments, a folder a partition; None where it keeps none."""
+        """The folder of segments, one subfolder per partition, or None."""
         self.logs = {}
         self.failing = 0
-        """The error with which every fetch is answered."""
+        """The error code of every fetch."""
         self.served = None
-        """What every fetch brings instead of the log."""
+        """The records of every fetch instead of the log."""
         self.silent_on = ""
-        """The request whose answer says nothing of any partition."""
+        """The request with a response without partitions."""
         self.advertised = None
-        """Where it says that it is."""
+        """The advertised address."""
         self.newest = {}
         """Producer id and epoch, by transactional id."""
         self.given = 4000
@@ -352,7 +352,7 @@ class ModelBroker:
         return f"127.0.0.1:{self.port}"
 
     def start(self):
-        """Listen, on the same port as before."""
+        """Listen on the same port as before."""
         broker = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -371,7 +371,7 @@ class ModelBroker:
         self._thread.start()
 
     def stop(self):
-        """Listen no more, and close every connection."""
+        """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -384,7 +384,7 @@ class ModelBroker:
         self._open.clear()
 
     def _safe(self, connection):
-        """The connection as it is spoken on."""
+        """Return the connection, with TLS if configured."""
         return connection if self.tls is None else self.tls.wrap_socket(connection, server_side=True)
 
     def _converse(self, connection):
@@ -421,11 +421,11 @@ class ModelBroker:
             connection.sendall(sent)
 
     def hang(self):
-        """Answer nobody any more."""
+        """Stop answering requests."""
         self._lock.acquire()
 
     def _request(self, frame):
-        """The request that a frame holds; None for one that cannot be read, or that is not offered."""
+        """Return the request of a frame; None for an unreadable or unsupported one."""
         try:
             key, version, _ = struct.unpack_from(">hhi", frame)
             name = request_names()[key]
@@ -435,7 +435,7 @@ class ModelBroker:
             return None
 
     def _of_unreadable(self, frame):
-        """What goes out: of a version of ApiVersions that is not offered, the error, in version 0."""
+        """Return the response to an unreadable frame: for unsupported ApiVersions the error in version 0."""
         key, version, correlation = struct.unpack_from(">hhi", frame.ljust(8, b"\xff"))
         is_other = not self.ways.offered["ApiVersions"][0] <= version <= self.ways.offered["ApiVersions"][1]
         if key == API_VERSIONS and is_other and self.ways.refuses_versions:
@@ -476,7 +476,7 @@ class ModelBroker:
         return {"Brokers": [node], "ControllerId": 1, "ClusterId": "model", "Topics": rows}
 
     def _name(self, row):
-        """The name of a topic, which a row may give by its id."""
+        """Return the name of a topic, given by name or id."""
         named = (name for name, log in self.logs.items() if log.id == row["TopicId"]) if row["Name"] is None else ()
         return row["Name"] if row["Name"] is not None else next(iter(named), "")
 
@@ -509,7 +509,7 @@ class ModelBroker:
         return {"Responses": rows}
 
     def _written(self, part, log, unknown, request):
-        """What is told of the data for one partition."""
+        """Return the response to the data for one partition."""
         data, before = part["Records"] or b"", len(log.batches) if log else 0
         error, offset = (
             unknown if log is None else FENCED * self._is_fenced(request.body.get("TransactionalId"), data),
@@ -524,7 +524,7 @@ class ModelBroker:
         return {"Index": part["Index"], "ErrorCode": error, "BaseOffset": offset, "LogAppendTimeMs": time}
 
     def _keep(self, log, batches, sent):
-        """Write batches to the segment of a log, as `Ways.kept` has it."""
+        """Write batches to the segment of a log with `Ways.kept`."""
         places = ((name, index, one.partition(index)) for name, one in self.logs.items() for index in (0, *one.others))
         name, index = next((name, index) for name, index, one in places if one is log)
         folder = self.log_dir / f"{name}-{index}"
@@ -555,7 +555,7 @@ class ModelBroker:
         return {"Responses": rows}
 
     def _is_outside(self, log, offset):
-        """Whether a fetch is refused."""
+        """Return True if a fetch is out of range."""
         is_behind, is_before = offset > log.end and self.ways.ends, offset < log.start and self.ways.begins
         return is_behind or is_before or (not self.ways.fills and not log.holds(offset))
 
@@ -584,7 +584,7 @@ class ModelBroker:
         return {"Topics": rows}
 
     def _found(self, log, time):
-        """The offset and the time to which a time leads, or what stands for the ends of the log."""
+        """Return offset and timestamp for a ListOffsets by time, or the special values for the ends of the log."""
         if log is None:
             return -1, -1
         if time < 0:
@@ -593,14 +593,14 @@ class ModelBroker:
         return self.ways.timed([(one["offset"], one["timestamp"]) for one in records], log.start, time)
 
     def restart(self):
-        """Come back with what is kept."""
+        """Restart with the stored logs."""
         self.stop()
         for log in self.logs.values():
             self.ways.restarted(log)
         self.start()
 
     def _part(self, log, offset, most, request):
-        """What a fetch brings of a log."""
+        """Return the part of a log for a fetch."""
         is_committed, stable = request.body.get("IsolationLevel"), log.stable(self.ways)
         shown = {"ErrorCode": 0, "LastStableOffset": stable, "LogStartOffset": log.start}
         shown["Records"] = log.served(offset, most, self.ways, stable if is_committed else log.end)
@@ -624,7 +624,7 @@ class ModelBroker:
         return {"ErrorCode": 0, "ProducerId": identity, "ProducerEpoch": epoch}
 
     def _is_fenced(self, named, data):
-        """Whether a batch comes from an instance that is not the newest."""
+        """Return True for a batch of an older producer instance."""
         batch = codec.decode("RECORD_BATCH", data).value if named is not None and self.ways.fences else None
         return batch is not None and self.newest.get(named) != (batch["producerId"], batch["producerEpoch"])
 
@@ -648,7 +648,7 @@ class ModelBroker:
         return {"ErrorCode": 0}
 
     def _log(self, row, key):
-        """How a row names a topic, its log, and the error where there is none."""
+        """Return the topic key of a row, its log, and the error code without a log."""
         if "TopicId" in row:
             log = next((log for log in self.logs.values() if log.id == row["TopicId"]), None)
             return {"TopicId": row["TopicId"]}, log, UNKNOWN_ID
@@ -656,25 +656,25 @@ class ModelBroker:
 
 
 def plain_body(request):
-    """An answer to a request that this broker makes nothing of."""
+    """Return a response to a request without an effect here."""
     message = shipped_types().messages[f"{request.name}Response"]
     return BoundaryValues(message, request.version, {}).plain()
 
 
 def framed(answer):
-    """An answer with its size."""
+    """Return a response with its size."""
     return struct.pack(">i", len(answer)) + answer
 
 
 def shut(connection):
-    """Close a connection at once, though another thread may hold it."""
+    """Close a connection immediately, even if another thread uses it."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
     connection.close()
 
 
 def take(connection, count):
-    """So many bytes of a connection. Raises EOFError or OSError."""
+    """Return a number of bytes from a connection. Raises EOFError or OSError."""
     taken = b""
     while len(taken) < count:
         part = connection.recv(count - len(taken))

@@ -1,4 +1,4 @@
-"""What the tests of pages share: their tags, and a check of how accessible they are."""
+"""Shared code for tests of pages: their tags, and an accessibility check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Elements(HTMLParser):
-    """The tags of a page with their attributes, and whether all that is opened is closed."""
+    """The tags of a page with their attributes, and the unclosed ones."""
 
     EMPTY = ("meta", "input", "br")
 
@@ -26,7 +26,7 @@ class Elements(HTMLParser):
 
 
 def assert_accessible(browser, page, axe, picture, scheme, width):
-    """Open a page as on a screen or a phone, in light or dark, with all details, and have axe-core look at it."""
+    """Check a page with axe-core: on a screen and a phone, light and dark, with all details open."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}

@@ -1,4 +1,4 @@
-"""Partitions as folders of segments, made here, damaged in one place, and audited."""
+"""Partition folders with segments: written, damaged in one place, and audited."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import find_segments
 
 RECORDS = 5
-"""In a batch."""
+"""Records per batch."""
 
 
 def plain(base, **fields):
-    """A batch of RECORDS keyed records of producer 7, whose sequences are its offsets."""
+    """Return a batch of RECORDS keyed records of producer 7, with sequences equal to offsets."""
     records = [record(offset, key=b"key-%d" % offset) for offset in range(base, base + RECORDS)]
     return batch(base, records, **{"producer": 7, "baseSequence": base, **fields})
 
 
 def partition(segments=3, batches=4, **fields):
-    """Segments as lists of batches whose offsets, and sequences, run on."""
+    """Return segments as lists of batches with consecutive offsets and sequences."""
     size = batches * RECORDS
     return [[plain(at * size + row * RECORDS, **fields) for row in range(batches)] for at in range(segments)]
 
 
 def changed(data, at, layout, number):
-    """A batch with a number in it, and its checksum made right."""
+    """Return a batch with a changed number and a correct checksum."""
     out = bytearray(data)
     struct.pack_into(layout, out, at, number)
     return with_checksums(bytes(out), length=False)
@@ -41,7 +41,7 @@ def first_offset(segment):
 
 
 def written(folder, log, name="topic-0"):
-    """The folder of a partition: a file for each segment, named for its first offset."""
+    """Write the folder of a partition: a file for each segment, named by its first offset."""
     place = Path(folder, name)
     place.mkdir(parents=True)
     for segment in log:
@@ -50,12 +50,12 @@ def written(folder, log, name="topic-0"):
 
 
 def places(log):
-    """Where each batch of each segment begins."""
+    """Return the start of each batch of each segment."""
     return [[sum(map(len, segment[:row])) for row in range(len(segment))] for segment in log]
 
 
 def audit(folder, size=1 << 30, *, uncompacted=False, levels=None):
-    """Findings in a folder, in order."""
+    """Return the findings in a folder, in order."""
     found, pieces = [], {}
     for segment in find_segments([str(folder)]):
         for split in parts_of(segment, size):
@@ -68,5 +68,5 @@ def audit(folder, size=1 << 30, *, uncompacted=False, levels=None):
 
 
 def shown(found):
-    """Findings as (file, position, requirement, level)."""
+    """Return findings as (file, position, requirement, level)."""
     return [(Path(one.path).name, one.position, one.requirement, one.level) for one in found]

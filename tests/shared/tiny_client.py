@@ -1,4 +1,4 @@
-"""A Kafka consumer of a few lines: fetches in one version, and lets the reference say what an application sees."""
+"""A small Kafka consumer: it fetches in one version, and the reference computes the application's records."""
 
 import json
 import socket
@@ -32,7 +32,7 @@ def frame(name, version, body, correlation=1, client="tiny"):
 
 
 def response(name, version, frame):
-    """The correlation id and the body of a response."""
+    """Return the correlation id and the body of a response."""
     message = shipped_types().messages[f"{name}Response"]
     header = codec.decode(wire("ResponseHeader", header_version(message, version)), frame)
     body = codec.decode(wire(message.name, version), frame[header.consumed :])
@@ -42,16 +42,16 @@ def response(name, version, frame):
 
 
 PATIENCE = 20
-"""Times that a client connects anew to read one topic."""
+"""Maximum number of reconnects to read one topic."""
 
 
 class BadSize(Exception):
-    """A size that is none stands before an answer."""
+    """An invalid size before a response."""
 
 
 class Connection:
     version = 4
-    """Of Fetch."""
+    """Version of Fetch."""
 
     def __init__(self, bootstrap, client="tiny"):
         self.client = client
@@ -88,7 +88,7 @@ class Connection:
 
 
 def leading(told, connection):
-    """A connection to the node that leads a topic."""
+    """Return a connection to the leader of a topic."""
     found = connection.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})
     leader = found["Topics"][0]["Partitions"][0]["LeaderId"]
     (node,) = [row for row in found["Brokers"] if row["NodeId"] == leader]
@@ -96,7 +96,7 @@ def leading(told, connection):
 
 
 def beginning(told, connection, offset):
-    """Where a topic begins; the offset itself where the broker does not say."""
+    """Return the log start of a topic, or the given offset if the broker does not return it."""
     rows = ({"Name": told["topic"], "Partitions": ({"PartitionIndex": 0, "Timestamp": -2},)},)
     answer = connection.ask("ListOffsets", 1, {"ReplicaId": -1, "Topics": rows})
     (found,) = answer["Topics"][0]["Partitions"]
@@ -104,7 +104,7 @@ def beginning(told, connection, offset):
 
 
 def consume(told):
-    """Say all records of a topic, as an honest consumer hands them out."""
+    """Report all records of a topic, like a correct consumer."""
     connection, offset, ends = Connection(told["bootstrap"]), int(told["offset"]), 0
     while True:
         try:
@@ -139,7 +139,7 @@ def consume(told):
 
 
 def told():
-    """The lines of the suite; what comes before all cases, to see whether anything works, is consumed here."""
+    """Yield the lines of the suite; consume the initial check topics here."""
     say(version="1")
     for line in map(json.loads, sys.stdin):
         if line["topic"].startswith("baseline"):

@@ -1,4 +1,4 @@
-"""Processes that a test starts, and those of them that it leaves behind."""
+"""Processes that a test starts, and those still running at its end."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Traces:
-    """Marks processes by their environment, which children inherit, and finds those that still run.
+    """Marks processes by an environment variable, which children inherit, and finds the running ones.
 
-    What is forked has the environment of its parent where one looks from outside, and is found below that.
+    A forked process shows its parent's environment in /proc, so it is found as a descendant.
     """
 
     VARIABLE = "CONFORMANCE_TESTS_TRACE"
@@ -25,7 +25,7 @@ class Traces:
         self.env = {**os.environ, self.VARIABLE: self.token, "PYTHONPATH": str(ROOT)}
 
     def left(self) -> list[str]:
-        """Command lines of marked processes that run; those that are about to go are given a moment."""
+        """Return the command lines of marked processes that still run after a short wait."""
         until = time.monotonic() + 60
         while (found := self._running()) and time.monotonic() < until:
             time.sleep(0.05)
@@ -42,9 +42,9 @@ class Traces:
 
 
 def is_at_work(pid: int) -> bool:
-    """Whether Spark has started its workers in Python for a process."""
+    """Return True if Spark started its Python workers for a process."""
     for one in psutil.Process(pid).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # a child that has ended has no command line
+        with contextlib.suppress(psutil.Error):  # an ended child has no command line
             if "pyspark.daemon" in " ".join(one.cmdline()):
                 return True
     return False

@@ -1,4 +1,4 @@
-"""Files in the working folder that no process may import: each leaves its name in a file when it runs."""
+"""Files in the working folder that no process may import: each one writes its name to a file when it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PACKAGES = ("conformance", "multiprocessing", "pyspark")
 
 
 class Traps:
-    """Modules in a folder under names that Python, the suite or a library imports."""
+    """Modules in a folder with names that Python, the suite or a library imports."""
 
     def __init__(self, folder, names=(*MODULES, *PACKAGES)):
         self._mark = folder / "imported"
@@ -20,10 +20,10 @@ class Traps:
 
     @property
     def imported(self):
-        """The names that a process imported, each once."""
+        """The imported names, each once."""
         return sorted(set(self._mark.read_text().split())) if self._mark.exists() else []
 
 
 def without_safe_path():
-    """Return our variables without the one that tox sets, which disarms all traps."""
+    """Return our environment without the variable of tox that disables all traps."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}

@@ -1,8 +1,8 @@
-"""Bridges to clients of tiny_client.py, and these clients, forked from a process that has loaded what they import.
+"""Bridges to clients of tiny_client.py, and these clients, forked from a process with their modules loaded.
 
-To start an interpreter for each, and to import, costs more than most of what they are asked. `main` is run in that
-process: each message on its socket brings what a bridge is told, and its pipes. The bridge is kept as any target
-is, and the clients are its children, as ever.
+A new interpreter with its imports would take longer than most tests. `main` runs in that process: each message on its
+socket contains the arguments of a bridge and its pipes. The bridge has a supervisor like any target, and the clients
+are its children, as usual.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from conformance.process.launcher import TOKEN, fork_child, own_python, start
 
 BRIDGE = own_python(bridge.__spec__.parent)
 OURS = f"from {tiny_client.__name__} import"
-"""What stands in a program that may be forked: all that it imports is loaded."""
+"""The text in a program that may be forked, because all its imports are loaded."""
 DESCRIPTORS = 1 << 12
-"""More than such a process has."""
+"""More descriptors than such a process has."""
 FOLDER = str(Path(__file__).parent)
 ENV = {**os.environ}
-"""Without the mark of a test, as this process outlives it."""
+"""The environment without the mark of a test, because this process lives longer."""
 _one_at_a_time = threading.Lock()
 
 
 @contextmanager
 def forked_bridges(**limits):
-    """Fork the bridges that are started meanwhile, where the system can; they have these limits instead of theirs."""
+    """Fork the bridges started in the context, if the system supports it, with these limits."""
 
     def begin(launch, token, report):
         is_bridge = launch.command[: len(BRIDGE)] == BRIDGE
@@ -56,7 +56,7 @@ def forked_bridges(**limits):
 
 @cache
 def parent():
-    """The process of which they are forked, and the socket to it; it ends with us."""
+    """Return the parent process of the forks and its socket; it ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         program = f"import sys; sys.path.insert(0, {FOLDER!r}); import {__name__}; {__name__}.main({theirs.fileno()})"
@@ -67,7 +67,7 @@ def parent():
 
 
 def descendants():
-    """What was forked, and what came of it: nothing of that outlives the run of a command."""
+    """Kill the forked processes and their descendants at the end of a command."""
     if not parent.cache_info().currsize:
         return []
     loaded, _ = parent()
@@ -75,7 +75,7 @@ def descendants():
 
 
 def _forked(launch, token, report, limits):
-    """The keeper of a bridge."""
+    """Return the supervisor of a bridge."""
     told = {
         "arguments": launch.command[len(BRIDGE) - 1 :],
         "env": {**os.environ, **launch.env, TOKEN: token},
@@ -91,9 +91,9 @@ def _forked(launch, token, report, limits):
 
 
 def main(descriptor):
-    """Fork a bridge for each message on a socket, until nobody can send one."""
+    """Fork a bridge for each message on a socket, until it is closed."""
     channel = socket.socket(fileno=descriptor)
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left is found below this process
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become children
     handlers = {number: signal.getsignal(number) for number in supervisor.RESET_SIGNALS}
     itself = os.getpid()
     gc.freeze()
@@ -111,7 +111,7 @@ def main(descriptor):
 
 
 def _reap():
-    """Take the status of what has ended."""
+    """Reap ended processes."""
     while True:
         try:
             if not os.waitpid(-1, os.WNOHANG)[0]:
@@ -121,13 +121,13 @@ def _reap():
 
 
 def _keep(pipes, suite, become):
-    """Be the keeper of a bridge."""
+    """Run as the supervisor of a bridge."""
     os.setsid()
     supervisor.supervise(pipes[3], suite, become, pipes[:3])
 
 
 def _become(told, pipes, handlers):
-    """Be the bridge; never returns."""
+    """Run as the bridge; never returns."""
     for pipe, place in zip(pipes, range(3), strict=False):
         os.dup2(pipe, place)
     signal.set_wakeup_fd(-1)
@@ -144,7 +144,7 @@ def _become(told, pipes, handlers):
 
 
 class _Started(subprocess.Popen):
-    """What a bridge starts: a client of the tests' own is forked."""
+    """The processes started by a bridge: clients of the tests are forked."""
 
     def __init__(self, command, **how):
         program = Path(command[-1])
@@ -154,15 +154,15 @@ class _Started(subprocess.Popen):
 
 
 def _execute(program):
-    """Run a program, as an interpreter would."""
+    """Run a program like an interpreter."""
     sys.path[0] = str(program.parent)
     told = {"__name__": "__main__", "__file__": str(program)}
     exec(compile(program.read_text(), program, "exec"), told)
 
 
 def _be(arguments, env, work):
-    """Do what a program does that is started with these arguments and variables; never returns."""
-    gc.freeze()  # nothing from before the fork is collected here: its descriptors are other files by then
+    """Run a program with these arguments and variables; never returns."""
+    gc.freeze()  # objects from before the fork are not collected here, because their descriptors are other files now
     os.closerange(3, DESCRIPTORS)
     os.environ.clear()
     os.environ.update(env)
@@ -174,7 +174,7 @@ def _be(arguments, env, work):
 
 
 def _run(work):
-    """Do it, and end as an interpreter ends."""
+    """Run it, and end like an interpreter."""
     status = 1
     try:
         work()

@@ -1,4 +1,4 @@
-"""How much work a deed is, counted and not timed: the same on every machine, however busy."""
+"""The amount of work of a function, counted instead of timed, so that it is equal on each machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.codec.cursor import Cursor
 
 
 class _Counted(bytes):
-    """Bytes that count how many of them are copied out."""
+    """Bytes with a count of copied bytes."""
 
     copied = 0
 
@@ -23,7 +23,7 @@ class _Counted(bytes):
 
 
 class _Parts(list):
-    """A list that counts how many elements are gone through."""
+    """A list with a count of iterated elements."""
 
     passed = 0
 
@@ -49,8 +49,8 @@ def _counting_copies(monkeypatch) -> Iterator[None]:
         yield
 
 
-def work_of(deed: Callable[[], object], monkeypatch) -> int:
-    """Lines run, functions called (those of libraries too), bytes copied out of inputs and parts gone through."""
+def work_of(function: Callable[[], object], monkeypatch) -> int:
+    """Return the number of executed lines, called functions (also of libraries), copied bytes and iterated parts."""
     count = 0
 
     def line(*_):
@@ -68,7 +68,7 @@ def work_of(deed: Callable[[], object], monkeypatch) -> int:
         sys.settrace(line)
         sys.setprofile(call)
         try:
-            deed()
+            function()
         finally:
             sys.setprofile(profiler)
             sys.settrace(tracer)

@@ -24,13 +24,13 @@ def requests(cases, messages):
 
 @pytest.fixture(scope="module")
 def cases(catalog):
-    """Some cases, the last of which brings the definition of its message as it is."""
+    """Return some cases; the last one contains the definition of its message."""
     some = [catalog.cases[name] for name in CASES]
     brings = {**some[0].request, "definition": some[0].wire.message.source}
     return [*some, replace(some[0], request=brings)]
 
 
-def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases):
+def test_a_target_without_messages_gets_each_definition_once(cases):
     sent = requests(stored_all(cases), None)
     assert sent == requests(cases, None)
     assert ["definition" in request for request in sent] == [True, False, False, False, True]
@@ -38,7 +38,7 @@ def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases)
     assert sent[-1] == cases[-1].request
 
 
-def test_a_target_with_messages_of_its_own_gets_the_request_as_it_is(cases):
+def test_a_target_with_its_own_messages_gets_unchanged_requests(cases):
     has_it = {"MetadataRequest": VersionRange(0, 13), "MetadataResponse": VersionRange(0, 13)}
     sent = requests(stored_all(cases[:4]), has_it)
     assert sent == requests(cases[:4], has_it) == [case.request for case in cases[:4]]

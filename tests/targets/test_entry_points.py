@@ -1,4 +1,4 @@
-"""`via` in describe: whose call is judged for each operation and type, and what nothing runs through."""
+"""`via` in describe: the judged call of each operation and type, and unused entry points."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ DOORS = {
         ("read", "RECORD_BATCH", "poll"),
     ],
 )
-def test_the_nearest_door_is_that_of_a_case(op, name, call):
+def test_a_case_has_the_most_specific_entry_point(op, name, call):
     assert described(via=DOORS).entry_point(op, name).call.endswith(call)
 
 
-def test_without_via_there_is_no_door():
+def test_without_via_there_is_no_entry_point():
     assert described().entry_point("decode", "VARINT") is None
     assert described(via=DOORS).entry_point("encode", "VARINT") is None
 
@@ -55,7 +55,7 @@ def test_spaces_in_the_name_of_a_type_do_not_matter():
 
 
 @pytest.mark.parametrize(
-    ("via", "said"),
+    ("via", "message"),
     [
         (["decode"], "via is an object"),
         ({"decode VARINT": "decode_varint"}, "'decode VARINT': expected public, internal or unused, then ': '"),
@@ -67,15 +67,15 @@ def test_spaces_in_the_name_of_a_type_do_not_matter():
         ({"VARINT": "public: f"}, "'VARINT': expected an operation"),
     ],
 )
-def test_a_via_out_of_form_is_told_with_its_place(via, said):
+def test_an_invalid_via_is_reported_with_its_place(via, message):
     with pytest.raises(ProtocolError, match=r"^describe: via") as raised:
         described(via=via)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 class Wrong:
-    """Answers 7 to whatever it is asked, and notes that."""
+    """Answers 7 to each request, and records it."""
 
     def __init__(self, **more):
         self.described, self.asked = described(**more), []
@@ -92,13 +92,13 @@ class Wrong:
 
 
 def results(catalog, target, *ids):
-    examiner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
+    target_runner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
     cases = [catalog.cases[name] for name in ids]
-    assert examiner.disprove_claims(cases) == []
-    return list(examiner.results(cases))
+    assert target_runner.disprove_claims(cases) == []
+    return list(target_runner.results(cases))
 
 
-def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
+def test_an_unused_entry_point_is_neither_tested_nor_judged(catalog):
     target = Wrong(via={"decode VARINT": "unused: VarInt32.decode"})
     (result,) = results(catalog, target, "varint/minus-1")
     assert result.verdict.kind is VerdictKind.SKIP
@@ -106,7 +106,7 @@ def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
     assert target.asked == []
 
 
-def test_a_failure_names_the_door_at_which_it_was_found(catalog):
+def test_a_failure_names_its_entry_point(catalog):
     target = Wrong(via={"decode VARINT": "public: poll > decode_varint"})
     wrong, skipped = results(catalog, target, "varint/minus-1", "varint/minus-1:encode")
     assert (wrong.verdict.kind, wrong.via) == (VerdictKind.FAIL, "public: poll > decode_varint")

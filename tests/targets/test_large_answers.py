@@ -1,4 +1,4 @@
-"""Large answers: held as bytes, and made objects of one at a time; requests made no more than are needed."""
+"""Large answers: stored as bytes and parsed one at a time; requests are built only when needed."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ from conformance.targets.worker_pool import WorkerPool
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
 
 
-def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
+def test_a_large_answer_is_stored_as_bytes_and_judged_equally():
     outcome = compress_large(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1))
     assert isinstance(outcome, CompressedAnswer)
     assert (outcome.answer, outcome.size) == (ANSWER, LARGE + 1)
@@ -28,21 +28,21 @@ def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
         assert again.answer is again.answer
 
 
-def test_a_large_answer_that_says_the_same_again_and_again_takes_little_memory():
+def test_a_large_repetitive_answer_takes_little_memory():
     answer = {"ok": True, "value": "00" * LARGE}
     assert pending_bytes([CompressedAnswer(Accepted(answer, 2 * LARGE))]) < LARGE / 50
 
 
-def test_answers_that_are_objects_take_a_multiple_of_their_bytes_and_others_nothing():
+def test_the_memory_estimate_counts_only_parsed_objects():
     assert pending_bytes([Accepted(ANSWER, 100), Rejected("malformed"), Accepted(ANSWER, 1)]) == 10 * 101
 
 
-def test_other_outcomes_are_held_as_they_are():
+def test_other_outcomes_are_stored_unchanged():
     for outcome, size in ((Accepted(ANSWER, LARGE), LARGE), (Rejected("malformed"), LARGE + 1)):
         assert compress_large(size, lambda outcome=outcome: outcome) is outcome
 
 
-def test_one_large_answer_is_looked_at_at_a_time():
+def test_one_large_answer_is_parsed_at_a_time():
     read, order = threading.Event(), []
 
     def reader():
@@ -54,13 +54,13 @@ def test_one_large_answer_is_looked_at_at_a_time():
         thread.start()
         read.wait()
         thread.join(0.2)
-        compress_large(LARGE, lambda: Rejected("malformed"))  # a small one waits for none
+        compress_large(LARGE, lambda: Rejected("malformed"))  # a small one does not wait
         order.append("judged")
     thread.join()
     assert order == ["judged", "read"]
 
 
-def test_a_large_answer_that_cannot_be_read_leaves_the_way_free():
+def test_an_invalid_large_answer_does_not_block_the_next():
     def broken():
         raise ValueError("not JSON")
 
@@ -69,7 +69,7 @@ def test_a_large_answer_that_cannot_be_read_leaves_the_way_free():
     assert compress_large(LARGE + 1, lambda: Rejected("malformed")) == Rejected("malformed")
 
 
-def test_requests_are_made_only_as_there_is_room_for_them():
+def test_requests_are_built_only_if_there_is_room():
     made, size = [], WINDOW_BYTES // 4
 
     def requests():
@@ -81,19 +81,19 @@ def test_requests_are_made_only_as_there_is_room_for_them():
     for _ in range(2):
         window += take_fitting(waiting, window)
         assert len(window) == 4
-        assert len(made) == 5, "the next one is at hand, and no other"
+        assert len(made) == 5, "only the next one is ready"
     window.clear()
     window += take_fitting(waiting, window)
     assert len(made) == 9
 
 
-def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
+def test_large_answers_of_several_processes_have_the_verdicts_of_one(catalog):
     large, small = catalog.cases["batch/limit-headers-2-to-16"], catalog.cases["varint/six-bytes"]
     launch = LaunchSpec("reference", (sys.executable, "-m", "conformance", "serve", "reference"))
     target = WorkerPool(launch, ResourceLimits(timeout=60), 2)
     try:
         outcomes = list(target.ask([large, *[small] * 140, large], lambda case: protocol.body(case.request)))
-        assert target._held == 0, "all that was held was taken"
+        assert target._held == 0, "all stored answers were used"
     finally:
         target.close()
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, CompressedAnswer)] == [0, 141]
@@ -101,7 +101,7 @@ def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
     assert len(outcomes[0].answer["value"]["records"][0]["headers"]) == 1 << 16
 
 
-def test_a_request_that_is_measured_travels_alone():
+def test_a_measured_request_is_sent_alone():
     plain, measured = RequestBody(b"{}"), RequestBody(b"{}", measured_bytes=2)
     waiting = LazyRequestQueue([plain, plain, measured, plain])
     assert list(take_fitting(waiting, [])) == [plain, plain]

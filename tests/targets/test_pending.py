@@ -1,4 +1,4 @@
-"""Requests that a target keeps silent about: they are waited for while others are asked, and those alike together."""
+"""Unanswered requests: the session waits for them while it sends others, and for a timeout group together."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ BESIDE = "; another case of this requirement was waited for at the same time, ha
 
 @pytest.fixture
 def session(tmp_path, traces):
-    """A session with a module that does a deed at every odd byte, and is forked when it is needed again."""
+    """Return a function that starts a session with a module that has a fault at each odd byte and is forked."""
     opened = []
 
-    def start(deed):
-        (tmp_path / "target.py").write_text(MODULE.replace("DEED", deed))
+    def start(fault):
+        (tmp_path / "target.py").write_text(MODULE.replace("DEED", fault))
         spec = resolve(f"module:{tmp_path / 'target.py'}")
         launch = type(spec)(spec.name, spec.command, traces.env, forks=spec.forks)
         warm = ForkServer(launch, 30)
@@ -58,8 +58,8 @@ def session(tmp_path, traces):
         warm.close()
 
 
-def question(number, kin=""):
-    return protocol.body({"op": "decode", "type": "INT8", "hex": f"{number:02x}"}, kin)
+def question(number, timeout_group=""):
+    return protocol.body({"op": "decode", "type": "INT8", "hex": f"{number:02x}"}, timeout_group)
 
 
 def flat(runs):
@@ -70,7 +70,7 @@ def accepted(number):
     return Accepted({"value": number, "consumed": 1})
 
 
-def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(session):
+def test_later_requests_are_answered_during_a_timeout(session):
     ahead = flat(session("time.sleep(3600)").send_batches([question(number) for number in (0, 1, 2, 4)]))
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
     assert isinstance(ahead[1], PendingRequest)
@@ -79,7 +79,7 @@ def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(se
 
 
 @pytest.mark.once
-def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores_to_it(session):
+def test_of_a_timeout_group_only_the_first_request_runs_at_normal_priority(session):
     running = session(SPINS)
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 2, 3, 5)]))
     leader, *followers = (asked.process for asked in running._aside.waited_for)
@@ -98,7 +98,7 @@ def priorities(process):
     return [os.getpriority(os.PRIO_PROCESS, each.pid) for each in process._family]
 
 
-def test_what_follows_stands_still_after_a_moment_until_the_first_one_is_given_up(session):
+def test_later_requests_of_a_group_are_stopped_until_the_first_one_times_out(session):
     running = session("time.sleep(3600)")
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 3)]))
     leader, follower = running._aside.waited_for
@@ -112,14 +112,14 @@ def test_what_follows_stands_still_after_a_moment_until_the_first_one_is_given_u
     assert flat(ordered([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
 
 
-def test_what_follows_stands_still_after_a_moment_however_much_else_is_asked(session):
+def test_later_requests_of_a_group_are_stopped_even_with_many_other_requests(session):
     running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
     numbers = [1, 3, *[2] * 70, *[100] * 400]
     _, follower, *_ = flat(running.send_batches([question(number, "read a.b" * (number % 2)) for number in numbers]))
     assert follower.outcome is not None or follower._frozen is not None
 
 
-def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypatch):
+def test_a_stopped_process_does_not_use_up_its_timeout(monkeypatch):
     now, done = [100.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     process = type("Process", (), {"cpu_wait_s": lambda _: 0.0, "suspend": lambda _, thaw=False: done.append(thaw)})()
@@ -138,7 +138,7 @@ def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypat
     ("passed", "own", "is_over"),
     [(2.9, 2.9, False), (3.1, 3.1, True), (3.1, 1.6, True), (3.1, 1.4, False), (8, 1.4, False), (13, 0.1, True)],
 )
-def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_four_times_as_long(
+def test_a_timeout_uses_the_wall_clock_after_half_of_it_on_the_cpu_or_four_times_the_time(
     passed, own, is_over, monkeypatch
 ):
     now, delay = [100.0], [0.0]
@@ -161,17 +161,17 @@ def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_
 
 
 @pytest.mark.once
-def test_those_that_are_not_alike_have_their_time_each(session):
+def test_requests_of_different_groups_have_separate_timeouts(session):
     ahead = session(SPINS).ask([question(1, "read a.b"), question(3, "read a.c"), question(5)])
     assert [*ahead] == [NoAnswer("timeout", TIMEOUT)] * 3
 
 
-def test_where_the_first_answers_after_all_none_that_is_like_it_is_blamed(session):
+def test_a_late_answer_of_the_first_request_clears_its_group(session):
     outcomes = session("time.sleep(1.5)").ask([question(number, "read a.b") for number in (1, 3, 5)])
     assert [*outcomes] == [accepted(1), accepted(3), accepted(5)]
 
 
-def test_an_outcome_that_is_waited_for_holds_up_those_behind_it_and_no_other():
+def test_a_pending_outcome_delays_only_later_outcomes():
     asked = PendingRequest(question(1), 1, type("Process", (), {"cpu_wait_s": lambda _: 0.0})())
 
     def outcomes():
@@ -184,7 +184,7 @@ def test_an_outcome_that_is_waited_for_holds_up_those_behind_it_and_no_other():
     assert [*taken] == [[accepted(1), accepted(2), accepted(3)]]
 
 
-def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
+def test_a_process_that_ends_between_two_reads_has_not_waited(monkeypatch):
     def gone(*_):
         raise FileNotFoundError(2, "No such file or directory", "/proc/1/task")
 
@@ -196,7 +196,7 @@ def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
     assert cpu_wait_s([os.getpid()]) == 0
 
 
-def test_a_process_that_goes_while_it_is_given_another_priority_is_not_an_error(monkeypatch, python_target):
+def test_a_process_that_ends_during_a_priority_change_is_no_error(monkeypatch, python_target):
     target = ChildProcess(resolve("command:" + " ".join(python_target("for request in requests(): pass\n"))), 1 << 30)
     try:
         priorities(target)

@@ -1,4 +1,4 @@
-"""What an answer to a probe says of the claim that was probed."""
+"""The answer to a probe confirms or disproves a claim."""
 
 from types import SimpleNamespace
 
@@ -25,14 +25,14 @@ from conformance.targets.probes import probe_case, probe_verdict, probes_for
         ("decode", "VARINT", VerdictKind.PROTOCOL),
     ],
 )
-def test_unsupported_disproves_a_claim_but_for_one_message_of_many_that_cannot_be_written(op, name, kind):
+def test_unsupported_disproves_a_claim_except_for_one_of_many_messages(op, name, kind):
     wire = shipped_types().wire(name) if "<" in name else codec.wire(name)
     assert probe_verdict(probe_case(op, wire), Unsupported("the code cannot be given this")).kind is kind
 
 
-def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it(catalog):
+def test_a_disproved_message_claim_affects_no_other_message(catalog):
     class Target:
-        """Claims two messages and reads one."""
+        """A target that claims two messages and reads one."""
 
         def describe(self):
             both = {"ResponseHeader": "0-1", "HeartbeatResponse": "0-4"}
@@ -61,7 +61,7 @@ def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it(catalog):
 
 
 @pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([1, 0], 1), ([0, 1, 2], 2), ([2, 9], 2), (None, 2)])
-def test_a_log_that_probes_a_claim_is_of_the_newest_magic_that_the_target_claims(claimed, due):
+def test_a_probe_log_has_the_newest_claimed_magic(claimed, due):
     magics = {} if claimed is None else {"magics": claimed}
     reads = {"supports": {"read": True, "decode": ["LOG"]}}
     described = protocol.description({"ok": True, "name": "t", **reads, **magics})
@@ -72,7 +72,7 @@ def test_a_log_that_probes_a_claim_is_of_the_newest_magic_that_the_target_claims
 
 
 @pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([0, 1], 1), ([2, 1, 0], 1), (None, 1)])
-def test_a_message_set_that_probes_a_claim_is_of_the_newest_magic_that_it_can_be_of(claimed, due):
+def test_a_probe_message_set_has_the_newest_possible_magic(claimed, due):
     magics = {} if claimed is None else {"magics": claimed}
     described = protocol.description({"ok": True, "name": "t", "supports": {"decode": ["MESSAGE_SET"]}, **magics})
     (probe,) = probes_for(described, [probe_case("decode", codec.wire("MESSAGE_SET"))])

@@ -1,4 +1,4 @@
-"""What is given as a target and cannot be one: a line that says what to do instead."""
+"""Invalid target arguments: one line with a suggestion."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ NO_MODULES = {
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A working directory with programs in several languages, of which one is executable."""
+    """Use a working directory with programs in several languages; one of them is executable."""
     for name in ("adapter.go", "adapter.mjs", "Adapter.java", "my.jar", "adapter", "main.rs", "adapter.py"):
         (tmp_path / name).write_text("")
     (tmp_path / "adapter").chmod(0o755)
@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", NO_MODULES)
-def test_what_is_no_python_module_is_told_with_what_to_say_instead(name):
+def test_a_file_that_is_no_python_module_is_an_error_with_a_suggestion(name):
     with pytest.raises(UnknownTarget) as told:
         resolve(f"module:{name}")
     assert str(told.value) == f"module:{name}: {NO_MODULES[name]}"
@@ -44,20 +44,20 @@ def test_what_is_no_python_module_is_told_with_what_to_say_instead(name):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ["./adapter.py", "adapter.py", "adapter", "folder", "json", "package.module"])
-def test_what_may_be_a_python_module_is_started_as_one(name, here):
+def test_a_possible_python_module_is_started_as_one(name, here):
     (here / "adapter").unlink()
     assert resolve(f"module:{name}").command[-1] == name
 
 
 @pytest.mark.parametrize("command", ["run", "doctor", "serve"])
-def test_it_is_one_line_of_a_command(command, here):
+def test_a_wrong_target_is_one_error_line(command, here):
     asked = [sys.executable, "-m", "conformance", command, "module:./adapter.go"]
     done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"conformance: module:./adapter.go: {NO_MODULES['./adapter.go']}\n"
 
 
-def test_a_module_that_describes_nothing_is_told_as_such(here):
+def test_a_module_without_describe_is_reported(here):
     asked = [sys.executable, "-m", "conformance", "doctor", "module:./adapter.py"]
     done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
     assert done.returncode == 3
@@ -68,7 +68,7 @@ def test_a_module_that_describes_nothing_is_told_as_such(here):
     )
 
 
-def test_a_broker_of_ones_own_is_started_from_its_file(tmp_path):
+def test_a_user_broker_is_started_from_its_file(tmp_path):
     (tmp_path / "mine").mkdir()
     path = tmp_path / "mine" / "broker.yaml"
     path.write_text("name: mine\nversion: '1'\ncommand: [cat]\nstartup: 20\n")
@@ -79,8 +79,8 @@ def test_a_broker_of_ones_own_is_started_from_its_file(tmp_path):
         resolve("broker:./elsewhere/broker.yaml")
 
 
-def test_each_of_two_processes_of_a_live_client_may_take_what_a_target_may(tmp_path):
-    """A case that is asked again stands in a second process; what it took in the first one may still be there."""
+def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_path):
+    """A retry runs in a second process, while the first one may still have its memory."""
     claims = {"codecs": "[none]", "magics": "[2]", "isolations": "[read_committed]"}
     live = {"entry-point": "read", **claims, "concurrency": "1"}
     lines = {"name": tmp_path.name, "language": "python", "module": "driver.py", **live}
@@ -93,6 +93,6 @@ def test_each_of_two_processes_of_a_live_client_may_take_what_a_target_may(tmp_p
     assert allowed[1] - allowed[0] == 2 * 300
 
 
-def test_a_broker_may_hold_what_all_cases_have_written_to_it():
-    """kfake holds 2 GiB at the end of a whole run; the case that it was asked last is not to blame."""
+def test_the_memory_limit_of_a_broker_covers_the_data_of_all_cases():
+    """kfake has 2 GiB at the end of a whole run, which is no failure of the last case."""
     assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).allowance.memory > 4 << 30

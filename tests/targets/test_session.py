@@ -1,4 +1,4 @@
-"""Who is blamed when a target dies, falls silent or talks nonsense with many questions in flight."""
+"""The failing request if a target crashes, times out or sends invalid lines with many requests in flight."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def questions(count):
 
 @pytest.fixture
 def session(python_target, traces):
-    """Starts a session with a target of the test's own."""
+    """Return a function that starts a session with a target of the test."""
     running = []
 
     def start(body, **terms):
@@ -50,7 +50,7 @@ def session(python_target, traces):
 
 
 def asked(tmp_path):
-    """How often each question reached the target, by what the target wrote down."""
+    """Return how many times each request reached the target, from the target's log."""
     log = tmp_path / "log"
     return Counter(int(line, 16) for line in log.read_text().split()) if log.exists() else Counter()
 
@@ -81,11 +81,11 @@ def honest(outcomes):
     return [number for number, outcome in enumerate(outcomes) if [outcome] == honestly([number])]
 
 
-# --- one is to blame ----------------------------------------------------------------------------------
+# --- a single request as the cause --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("killer", [0, 30, WINDOW - 1, WINDOW, 99])
-def test_of_many_in_flight_the_one_that_kills_is_blamed(killer, session, tmp_path):
+def test_of_many_requests_in_flight_only_the_crashing_one_is_a_crash(killer, session, tmp_path):
     outcomes = list(session(LOGS + f"    if number == {killer}: os._exit(5)\n" + ANSWERS).ask(questions(100)))
     assert list(broken(outcomes)) == [killer]
     assert outcomes[killer] == NoAnswer("crash", "exited with status 5")
@@ -93,7 +93,7 @@ def test_of_many_in_flight_the_one_that_kills_is_blamed(killer, session, tmp_pat
     assert max(asked(tmp_path).values()) <= 2
 
 
-def test_several_that_kill_are_each_blamed(session, tmp_path):
+def test_each_of_several_crashing_requests_is_a_crash(session, tmp_path):
     outcomes = list(session(LOGS + "    if number % 7 == 3: os.kill(os.getpid(), 11)\n" + ANSWERS).ask(questions(40)))
     assert list(broken(outcomes)) == [3, 10, 17, 24, 31, 38]
     assert {outcome.detail for outcome in broken(outcomes).values()} == {"was killed by SIGSEGV"}
@@ -101,13 +101,13 @@ def test_several_that_kill_are_each_blamed(session, tmp_path):
     assert max(asked(tmp_path).values()) <= 2
 
 
-def test_one_that_is_never_answered_is_blamed_for_the_time(session):
+def test_an_unanswered_request_is_a_timeout(session):
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(20)))
     assert broken(outcomes) == {5: NoAnswer("timeout", "no answer within 1 s")}
     assert len(honest(outcomes)) == 19
 
 
-def test_one_that_is_answered_with_nonsense_is_blamed_for_the_protocol(session):
+def test_a_request_with_an_invalid_answer_is_a_protocol_fault(session):
     outcomes = list(session(LOGS + '    if number == 5: print("<html>")\n' + ANSWERS).ask(questions(20)))
     assert list(broken(outcomes)) == [5]
     assert outcomes[5].how == "protocol"
@@ -115,14 +115,14 @@ def test_one_that_is_answered_with_nonsense_is_blamed_for_the_protocol(session):
     assert len(honest(outcomes)) == 19
 
 
-def test_an_answer_that_breaks_no_line_costs_no_restart(session, tmp_path):
+def test_an_invalid_answer_on_its_own_line_needs_no_restart(session, tmp_path):
     body = LOGS + '    if number == 5: say(request, ok="perhaps"); continue\n' + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [5]
     assert asked(tmp_path) == Counter(range(20))
 
 
-def test_a_crash_that_the_adapter_caught_costs_no_restart(session, tmp_path):
+def test_a_crash_caught_by_the_adapter_needs_no_restart(session, tmp_path):
     body = LOGS + '    if number == 5: say(request, crash="NullPointerException"); continue\n' + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert broken(outcomes) == {5: NoAnswer("crash", "NullPointerException")}
@@ -130,25 +130,25 @@ def test_a_crash_that_the_adapter_caught_costs_no_restart(session, tmp_path):
 
 
 @pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
-def test_a_death_names_its_signal_where_that_has_a_name(number, name, session):
+def test_a_crash_names_its_signal_if_it_has_a_name(number, name, session):
     (outcome,) = session(f"for request in requests(): os.kill(os.getpid(), {number})\n").ask(questions(1))
     assert outcome == NoAnswer("crash", f"was killed by {name}")
 
 
-# --- none is to blame alone ---------------------------------------------------------------------------
+# --- no single request as the cause -------------------------------------------------------------------
 
 STARTS = """
 with open(os.path.join(HERE, "starts"), "a") as file:
     file.write("x")
 start = os.path.getsize(os.path.join(HERE, "starts"))
 """
-"""The number of the process: the first is asked in a row, the second one by one, the third in a row again."""
+"""The number of the process: the first gets all requests, the second single ones, the third all again."""
 
 
 OTHERS = [number for number in range(20) if number != 7]
 
 
-def test_a_death_that_no_question_causes_alone_is_blamed_on_the_first_one_without_an_answer(session, tmp_path):
+def test_a_crash_that_needs_several_requests_is_attributed_to_the_first_unanswered_one(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start != 2: os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [7]
@@ -159,14 +159,14 @@ def test_a_death_that_no_question_causes_alone_is_blamed_on_the_first_one_withou
     assert max(asked(tmp_path).values()) == 3
 
 
-def test_a_death_that_comes_later_when_all_are_replayed_is_blamed_on_the_first_one_without_an_answer_then(session):
+def test_a_later_crash_in_a_replay_is_attributed_to_its_first_unanswered_request(session):
     body = STARTS + LOGS + "    if number == {1: 7, 2: -1}.get(start, 9): os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [9]
     assert not outcomes[9].flaky
 
 
-def test_a_death_over_what_an_earlier_question_spoilt_does_not_blame_the_one_that_was_asked(session):
+def test_a_crash_caused_by_an_earlier_request_is_not_attributed_to_the_current_one(session):
     body = "spoilt = False\n" + LOGS + "    if number == 13: spoilt = True\n"
     body += "    if number == 7 or (number == 15 and spoilt): os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
@@ -174,7 +174,7 @@ def test_a_death_over_what_an_earlier_question_spoilt_does_not_blame_the_one_tha
     assert honest(outcomes) == OTHERS
 
 
-def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
+def test_a_crash_that_does_not_repeat_is_flaky(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start == 1: os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [7]
@@ -184,7 +184,7 @@ def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
     assert asked(tmp_path)[19] <= 3
 
 
-def test_a_target_that_dies_of_every_second_question_is_given_up_and_no_question_is_blamed_alone(session, monkeypatch):
+def test_a_target_that_crashes_at_every_second_request_is_given_up(session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, "crash", 6)
     body = LOGS.replace("for request in requests()", "for count, request in enumerate(requests())")
     running = session(body + "    if count: os._exit(5)\n" + ANSWERS)
@@ -196,14 +196,14 @@ def test_a_target_that_dies_of_every_second_question_is_given_up_and_no_question
     assert all("no question does this alone" in outcomes[place].detail for place in broken(outcomes))
 
 
-def test_a_silence_that_does_not_happen_again_blames_nobody_as_any_target_is_late_on_a_busy_machine(session, tmp_path):
+def test_a_timeout_that_does_not_repeat_is_ignored(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(20))) == list(range(20))
     assert asked(tmp_path)[6] == 1
     assert asked(tmp_path)[7] == asked(tmp_path)[19] + 1 == 3
 
 
-def test_a_silence_that_happens_again_when_all_are_replayed_is_blamed_on_the_first_one_without_an_answer(session):
+def test_a_repeated_timeout_in_a_replay_is_attributed_to_the_first_unanswered_request(session):
     body = STARTS + LOGS + "    if number == 7 and start != 2: time.sleep(3600)\n" + ANSWERS
     outcomes = list(session(body, timeout=1).ask(questions(20)))
     assert list(broken(outcomes)) == [7]
@@ -212,13 +212,13 @@ def test_a_silence_that_happens_again_when_all_are_replayed_is_blamed_on_the_fir
     assert honest(outcomes) == OTHERS
 
 
-def test_a_silence_that_does_not_happen_again_does_not_wear_out_the_patience(session, monkeypatch):
+def test_a_timeout_that_does_not_repeat_does_not_count_towards_the_limit(session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, "timeout", 1)
     body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(2 * WINDOW))) == list(range(2 * WINDOW))
 
 
-def test_after_many_silences_that_do_not_happen_again_the_rest_is_skipped_and_no_case_is_blamed(session, monkeypatch):
+def test_after_many_unrepeated_timeouts_the_other_cases_are_skipped(session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, "silence", 2)
     body = LOGS.replace("for request in requests()", "for count, request in enumerate(requests())")
     body += f"    if count > {WINDOW}: time.sleep(3600)\n" + ANSWERS
@@ -232,7 +232,7 @@ def test_after_many_silences_that_do_not_happen_again_the_rest_is_skipped_and_no
     assert reason.startswith("not asked: the target fell silent 2 times over cases that it answered when they were")
 
 
-def test_the_silent_are_waited_for_together_and_the_others_are_asked_meanwhile(session, tmp_path):
+def test_slow_requests_wait_in_parallel_and_others_continue(session, tmp_path):
     body = (
         LOGS
         + """
@@ -249,12 +249,12 @@ def test_the_silent_are_waited_for_together_and_the_others_are_asked_meanwhile(s
     assert broken(outcomes) == dict.fromkeys((3, 4, 6), NoAnswer("timeout", "no answer within 3 s"))
     assert honest(outcomes) == [0, 1, 2, 5, 7, 8]
     steps = (tmp_path / "silent").read_text().splitlines()
-    # In a row until the first silence; then each alone, past those that are waited for.
+    # In flight together until the first timeout; then each alone, without the pending ones.
     assert steps == [*(f"{number} answers" for number in range(3)), "3 begins",
                      "3 begins", "4 begins", "5 answers", "6 begins", "7 answers", "8 answers"]  # fmt: skip
 
 
-def test_only_so_many_are_waited_for_as_there_is_patience_left(session, monkeypatch, tmp_path):
+def test_the_number_of_pending_requests_has_a_limit(session, monkeypatch, tmp_path):
     monkeypatch.setitem(FAULT_LIMITS, "timeout", 2)
     outcomes = list(session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(9)))
     assert list(broken(outcomes)) == [3, 4]
@@ -262,7 +262,7 @@ def test_only_so_many_are_waited_for_as_there_is_patience_left(session, monkeypa
     assert max(asked(tmp_path)) == 4
 
 
-def test_an_answer_that_comes_while_it_is_waited_for_counts(session):
+def test_a_late_answer_within_the_timeout_counts(session):
     body = (
         STARTS
         + LOGS
@@ -277,14 +277,14 @@ def test_an_answer_that_comes_while_it_is_waited_for_counts(session):
     assert honest(outcomes) == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
-def test_the_time_that_other_processes_take_is_not_the_targets(session, monkeypatch):
+def test_cpu_time_of_other_processes_does_not_count_for_a_target(session, monkeypatch):
     began = time.monotonic()
     monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: (time.monotonic() - began) * 0.7)
     body = STARTS + LOGS + "    if number == 3: time.sleep(3600 if start == 1 else 1.5)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(9))) == list(range(9))
 
 
-def test_a_wait_ends_on_a_machine_that_is_never_free(session, monkeypatch):
+def test_a_timeout_ends_on_a_permanently_busy_machine(session, monkeypatch):
     began = time.monotonic()
     monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: time.monotonic() - began)
     body = STARTS + LOGS + "    if number == 3: time.sleep(3600)\n" + ANSWERS
@@ -292,7 +292,7 @@ def test_a_wait_ends_on_a_machine_that_is_never_free(session, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux does not tell who waited for a core")
-def test_processes_that_want_one_core_delay_each_other(python_target):
+def test_processes_on_one_core_delay_each_other(python_target):
     core = {min(os.sched_getaffinity(0))}
     body = f"os.sched_setaffinity(0, {core})\nwhile True: pass\n"
     targets = [ChildProcess(LaunchSpec("t", python_target(body)), 1 << 30) for _ in range(3)]
@@ -303,7 +303,7 @@ def test_processes_that_want_one_core_delay_each_other(python_target):
         target.close()
 
 
-def test_a_target_whose_end_its_keeper_tells_late_did_not_go_on(python_target):
+def test_a_target_with_a_late_exit_report_did_not_continue(python_target):
     target = ChildProcess(LaunchSpec("t", python_target("sys.stdin.readline()\nos._exit(3)\n")), 1 << 30)
     keeper = target._popen.pid
     os.kill(keeper, signal.SIGSTOP)
@@ -315,7 +315,7 @@ def test_a_target_whose_end_its_keeper_tells_late_did_not_go_on(python_target):
     target.close()
 
 
-def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
+def test_a_session_ended_while_it_waits_leaves_no_process(session):
     running = session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=600)
     thread = threading.Thread(target=lambda: [*map(running._send_alone, questions(6))], daemon=True)
     thread.start()
@@ -323,10 +323,10 @@ def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
     running.abort()
     thread.join(60)
     assert not thread.is_alive()
-    # The fixture `traces` sees that nothing is left.
+    # The fixture `traces` checks that no process is left.
 
 
-def test_a_death_after_the_last_answer_blames_nobody(session, tmp_path):
+def test_a_crash_after_the_last_answer_is_no_failure(session, tmp_path):
     running = session(LOGS + ANSWERS + "    if number == 19: os._exit(5)\n")
     first = list(running.ask(questions(20)))
     until(lambda: not running._process.alive)
@@ -338,19 +338,19 @@ def test_a_death_after_the_last_answer_blames_nobody(session, tmp_path):
 # --- time ---------------------------------------------------------------------------------------------
 
 
-def test_many_slow_answers_in_flight_are_not_late(session):
+def test_slow_requests_in_flight_have_separate_timeouts(session):
     outcomes = list(session(LOGS + "    time.sleep(0.04)\n" + ANSWERS, timeout=1).ask(questions(WINDOW)))
     assert honest(outcomes) == list(range(WINDOW))
 
 
-def test_the_clock_stands_while_nobody_waits_for_an_answer(session):
+def test_the_timeout_runs_only_while_the_session_waits(session):
     asking = session(LOGS + ANSWERS, timeout=1).ask(questions(20))
     first = next(asking)
     time.sleep(1.5)
     assert honest([first, *asking]) == list(range(20))
 
 
-def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
+def test_standard_error_and_partial_lines_extend_no_timeout(python_target, monkeypatch):
     target = ChildProcess(LaunchSpec("t", python_target(LOGS)), 1 << 30)
     turns = iter([True] * 100)
     monkeypatch.setattr(target, "_turn", lambda _: next(turns))
@@ -359,26 +359,26 @@ def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
     target.close()
 
 
-# --- out of proportion --------------------------------------------------------------------------------
+# --- excessive time and memory ------------------------------------------------------------------------
 
 
-def test_an_answer_that_is_slow_twice_is_blamed_for_it_and_no_other(session, tmp_path):
+def test_only_a_repeatedly_slow_answer_is_slow(session, tmp_path):
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
     assert list(broken(outcomes)) == [5]
     assert outcomes[5].how == "slow"
     assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when asked again, for \d+ bytes", outcomes[5].detail)
     assert len(honest(outcomes)) == 19
-    # In its place, then warming up a process of its own, and once more.
+    # In the sequence, then the warm-up of a separate process, and the retry.
     assert asked(tmp_path)[5] == 3
 
 
-def test_an_answer_that_is_slow_once_is_taken(session, tmp_path):
+def test_an_answer_that_is_slow_once_is_accepted(session, tmp_path):
     body = STARTS + LOGS + "    if number == 5 and start == 1: time.sleep(1.5)\n" + ANSWERS
     assert honest(session(body).ask(questions(20))) == list(range(20))
     assert asked(tmp_path)[5] == 3
 
 
-def test_an_answer_that_was_late_because_others_had_the_cores_is_not_asked_for_again(session, tmp_path, monkeypatch):
+def test_an_answer_delayed_by_other_processes_is_not_retried(session, tmp_path, monkeypatch):
     began = time.monotonic()
     monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: time.monotonic() - began)
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
@@ -386,17 +386,17 @@ def test_an_answer_that_was_late_because_others_had_the_cores_is_not_asked_for_a
     assert asked(tmp_path)[5] == 1
 
 
-def test_a_process_that_is_slow_at_its_first_answer_only_is_taken(session):
+def test_a_process_slow_only_at_its_first_answer_is_accepted(session):
     body = LOGS + "    if not globals().get('warm'): time.sleep(1.5); warm = True\n" + ANSWERS
     assert honest(session(body).ask(questions(20))) == list(range(20))
 
 
-def test_a_slow_answer_that_becomes_a_death_when_asked_again_is_taken(session):
+def test_a_slow_answer_that_crashes_at_the_retry_is_accepted(session):
     body = STARTS + LOGS + "    if number == 5: time.sleep(1.5) if start == 1 else os._exit(5)\n" + ANSWERS
     assert honest(session(body).ask(questions(20))) == list(range(20))
 
 
-def test_a_longer_question_may_take_longer(session):
+def test_a_longer_request_may_take_longer(session):
     long = protocol.body({"op": "decode", "type": "VARINT", "hex": "0005" + "00" * 1_500_000})
     body = LOGS.replace('request["hex"]', 'request["hex"][:4]') + "    time.sleep(1.2)\n" + ANSWERS
     body = body.replace("time.sleep(1.2)", "number < 9 and time.sleep(1.2)")
@@ -404,7 +404,7 @@ def test_a_longer_question_may_take_longer(session):
     assert list(broken(outcomes)) == [2]
 
 
-def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch):
+def test_the_number_of_retried_slow_answers_has_a_limit(session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, "slow", 2)
     running = session(LOGS + "    if number: time.sleep(0.3)\n" + ANSWERS, base_seconds=0.1)
     outcomes = [outcome for each in questions(5) for outcome in running.ask([each])]
@@ -412,14 +412,14 @@ def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch
     assert honest(outcomes) == [0, 3, 4]
 
 
-def test_a_target_that_is_slow_to_all_is_not_out_of_proportion_to_any(session, tmp_path):
+def test_a_uniformly_slow_target_has_no_slow_answer(session, tmp_path):
     running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS, base_seconds=0.1)
     outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
     assert honest(outcomes) == list(range(4))
     assert asked(tmp_path) == Counter(range(4))
 
 
-# Each takes so many MiB as the second byte of a question says, and gives them back before it answers.
+# Each allocates the MiB in the second byte of a request, and frees them before its answer.
 TAKES = """
 heap = b"x" * (100 << 20)
 for request in requests():
@@ -431,7 +431,7 @@ def hostile(number, measured_bytes=2):
     return protocol.body({"op": "decode", "type": "VARINT", "hex": f"{number:04x}"}, measured_bytes=measured_bytes)
 
 
-def test_memory_that_is_set_aside_and_given_back_is_found(session):
+def test_allocated_and_freed_memory_is_found(session):
     outcomes = list(session(TAKES + ANSWERS).ask([question(90), hostile(90), hostile(1)]))
     assert list(broken(outcomes)) == [1]
     assert outcomes[1].how == "memory"
@@ -441,18 +441,18 @@ def test_memory_that_is_set_aside_and_given_back_is_found(session):
     assert outcomes[1].answered == honestly([90])[0]
 
 
-def test_memory_may_grow_with_the_bytes_of_a_case_and_as_the_user_allows(session):
+def test_the_memory_limit_grows_with_the_case_and_the_option(session):
     assert not broken(session(TAKES + ANSWERS).ask([question(1), hostile(90, measured_bytes=1 << 17)]))
     assert not broken(session(TAKES + ANSWERS, base_memory_growth=120 << 20).ask([question(1), hostile(90)]))
     assert list(broken(session(TAKES + ANSWERS, base_memory_growth=20 << 20).ask([question(1), hostile(90)]))) == [1]
 
 
-def test_a_heap_that_is_there_from_the_start_is_no_growth(session):
+def test_a_heap_allocated_at_the_start_is_no_growth(session):
     (outcome,) = session(TAKES + ANSWERS, base_memory_growth=10 << 20).ask([hostile(1)])
     assert outcome == honestly([1])[0]
 
 
-def test_memory_that_is_taken_once_is_no_finding(session):
+def test_memory_allocated_once_is_no_finding(session):
     body = STARTS + TAKES.replace("(number & 255)", "(number & 255 if start == 1 else 0)") + ANSWERS
     assert not broken(session(body).ask([question(1), hostile(90)]))
 
@@ -473,7 +473,7 @@ for request in requests():
 
 
 @pytest.mark.parametrize(("size", "small"), [(1, True), (30_000, True), (40_000, False)])
-def test_memory_used_up_is_unprovoked_where_the_memory_is_a_thousand_times_the_request(size, small, session):
+def test_exhausted_memory_is_unprovoked_at_a_thousand_times_the_request(size, small, session):
     (outcome,) = session(HOARDS, memory=64 << 20).ask([protocol.body({"op": "decode", "hex": "00" * size})])
     assert (outcome.how, outcome.unprovoked) == ("memory", small)
     assert re.fullmatch(r"used \d+ MiB of memory, 64 MiB are allowed, for a request of \d+ bytes", outcome.detail)
@@ -483,19 +483,19 @@ def test_memory_used_up_is_unprovoked_where_the_memory_is_a_thousand_times_the_r
 
 
 @pytest.mark.parametrize(
-    ("deed", "how"),
+    ("fault", "how"),
     [("os._exit(1)", "crash"), ("time.sleep(3600)", "timeout"), ("print(flush=True); continue", "protocol")],
 )
-def test_after_many_faults_the_rest_is_skipped_and_says_so(deed, how, session, tmp_path, monkeypatch):
+def test_after_many_faults_the_other_cases_are_skipped_with_a_reason(fault, how, session, tmp_path, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, how, 3)
-    outcomes = list(session(LOGS + f"    if number > 9: {deed}\n" + ANSWERS, timeout=1).ask(questions(300)))
+    outcomes = list(session(LOGS + f"    if number > 9: {fault}\n" + ANSWERS, timeout=1).ask(questions(300)))
     assert list(broken(outcomes)) == [10, 11, 12]
     assert honest(outcomes) == list(range(10))
     assert set(outcomes[13:]) == {Unsupported(f"not asked: the target was given up after 3 faults ({how})")}
     assert max(asked(tmp_path)) < 10 + WINDOW
 
 
-def test_faults_are_counted_over_all_questions_of_a_session(session, monkeypatch):
+def test_faults_are_counted_over_all_requests_of_a_session(session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, "crash", 2)
     running = session(LOGS + "    if number % 10 == 5: os._exit(1)\n" + ANSWERS)
     outcomes = [outcome for number in range(30) for outcome in running.ask([question(number)])]
@@ -503,7 +503,7 @@ def test_faults_are_counted_over_all_questions_of_a_session(session, monkeypatch
     assert honest(outcomes) == [*range(5), *range(6, 15)]
 
 
-def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(session, tmp_path):
+def test_a_closed_output_is_tolerated_a_few_times(session, tmp_path):
     outcomes = list(session(LOGS + "    if number > 9: os.close(1); time.sleep(3600)\n" + ANSWERS).ask(questions(40)))
     assert list(broken(outcomes)) == [10, 11, 12, 13]
     assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and continued to run"}
@@ -513,17 +513,17 @@ def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(sessi
 
 
 @pytest.mark.parametrize(
-    ("deed", "how", "faults"),
+    ("fault", "how", "faults"),
     [("os._exit(1)", "crash", 6), ("time.sleep(3600)", "timeout", 3), ("print(flush=True)", "protocol", 3)],
 )
-def test_a_target_that_never_answers_is_given_up_sooner(deed, how, faults, session, monkeypatch):
+def test_a_target_without_any_answer_is_given_up_sooner(fault, how, faults, session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS_BEFORE_FIRST_ANSWER, "crash", 6)
-    outcomes = list(session(f"for request in requests(): {deed}\n", timeout=0.5).ask(questions(60)))
+    outcomes = list(session(f"for request in requests(): {fault}\n", timeout=0.5).ask(questions(60)))
     assert list(broken(outcomes)) == list(range(faults))
     assert set(outcomes[faults:]) == {Unsupported(f"not asked: the target was given up after {faults} faults ({how})")}
 
 
-def test_a_target_that_answered_before_its_faults_were_forgotten_is_mute_again(session, monkeypatch):
+def test_after_a_reset_of_its_faults_a_target_counts_as_unanswered_again(session, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS_BEFORE_FIRST_ANSWER, "crash", 6)
     running = session(LOGS + "    if number > 9: os._exit(1)\n" + ANSWERS)
     assert honest(list(running.ask(questions(10)))) == list(range(10))
@@ -534,7 +534,7 @@ def test_a_target_that_answered_before_its_faults_were_forgotten_is_mute_again(s
 # --- starting and ending ------------------------------------------------------------------------------
 
 
-def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(session):
+def test_a_failed_restart_is_attributed_to_the_request(session):
     body = STARTS + "if start > 1: sys.exit('gone for good')\n" + LOGS + "    if number == 5: os._exit(1)\n" + ANSWERS
     outcomes = []
     with pytest.raises(CannotStart, match=r"could not be started in 3 attempts: .*gone for good"):
@@ -543,7 +543,7 @@ def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(se
 
 
 @pytest.mark.parametrize(
-    ("described", "said"),
+    ("described", "message"),
     [
         ({"ok": False, "error": "other"}, "not answered with ok"),
         ({"ok": True, "protocol": 2}, "protocol 2, the suite speaks 1"),
@@ -554,20 +554,20 @@ def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(se
         ({"ok": True, "via": {"decode": "mine"}}, "via: 'decode': expected public, internal or unused"),
     ],
 )
-def test_a_description_out_of_form_is_told_and_not_asked_for_again(described, said, session, tmp_path):
-    with pytest.raises(CannotStart, match=said):
+def test_an_invalid_description_is_reported_and_not_retried(described, message, session, tmp_path):
+    with pytest.raises(CannotStart, match=message):
         session(f"log('0')\nDESCRIBED = {described!r}\n" + LOGS).describe()
     assert asked(tmp_path) == {0: 1}
 
 
-def test_a_program_that_cannot_be_run_is_told_in_a_line(tmp_path):
+def test_a_program_that_cannot_run_is_one_line(tmp_path):
     (tmp_path / "plain").write_text("no program")
-    for command, said in (("/no/such/program", "No such file"), (str(tmp_path / "plain"), "Permission denied")):
-        with pytest.raises(CannotStart, match=said):
+    for command, message in (("/no/such/program", "No such file"), (str(tmp_path / "plain"), "Permission denied")):
+        with pytest.raises(CannotStart, match=message):
             TargetSession(LaunchSpec("t", (command,))).describe()
 
 
-def test_aborting_ends_whoever_waits(session, tmp_path):
+def test_an_abort_ends_waiting_threads(session, tmp_path):
     running = session(LOGS + "    time.sleep(3600)\n", timeout=3600)
     running.describe()
     waiting = threading.Thread(target=lambda: (until(lambda: asked(tmp_path)), running.abort()))
@@ -577,7 +577,7 @@ def test_aborting_ends_whoever_waits(session, tmp_path):
     waiting.join()
 
 
-def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces):
+def test_an_unfinished_target_ends_with_the_suite(python_target, traces):
     command = python_target(LOGS + "    time.sleep(3600)\n")
     program = f"""
 import os
@@ -598,14 +598,14 @@ raise SystemExit("forgot to close it")
 # --- pipes --------------------------------------------------------------------------------------------
 
 
-def test_long_answers_to_long_questions_fill_no_pipe_for_good(session):
+def test_long_requests_and_answers_do_not_deadlock(session):
     body = 'for request in requests():\n    say(request, ok=True, value=1, more="x" * 300_000)\n'
     requests = [protocol.body({"op": "decode", "type": "VARINT", "hex": "00" * 15_000})] * 12
     outcomes = list(session(body).ask([*requests, protocol.body({"op": "decode", "hex": "00" * 300_000})]))
     assert [len(outcome.answer["more"]) for outcome in outcomes] == [300_000] * 13
 
 
-def test_a_large_question_travels_alone(session, tmp_path):
+def test_a_large_request_is_sent_alone(session, tmp_path):
     body = """
 import select
 for line in iter(sys.stdin.buffer.raw.readline, b""):
@@ -619,7 +619,7 @@ for line in iter(sys.stdin.buffer.raw.readline, b""):
     assert asked(tmp_path) == {0: 2}
 
 
-def test_answers_in_pieces_and_several_at_once_are_read_alike(session):
+def test_partial_and_combined_answers_are_read_equally(session):
     body = """
 waiting = []
 for request in requests():
@@ -648,12 +648,12 @@ for request in requests():
         (b'{"id":1,"ok":true,"value":"\\ud83d\\ude00"}', Accepted({"value": "\U0001f600"})),
     ],
 )
-def test_an_answer_means_what_the_protocol_says(line, outcome):
+def test_each_answer_has_the_outcome_of_the_protocol(line, outcome):
     assert protocol.outcome(protocol.fields(line, 1)) == outcome
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"hello", "not a line of JSON"),
         (b'{"id":1', "not a line of JSON"),
@@ -671,12 +671,12 @@ def test_an_answer_means_what_the_protocol_says(line, outcome):
         (b'{"id":true,"ok":true}', "an answer to request 1 is due"),
     ],
 )
-def test_a_line_that_is_no_answer_is_told_with_what_it_said(line, said):
-    with pytest.raises(ProtocolError, match=said):
+def test_an_invalid_line_is_shown_in_the_error(line, message):
+    with pytest.raises(ProtocolError, match=message):
         protocol.fields(line, 1)
 
 
-def test_a_value_of_too_many_values_was_accepted_and_is_out_of_proportion():
+def test_an_answer_with_too_many_values_is_excessive_memory():
     line = b'{"id":1,"ok":true,"value":[' + b"0," * 1_000_000 + b"0]}"
     found = outcome_of_line(line, 1)
     assert (found.how, found.detail) == ("memory", "answered with more than 1,000,000 values, 1 MiB")
@@ -684,10 +684,10 @@ def test_a_value_of_too_many_values_was_accepted_and_is_out_of_proportion():
 
 
 @pytest.mark.parametrize("answer", [{}, {"ok": 1}, {"ok": None}, {"ok": False}, {"ok": False, "error": "bad"}])
-def test_an_answer_out_of_form_is_a_protocol_fault(answer):
+def test_an_invalid_answer_is_a_protocol_fault(answer):
     assert protocol.outcome({"id": 1, **answer}).how == "protocol"
 
 
-def test_a_shown_line_is_cut_and_holds_no_control_characters():
+def test_a_shown_line_is_cut_and_has_no_control_characters():
     assert protocol.printable_line(b"\x1b[31mred\n" + b"x" * 500) == "\\x1b[31mred\\n" + "x" * 191 + "…"
     assert protocol.printable_line("grün".encode()) == "grün"

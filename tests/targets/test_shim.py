@@ -1,4 +1,4 @@
-"""A Python module as a target: what it may return and raise, what it sees, and what it cannot disturb."""
+"""A Python module as a target: its return values and exceptions, its environment, and its isolation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decode(type, data, **parameters):
 
 @pytest.fixture
 def module(tmp_path):
-    """Writes a target module, whose `decode` has the given body, and returns its path."""
+    """Return a function that writes a target module with this body of `decode` and returns its path."""
 
     def write(body="    return 1\n", rest="", name="target.py"):
         path = tmp_path / name
@@ -39,7 +39,7 @@ def module(tmp_path):
 
 @pytest.fixture
 def answers(traces):
-    """The answers of a module to requests, by a shim that runs under some Python; then its standard error."""
+    """Return a function from a module and requests to the answers and the standard error of the shim."""
 
     def ask(path, *requests, python=sys.executable, cwd=None):
         lines = "".join(json.dumps({"id": number, **request}) + "\n" for number, request in enumerate(requests))
@@ -56,7 +56,7 @@ def answers(traces):
 
 @pytest.fixture
 def answer(module, answers):
-    """The answer of a module whose `decode` has the given body."""
+    """Return a function from a body of `decode` to the answer of its module."""
 
     def ask(body, rest="", **parameters):
         request = {"op": "decode", "type": "INT8", "hex": "01ff", **parameters}
@@ -67,7 +67,7 @@ def answer(module, answers):
     return ask
 
 
-# --- what it returns ----------------------------------------------------------------------------------
+# --- return values ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_values_are_rendered_in_the_notation(value, shown, answer):
     assert answer(f"    return {value}, 1\n") == {"ok": True, "value": shown, "consumed": 1}
 
 
-def test_a_value_that_has_no_notation_is_a_crash_that_names_its_class(answer):
+def test_a_value_without_a_notation_is_a_crash_with_its_class(answer):
     assert answer("    return {1, 2}, 1\n") == {"crash": "TypeError: an object of class set has no notation"}
 
 
@@ -135,7 +135,7 @@ def test_an_encoder_returns_bytes_or_hex_digits(returned, answered, module, answ
     assert found == answered
 
 
-def test_operations_are_told_type_input_and_parameters(module, answers):
+def test_operations_get_type_input_and_parameters(module, answers):
     path = module(
         "    return [type, data, sorted(parameters.items())], 1\n",
         "def encode(type, value, **parameters):\n    return type.encode() + bytes([value, len(parameters)])\n"
@@ -163,7 +163,7 @@ def sequence(batches):
 """
 
 
-def test_operations_on_whole_logs_are_told_the_bytes_and_the_parameters(module, answers):
+def test_operations_on_whole_logs_get_the_bytes_and_the_parameters(module, answers):
     path = module(rest=WHOLE_LOGS)
     found, _ = answers(
         path,
@@ -193,7 +193,7 @@ def test_operations_on_whole_logs_are_told_the_bytes_and_the_parameters(module, 
         {"op": "sequence", "batches": []},
     ],
 )
-def test_an_operation_on_whole_logs_that_it_does_not_have_is_unsupported(request_, module, answers):
+def test_a_missing_operation_on_whole_logs_is_unsupported(request_, module, answers):
     (found,), _ = answers(module(), request_)
     assert found == {"unsupported": f"no operation {request_['op']}"}
 
@@ -207,24 +207,24 @@ def test_an_operation_on_whole_logs_that_it_does_not_have_is_unsupported(request
         ("return None", {"crash": "TypeError: convert returned NoneType, not bytes"}),
     ],
 )
-def test_what_a_conversion_raises_or_returns_is_told_as_of_any_operation(body, answered, module, answers):
+def test_a_conversion_is_handled_like_other_operations(body, answered, module, answers):
     path = module(rest=f"def convert(data, **asked):\n    {body}\n")
     (found,), _ = answers(path, {"op": "convert", "hex": "", "magic": 0})
     assert found == answered
 
 
-def test_describe_is_completed(module, answers):
+def test_describe_gets_missing_parts(module, answers):
     (found,), _ = answers(module(), {"op": "describe", "protocol": 1})
     assert (found["ok"], found["protocol"], found["supports"]) == (True, 1, {"decode": ["INT8"]})
 
 
-def test_an_operation_it_does_not_have_is_unsupported(module, answers):
+def test_a_missing_operation_is_unsupported(module, answers):
     requests = [{"op": "size", "type": "INT8", "value": 1}, {"op": "load", "type": "INT8"}, {"op": "describe"}, {}]
     found, _ = answers(module(), *requests)
     assert ["unsupported" in answer for answer in found] == [True, True, False, True]
 
 
-# --- what it raises -----------------------------------------------------------------------------------
+# --- exceptions ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_an_operation_it_does_not_have_is_unsupported(module, answers):
         ("GeneratorExit()", {"crash": "GeneratorExit: "}),
     ],
 )
-def test_what_is_raised_is_a_rejection_where_the_module_says_so_and_else_a_crash(raised, answered, answer):
+def test_a_declared_exception_is_a_rejection_and_others_are_crashes(raised, answered, answer):
     found = answer(f"    raise {raised}\n", "REJECTIONS = (ValueError,)\n")
     if answered is None:
         assert (found["ok"], found["error"]) == (False, "other")
@@ -251,8 +251,8 @@ def test_what_is_raised_is_a_rejection_where_the_module_says_so_and_else_a_crash
         assert found == answered
 
 
-def test_recursion_without_end_is_a_crash_and_the_next_question_is_answered(module, answers):
-    # Without **parameters in the recursion: Python 3.13.0 never comes back from that, with or without us.
+def test_endless_recursion_is_a_crash_and_the_next_request_is_answered(module, answers):
+    # Without **parameters in the recursion, because Python 3.13.0 never returns from that.
     path = module("    return deeper(1) if data else 1\n", "def deeper(n):\n    return deeper(n + 1)\n")
     asked = [{"op": "decode", "type": "INT8", "hex": digits} for digits in ("01", "")]
     found, ended = answers(path, *asked)
@@ -261,23 +261,23 @@ def test_recursion_without_end_is_a_crash_and_the_next_question_is_answered(modu
     assert ended.returncode == 0
 
 
-def test_a_crash_inside_describe_is_told(module, answers):
+def test_a_crash_inside_describe_is_reported(module, answers):
     path = module()
     path.write_text("def describe():\n    raise KeyError('name')\n")
     assert answers(path, {"op": "describe"})[0] == [{"crash": "KeyError: 'name'"}]
 
 
-# --- what it sees and cannot disturb ------------------------------------------------------------------
+# --- environment and isolation ------------------------------------------------------------------------
 
 
-def test_what_it_prints_goes_to_standard_error(module, answers):
+def test_printed_text_of_a_module_goes_to_standard_error(module, answers):
     path = module("    print('debug'); os.write(1, b'raw'); os.system('echo child'); return 1\n", "print('loaded')\n")
     found, ended = answers(path, {"op": "decode", "type": "INT8", "hex": "01"})
     assert found == [{"ok": True, "value": 1}]
     assert {"loaded", "debug", "rawchild"} <= set(ended.stderr.split())
 
 
-def test_it_sees_a_module_conformance_of_two_names_and_none_of_ours(answer):
+def test_a_module_sees_only_two_names_of_conformance(answer):
     body = """
     import importlib, conformance
     hidden = []
@@ -294,8 +294,8 @@ def test_it_sees_a_module_conformance_of_two_names_and_none_of_ours(answer):
     ]
 
 
-def test_what_its_module_has_loaded_is_not_looked_through_again(answer):
-    """That would cost a process that was forked a copy of all of it."""
+def test_objects_of_a_loaded_module_are_excluded_from_garbage_collection(answer):
+    """A collection would copy all of their memory in a forked process."""
     body = """
     import gc
     asked = [data]
@@ -304,7 +304,7 @@ def test_what_its_module_has_loaded_is_not_looked_through_again(answer):
     assert answer(body, "LOADED = [object()]\n")["value"] == [False, True]
 
 
-def test_lines_that_are_no_requests_end_nothing(module, traces):
+def test_invalid_request_lines_do_not_end_the_shim(module, traces):
     ended = subprocess.run(
         [sys.executable, str(SHIM), str(module())],
         input='{"id"\n\n[1]\n{"id":3,"op":"decode","type":"INT8","hex":"01"}\n',
@@ -316,13 +316,13 @@ def test_lines_that_are_no_requests_end_nothing(module, traces):
     assert ended.returncode == 0
 
 
-def test_long_requests_and_answers_pass(module, answers):
+def test_long_requests_and_answers_are_transmitted(module, answers):
     path = module("    return data * 4, len(data)\n")
     (found,), _ = answers(path, {"op": "decode", "type": "BYTES", "hex": "ab" * (2 << 20)})
     assert (len(found["value"]), found["consumed"]) == (16 << 20, 2 << 20)
 
 
-# --- how it is named and started ----------------------------------------------------------------------
+# --- names and starts ---------------------------------------------------------------------------------
 
 
 def conformance_run(env, cwd, *arguments):
@@ -349,25 +349,25 @@ def test_a_file_may_import_its_neighbours(module, answers, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("def decode(:\n", "SyntaxError"),
         ("raise SystemExit('not today')\n", "SystemExit: not today"),
     ],
 )
-def test_a_module_that_does_not_import_is_a_line_and_exit_status_3(text, said, traces, tmp_path):
+def test_a_module_that_does_not_import_is_a_line_and_exit_status_3(text, message, traces, tmp_path):
     (tmp_path / "target.py").write_text(text)
     ended = conformance_run(traces.env, tmp_path, "module:./target.py")
     assert ended.returncode == 3
     shown = " ".join(ended.stdout.split())
     assert "cannot import ./target.py" in shown
-    assert said in shown
+    assert message in shown
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("target", ["module:./none.py", "module:"])
-def test_a_module_that_is_not_there_is_exit_status_2(target, traces, tmp_path):
+def test_a_missing_module_is_exit_status_2(target, traces, tmp_path):
     ended = conformance_run(traces.env, tmp_path, target)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("conformance: module:")
@@ -383,7 +383,7 @@ def test_a_module_target_is_a_process_like_any_other(module):
 
 
 def _python(version):
-    """An interpreter of a version, if there is one that runs."""
+    """Return a working interpreter of a version, or skip."""
     pyenv = shutil.which("pyenv")
     root = (
         subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True).stdout.strip() if pyenv else "/none"

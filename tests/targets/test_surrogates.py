@@ -1,4 +1,4 @@
-"""A lone surrogate to encode: how it is written down, who is asked, and what must come of it."""
+"""Encoding a lone surrogate: its notation, the targets that get it, and the allowed outcomes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def encode(type, value):
 
 
 def run(*arguments, cwd):
-    """`conformance run` with these arguments."""
+    """Run `conformance run` with these arguments."""
     command = [sys.executable, "-m", "conformance", "run", *arguments, "--generated", "0"]
     return subprocess.run(command, cwd=cwd, capture_output=True, timeout=100, check=False)
 
@@ -44,21 +44,21 @@ def case(catalog):
 
 
 @pytest.mark.parametrize("written", ["0003613f62", "000561efbfbd62", "00026162"])
-def test_text_in_the_place_of_the_surrogate_is_right(case, written):
+def test_text_instead_of_the_surrogate_is_correct(case, written):
     assert judge(case, Accepted({"hex": written})).kind is VerdictKind.EITHER
 
 
 @pytest.mark.parametrize("written", ["000561eda08062", "0004613f62", "000261d862", "00056100d80062"])
-def test_what_is_not_utf_8_is_wrong_and_so_is_a_length_that_does_not_fit(case, written):
+def test_invalid_utf_8_and_a_wrong_length_fail(case, written):
     verdict = judge(case, Accepted({"hex": written}))
     assert (verdict.kind, verdict.requirement or case.requirement) == (VerdictKind.FAIL, "utf8.encoded-valid")
 
 
-def test_to_refuse_it_is_right(case):
+def test_rejecting_a_lone_surrogate_is_correct(case):
     assert judge(case, Rejected("invalid-value")).kind is VerdictKind.EITHER
 
 
-def test_a_batch_whose_lengths_do_not_fit_breaks_the_requirement_of_the_surrogate(catalog):
+def test_a_batch_with_wrong_lengths_violates_the_requirement_of_the_surrogate(catalog):
     case = catalog.cases["header/key-lone-surrogate-unwritable"]
     verdict = judge(case, Accepted({"hex": "20000000026b02760204683f0278"}))
     assert (verdict.kind, verdict.requirement or case.requirement) == (
@@ -67,7 +67,7 @@ def test_a_batch_whose_lengths_do_not_fit_breaks_the_requirement_of_the_surrogat
     )
 
 
-def test_any_bytes_are_right_where_the_rest_of_the_value_has_more_encodings_than_one(catalog):
+def test_any_bytes_are_allowed_if_the_rest_of_the_value_has_several_encodings(catalog):
     value = {"baseOffset": 0, "compression": "gzip", "records": [{"headers": [{"key": HALF, "value": None}]}]}
     batch = catalog.cases["batch/record-header-key-lone-surrogate-unwritable"]
     assert all(reading.ignoring == (12, 16) for reading in batch.expect.readings if isinstance(reading, ExpectBytes))
@@ -79,7 +79,7 @@ def test_any_bytes_are_right_where_the_rest_of_the_value_has_more_encodings_than
 # --- as text ------------------------------------------------------------------------------------------
 
 
-def test_a_line_of_the_protocol_carries_the_escape(case):
+def test_a_protocol_line_contains_the_escape(case):
     line = body(case.request)
     assert b'"a\\ud800b"' in line
     assert line.isascii()
@@ -99,7 +99,7 @@ def test_json_with_a_lone_surrogate_is_read_and_other_broken_json_is_not():
             read_json(broken)
 
 
-def test_the_served_reference_refuses_it():
+def test_the_served_reference_rejects_a_lone_surrogate():
     done = subprocess.run(
         [sys.executable, "-m", "conformance", "serve", "reference"],
         input=b'{"id":1,"op":"encode","type":"STRING","value":"a\\ud800b"}\n',
@@ -119,7 +119,7 @@ def test_json_text_in_a_vector_file(tmp_path):
         load(path)
 
 
-def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
+def test_a_failure_is_saved_as_a_vector_with_the_same_request(tmp_path, catalog):
     wire = codec.wire("STRING")
     case = ad_hoc_case("encode", wire, {"value": HALF}, catalog, kind=CaseOrigin.SHRUNK)
     result = Result("mine", case, Accepted({"hex": "0003eda080"}), Verdict(VerdictKind.FAIL, "wrong"), "must")
@@ -130,7 +130,7 @@ def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
     assert (again.request, again.expect) == (case.request, case.expect)
 
 
-# --- who is asked -------------------------------------------------------------------------------------
+# --- targets ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
         ('"codecs": ["none"]', "surrogatepass", "skip", 3),
     ],
 )
-def test_only_a_target_that_takes_lone_surrogates_is_asked(tmp_path, claim, errors, verdict, status):
+def test_only_a_target_that_claims_surrogates_gets_them(tmp_path, claim, errors, verdict, status):
     (tmp_path / "mine.py").write_text(MODULE % (claim, errors))
     select = "utf8/lone-high-surrogate-unwritable"
     done = run("module:./mine.py", "--select", select, "--json", "r.json", cwd=tmp_path)
@@ -152,14 +152,14 @@ def test_only_a_target_that_takes_lone_surrogates_is_asked(tmp_path, claim, erro
         assert result["detail"] == "lone surrogates in strings are not claimed"
 
 
-def test_the_claim_is_true_or_nothing(case):
+def test_the_claim_of_surrogates_is_true_or_absent(case):
     for given, reason in ((True, ""), ("yes", "lone surrogates"), (None, "lone surrogates")):
-        said = description({"ok": True, "supports": {"encode": ["STRING"]}, "surrogates": given})
-        assert said.lacks(case).startswith(reason)
-        assert bool(said.lacks(case)) == bool(reason)
+        described = description({"ok": True, "supports": {"encode": ["STRING"]}, "surrogates": given})
+        assert described.lacks(case).startswith(reason)
+        assert bool(described.lacks(case)) == bool(reason)
 
 
-def test_a_case_of_the_user_s_own_is_given_as_json(tmp_path):
+def test_a_user_case_is_given_as_json(tmp_path):
     done = run("reference", "--op", "encode", "--case", 'STRING:"a\\ud800b"', "--json", "r.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (result,) = json.loads((tmp_path / "r.json").read_text())["results"]

@@ -1,4 +1,4 @@
-"""Answers that are not judged yet: how far the processes of a target may run ahead; and requests that are under way."""
+"""The processes of a target: limits of unjudged answers, and requests in flight."""
 
 import contextlib
 import queue
@@ -25,13 +25,13 @@ def give(target, number, answers, count):
     return thread
 
 
-def test_large_answers_wait_until_those_before_them_are_judged():
+def test_large_answers_wait_until_earlier_ones_are_judged():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
     assert answers.qsize() == 2
     due = queue.SimpleQueue()
-    assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
+    assert not give(target, 0, due, 1).is_alive(), "there is room for the awaited one"
     for held in (due, answers, answers, answers, answers, answers):
         target._reserve(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
     thread.join(60)
@@ -45,7 +45,7 @@ def test_small_answers_do_not_wait():
     assert answers.qsize() == 1000
 
 
-def test_whoever_waits_goes_on_when_the_target_is_closed():
+def test_a_waiting_process_continues_after_the_target_is_closed():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
@@ -69,8 +69,8 @@ for line in sys.stdin:
 """
 
 
-def test_some_requests_are_always_under_way(python_target, catalog):
-    """A target with nothing to do would wait for us, who make the next requests only then."""
+def test_some_requests_are_always_in_flight(python_target, catalog):
+    """An idle target would wait until the suite builds the next requests."""
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = WorkerPool(LaunchSpec("t", python_target(IN_TENS)), ResourceLimits(timeout=20.0), 1)
     with contextlib.closing(target):
@@ -85,8 +85,8 @@ for line in sys.stdin:
 """
 
 
-def test_the_processes_that_answered_the_first_cases_are_asked_the_next_ones(python_target, catalog, tmp_path):
-    """A Java takes seconds to start, and the cases that are generated come after the vectors."""
+def test_the_processes_of_the_first_cases_get_the_next_ones(python_target, catalog, tmp_path):
+    """A Java takes seconds to start, and generated cases follow the vectors."""
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = python_target(EACH_AT_ONCE.replace("FILE", repr(str(tmp_path / "started"))))
     with contextlib.closing(WorkerPool(LaunchSpec("t", target), ResourceLimits(timeout=20.0), 2)) as target:
@@ -95,7 +95,7 @@ def test_the_processes_that_answered_the_first_cases_are_asked_the_next_ones(pyt
         assert target.starts == len((tmp_path / "started").read_text()) <= 2
 
 
-def test_processes_are_ended_together_as_each_may_take_a_second_over_its_end(monkeypatch):
+def test_processes_are_ended_in_parallel(monkeypatch):
     target, met = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 3), threading.Barrier(3)
     target._sessions += [TargetSession(target._launch) for _ in range(2)]
     monkeypatch.setattr(TargetSession, "finish", lambda *_, **__: met.wait(30))

@@ -1,4 +1,4 @@
-"""Audits of stored segments: what is planted is found where it is, and nothing else is."""
+"""Audits of stored segments: they find seeded damage at its place, and nothing else."""
 
 import os
 import re
@@ -30,7 +30,7 @@ from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
 SECOND = f"{4 * RECORDS:020}"
-"""The name of the second segment of a partition."""
+"""Name of the second segment of a partition."""
 
 
 def flipped(data, at, mask=0x10):
@@ -40,16 +40,16 @@ def flipped(data, at, mask=0x10):
 
 
 def hit(log, row, new):
-    """A log with one batch of its second segment replaced by others; where it was stands in `places`."""
+    """Return a log with one batch of its second segment replaced; `places` has its position."""
     segment = [*log[1][:row], *new, *log[1][row + 1 :]]
     return [log[0], segment, *log[2:]]
 
 
-# --- sound logs ---------------------------------------------------------------------------------------
+# --- valid logs ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("compression", range(5))
-def test_nothing_is_found_in_a_sound_partition(tmp_path, compression):
+def test_a_valid_partition_has_no_findings(tmp_path, compression):
     written(tmp_path, partition(compression=compression))
     assert audit(tmp_path) == audit(tmp_path, 300, uncompacted=True) == []
 
@@ -70,12 +70,12 @@ def test_a_compacted_log_has_no_findings(tmp_path):
     assert audit(place) == []
 
 
-def test_the_head_of_a_log_may_be_gone(tmp_path):
+def test_the_start_of_a_log_may_be_missing(tmp_path):
     written(tmp_path, partition()[1:])
     assert audit(tmp_path, uncompacted=True) == []
 
 
-def test_producers_transactions_and_markers_of_a_leader_are_sound(tmp_path):
+def test_producers_transactions_and_markers_of_a_leader_have_no_findings(tmp_path):
     epoch_two = {"producer": 7, "transactional": True, "producerEpoch": 2}
     log = [
         [part(0), plain(2, producer=8, baseSequence=40), marker(7, COMMIT), part_after(8, 2), marker(10, bytes(4))],
@@ -102,7 +102,7 @@ def test_sequences_wrap_after_the_largest(tmp_path):
     assert audit(tmp_path, uncompacted=True) == []
 
 
-# --- planted ------------------------------------------------------------------------------------------
+# --- seeded damage ------------------------------------------------------------------------------------
 
 LOG = partition()
 AT = places(LOG)[1]
@@ -115,7 +115,7 @@ CRC, RISE, SIZE, MAGIC = (
 
 
 def renumbered(log, gap):
-    """The producer leaves out numbers before the third batch of the second segment."""
+    """Add a sequence gap before the third batch of the second segment."""
     out = [list(segment) for segment in log]
     for at, segment in enumerate(out):
         for row in range(2 if at == 1 else 0, len(segment) if at else 0):
@@ -125,7 +125,7 @@ def renumbered(log, gap):
 
 
 def cut_out(log):
-    """Thirty bytes are gone from the middle of a batch."""
+    """Remove thirty bytes from the middle of a batch."""
     return hit(log, 1, [log[1][1][:70] + log[1][1][100:]])
 
 
@@ -184,7 +184,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("size", [1 << 30, 300, 1])
 @pytest.mark.parametrize("name", PLANTED)
-def test_planted_damage_is_the_only_finding_and_is_found_at_its_place(tmp_path, name, size):
+def test_seeded_damage_is_the_only_finding_and_has_its_place(tmp_path, name, size):
     log, expected = PLANTED[name]
     place = written(tmp_path, log[:1])
     for segment, base in zip(log[1:], (20, 40), strict=True):
@@ -192,7 +192,7 @@ def test_planted_damage_is_the_only_finding_and_is_found_at_its_place(tmp_path, 
     assert shown(audit(tmp_path, size)) == [(f"{SECOND}.log", at, rule, "must") for at, rule in expected]
 
 
-def test_a_lost_batch_is_a_gap_where_nothing_was_compacted(tmp_path):
+def test_a_lost_batch_is_a_gap_in_a_log_without_compaction(tmp_path):
     place = written(tmp_path, hit(LOG, 1, []))
     gap = [(f"{SECOND}.log", AT[1], "sequence.gap-out-of-order", "must")]
     for size in (1 << 30, 1):
@@ -200,7 +200,7 @@ def test_a_lost_batch_is_a_gap_where_nothing_was_compacted(tmp_path):
         assert shown(audit(place, size, uncompacted=True)) == gap
 
 
-def test_a_record_without_a_key_proves_that_nothing_was_compacted(tmp_path):
+def test_a_record_without_a_key_proves_that_the_log_was_not_compacted(tmp_path):
     keyless = batch(0, [record(at, key=None) for at in range(RECORDS)], producer=7, baseSequence=0)
     place = written(tmp_path, [[keyless, *LOG[0][1:]], *hit(LOG, 1, [])[1:]])
     for size in (1 << 30, 1):
@@ -229,7 +229,7 @@ def test_a_batch_outside_the_open_transaction_of_its_producer_is_found(tmp_path,
 
 
 @pytest.mark.parametrize("size", [1 << 30, 1])
-def test_a_batch_whose_sequences_were_there_before_is_found(tmp_path, size):
+def test_a_batch_with_repeated_sequences_is_found(tmp_path, size):
     written(tmp_path, [[plain(0), plain(5, baseSequence=0)]])
     assert shown(audit(tmp_path, size)) == [(f"{0:020}.log", len(plain(0)), "sequence.duplicate-deduplicated", "must")]
 
@@ -241,7 +241,7 @@ DAY = 24 * 60 * 60 * 1000
 @pytest.mark.parametrize(
     ("idle", "found"), [(DAY, []), (DAY - 1, ["producer-epoch.fences", "sequence.gap-out-of-order"])]
 )
-def test_a_producer_that_a_broker_may_have_forgotten_has_no_findings(tmp_path, size, idle, found):
+def test_a_producer_with_possibly_expired_state_has_no_findings(tmp_path, size, idle, found):
     def at(offset, days, producer, **fields):
         return batch(offset, [record(offset, timestamp=days * idle)], producer=producer, **fields)
 
@@ -255,13 +255,13 @@ def test_a_producer_that_a_broker_may_have_forgotten_has_no_findings(tmp_path, s
     assert sorted(one.requirement for one in audit(tmp_path, size, uncompacted=True)) == found
 
 
-def test_a_producer_in_a_transaction_is_not_forgotten(tmp_path):
+def test_the_state_of_a_producer_in_a_transaction_does_not_expire(tmp_path):
     later = batch(2, [record(2, timestamp=2 * DAY)], producer=7, transactional=True, baseSequence=9)
     written(tmp_path, [[part(0), later]])
     assert [one.requirement for one in audit(tmp_path, uncompacted=True)] == ["sequence.gap-out-of-order"]
 
 
-def test_a_batch_that_is_before_its_segments_name_is_found(tmp_path):
+def test_a_batch_below_the_base_offset_of_its_segment_is_found(tmp_path):
     place = written(tmp_path, LOG[:2])
     (place / f"{4 * RECORDS:020}.log").rename(place / f"{4 * RECORDS + 1:020}.log")
     name = f"{4 * RECORDS + 1:020}.log"
@@ -269,13 +269,13 @@ def test_a_batch_that_is_before_its_segments_name_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"\0" * 5000, LOG[2][3][:-1], LOG[2][3][:17], LOG[2][3][:3]])
-def test_the_end_of_the_last_segment_may_be_cut_off_or_set_aside(tmp_path, tail):
+def test_the_end_of_the_last_segment_may_be_cut_or_preallocated(tmp_path, tail):
     place = written(tmp_path, [*LOG[:2], [*LOG[2][:3], tail]])
     at = places(LOG)[2][3]
     assert shown(audit(place)) == [(f"{8 * RECORDS:020}.log", at, SIZE, "note")]
 
 
-def test_open_places_are_notes(tmp_path):
+def test_unspecified_bytes_are_notes(tmp_path):
     odd = changed(LOG[1][1], 21, ">h", 1 << 7)
     place = written(tmp_path, hit(LOG, 1, [odd]))
     assert shown(audit(place)) == [(f"{SECOND}.log", AT[1], "attributes.reserved-bits", "note")]
@@ -288,8 +288,8 @@ def test_the_scan_does_not_continue_at_a_batch_inside_a_record(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_damage_to_a_batch_is_the_finding_that_the_reference_makes(tmp_path, seed):
-    # Its offsets and producers are made those of its neighbours; what differs is judged by the reference alone.
+def test_every_damage_of_a_batch_has_the_finding_of_the_reference(tmp_path, seed):
+    # Its offsets and producer match its neighbours, so only the reference judges the difference.
     choices = choices_of("RECORD_BATCH", 30, seed)
     for index in range(120):
         data, _ = mutate(
@@ -327,7 +327,7 @@ ABORTED = [(0, 7, 20, 25, 26), (0, 8, 21, 28, 29)]
 
 
 @pytest.mark.parametrize("spare", [0, 8 * 12])
-def test_sound_indexes_have_no_findings_with_or_without_space_set_aside(tmp_path, spare):
+def test_valid_indexes_have_no_findings_with_or_without_preallocation(tmp_path, spare):
     place = written(tmp_path, LOG)
     for suffix, rows in ((".index", OFFSETS), (".timeindex", TIMES), (".txnindex", ABORTED)):
         space = bytes(spare) if suffix != ".txnindex" else b""
@@ -369,7 +369,7 @@ def test_an_index_with_a_cut_entry_is_found(tmp_path, suffix):
     assert shown(audit(place)) == [(f"{SECOND}{suffix}", 0, rule, "must")]
 
 
-def test_an_index_is_not_blamed_for_damage_in_its_segment(tmp_path):
+def test_damage_in_a_segment_is_no_finding_in_its_index(tmp_path):
     place = written(tmp_path, hit(LOG, 1, [flipped(LOG[1][1], 9, 1)]))
     (place / f"{SECOND}.index").write_bytes(packed(".index", *OFFSETS))
     assert shown(audit(place)) == [(f"{SECOND}.log", AT[1], SIZE, "must")]
@@ -378,7 +378,7 @@ def test_an_index_is_not_blamed_for_damage_in_its_segment(tmp_path):
 # --- files --------------------------------------------------------------------------------------------
 
 
-def test_segments_are_found_below_folders_with_their_topics_and_once(tmp_path):
+def test_segments_below_folders_are_found_once_with_their_topics(tmp_path):
     place = written(tmp_path / "a", LOG, "my-topic-12")
     written(tmp_path / "a", LOG[:1], "other-0")
     written(tmp_path / "a", LOG[:1], f"other-1.{'0' * 32}-delete")
@@ -397,7 +397,7 @@ def test_segments_are_found_below_folders_with_their_topics_and_once(tmp_path):
 
 
 @pytest.mark.parametrize("between", ["-", "_", "."])
-def test_copies_in_one_folder_are_told_apart_by_their_prefixes(tmp_path, between):
+def test_copies_in_one_folder_are_distinguished_by_their_prefixes(tmp_path, between):
     flat = tmp_path / "flat-9"
     flat.mkdir()
     logs = {"my-topic-12": hit(LOG, 1, [LOG[1][1], LOG[1][1]]), "my-topic-2": LOG, "backup": LOG[:1]}
@@ -429,7 +429,7 @@ def test_a_file_of_any_name_is_a_segment_of_no_topic(tmp_path):
     assert audit(path) == []
 
 
-def test_what_bears_the_name_of_a_segment_and_cannot_be_read_is_unread_and_the_others_are_audited(tmp_path):
+def test_an_unreadable_segment_is_reported_and_the_others_are_audited(tmp_path):
     place = written(tmp_path, LOG[:1], "topic-0")
     odd = {
         f"{10**19}.log": "the offset in its name is above 9223372036854775807",
@@ -455,12 +455,12 @@ def test_what_bears_the_name_of_a_segment_and_cannot_be_read_is_unread_and_the_o
         (beyond.parent.name, beyond.name, "the partition in its folder name is above 2147483647"),
         ("caf\\xe9-0", f"{0:020}.log", "the path is not UTF-8"),
     }
-    told = {(Path(one.path).name, one.level) for one in audit(tmp_path)}
-    assert told == {(name, "unread") for _, name, _ in unread}
+    found_files = {(Path(one.path).name, one.level) for one in audit(tmp_path)}
+    assert found_files == {(name, "unread") for _, name, _ in unread}
     assert [segment.path for segment in segments if not segment.problem] == [str(place / f"{0:020}.log")]
 
 
-def test_a_folder_that_cannot_be_listed_is_unread(tmp_path, monkeypatch):
+def test_an_unreadable_folder_is_reported(tmp_path, monkeypatch):
     place = written(tmp_path, LOG[:1])
 
     def walk(_top, onerror, **_):
@@ -474,20 +474,20 @@ def test_a_folder_that_cannot_be_listed_is_unread(tmp_path, monkeypatch):
     }
 
 
-def test_a_uri_leads_to_the_same_findings(tmp_path):
+def test_a_uri_has_the_same_findings(tmp_path):
     place = written(tmp_path, PLANTED["a bit of a record flipped"][0])
     assert shown(audit(place.as_uri())) == shown(audit(place)) != []
 
 
 @pytest.mark.parametrize("path", ["nowhere", ".", "nosuchscheme://x"])
-def test_where_there_is_no_segment_one_error_says_so(tmp_path, monkeypatch, path):
+def test_a_folder_without_segments_is_one_error(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NoSegmentsError) as error:
         find_segments([path])
     assert str(error.value).startswith(f"{path}: ")
 
 
-def test_parts_of_a_segment_begin_at_batches_and_leave_nothing_out(tmp_path):
+def test_parts_of_a_segment_start_at_batches_and_cover_it_completely(tmp_path):
     place = written(tmp_path, LOG)
     for segment, starts in zip(find_segments([str(place)]), places(LOG), strict=True):
         for size in (1, 100, 200, 500, 1 << 30):
@@ -499,13 +499,13 @@ def test_parts_of_a_segment_begin_at_batches_and_leave_nothing_out(tmp_path):
         assert len(list(parts_of(segment, 1))) == len(starts)
 
 
-def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(tmp_path, monkeypatch):
+def test_a_batch_larger_than_the_read_size_is_read_completely(tmp_path, monkeypatch):
     monkeypatch.setattr(segment_reader, "WINDOW", 100)
     place = written(tmp_path, PLANTED["noise between batches"][0])
     assert shown(audit(place)) == shown(audit(place, 300)) == [(f"{SECOND}.log", AT[1], MAGIC, "must")]
 
 
-def test_the_search_for_the_next_batch_ends_where_many_large_batches_seem_to_begin(tmp_path, monkeypatch):
+def test_the_search_for_the_next_batch_is_bounded_for_false_large_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(segment_reader, "_SEARCH_BUDGET", 1 << 24)
     looked_at = []
     compute = segment_reader.CRC32C.compute
@@ -542,7 +542,7 @@ def test_ten_times_the_damage_costs_at_most_twelve_times_the_work(tmp_path, monk
 
 
 def _work_on_damage(folder, name, size, monkeypatch):
-    """Bytes taken and searched in a segment with so many damaged places."""
+    """Return the bytes read and searched in a segment with a number of damaged places."""
     sound = plain(0)
     broken = sound[:-1] + bytes((sound[-1] ^ 1,))
     place = DAMAGED[name](sound, broken)
@@ -570,7 +570,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
 
     def checking(entry):
         nonlocal work
-        work -= len(entry)  # has a budget of its own
+        work -= len(entry)  # has a separate budget
         return checks(entry)
 
     with monkeypatch.context() as patch:
@@ -581,7 +581,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
     return work
 
 
-def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):
+def test_an_unreadable_file_is_a_finding(tmp_path):
     place = written(tmp_path, LOG)
     (segment, *_) = find_segments([str(place)])
     (place / f"{0:020}.log").unlink()
@@ -597,7 +597,7 @@ def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):
 DOCS = Path(__file__).parents[3] / "docs" / "scan.md"
 
 
-def test_the_report_in_the_docs_is_what_a_scan_prints(tmp_path, monkeypatch):
+def test_the_report_in_the_docs_equals_the_output_of_a_scan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = hit(LOG, 1, [changed(LOG[1][1], 35, ">q", 5000)])
     place = written(tmp_path, log, "orders-3")

@@ -1,4 +1,4 @@
-"""The page of an audit: what it shows, that it stands alone, that names stay text, and that a browser shows it."""
+"""The page of an audit: its content, no network access, escaped names, and its display in a browser."""
 
 import re
 
@@ -17,13 +17,13 @@ from conformance.pipeline.audit import html_page as module
 from conformance.pipeline.audit.part_state import MOST_PERIODS, BatchStatistics
 
 HOSTILE = "<script>document.title='owned'<\u2215script>\x1b[31m"
-"""The name of a topic."""
+"""Name of a topic."""
 START = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A sound partition, a damaged one with a hostile name, and one of many sizes and codecs over months."""
+    """Return a valid partition, a damaged one with a hostile name, and one of many sizes and codecs over months."""
     logs = tmp_path_factory.mktemp("logs")
     broken = partition(compression=4)
     damaged = bytearray(broken[0][1])
@@ -73,7 +73,7 @@ def test_names_stay_text(page):
     assert "\x1b" not in text
 
 
-def test_findings_stand_at_their_places_with_the_bytes_there(page):
+def test_findings_are_shown_at_their_places_with_the_bytes(page):
     text = page.read_text()
     assert text.count('<details class="failure">') == 3
     assert re.search(r"crc.mismatch-corrupt .*byte 114, offset 5<", text)
@@ -92,7 +92,7 @@ def test_codecs_sizes_and_times_are_counted(page):
     assert "No findings" not in text
 
 
-def test_a_sound_log_says_so(tmp_path):
+def test_a_page_states_that_a_log_is_valid(tmp_path):
     written(tmp_path / "logs", partition())
     options = ["--out", str(tmp_path / "out"), "--html", str(tmp_path / "page.html")]
     assert CliRunner().invoke(main, ["scan", str(tmp_path / "logs"), *options]).exit_code == 0
@@ -101,7 +101,7 @@ def test_a_sound_log_says_so(tmp_path):
     assert f"0 to {12 * RECORDS - 41}</td>" in text
 
 
-def test_a_page_shows_the_first_findings_and_the_logs_that_have_most(tmp_path, monkeypatch):
+def test_a_page_shows_the_first_findings_and_the_logs_with_the_most(tmp_path, monkeypatch):
     monkeypatch.setattr("conformance.pipeline.audit.local_runner.ON_PAGE", 2)
     monkeypatch.setattr(module, "_MOST_LOGS", 2)
     for number in range(4):
@@ -115,7 +115,7 @@ def test_a_page_shows_the_first_findings_and_the_logs_that_have_most(tmp_path, m
     assert "/topic-3</h3>" in text
 
 
-def test_shapes_are_the_same_in_whatever_order_parts_are_added_and_of_bounded_size():
+def test_statistics_are_bounded_and_independent_of_the_order_of_parts():
     times = [0, 5, 1 << 20, 1 << 40, (1 << 63) - 1, *(1_700_000_000_000 + at * 7_000_000 for at in range(1000))]
     whole, parts = BatchStatistics(), [BatchStatistics() for _ in range(7)]
     for at, time in enumerate(times):
@@ -131,12 +131,12 @@ def test_shapes_are_the_same_in_whatever_order_parts_are_added_and_of_bounded_si
     assert sum(part.batches for part in whole.periods.values()) == len(times)
 
 
-def test_the_chart_of_a_real_place_has_a_date_and_a_senseless_one_its_number():
+def test_a_chart_labels_a_plausible_time_by_its_date_and_others_by_number():
     assert module._period(1_700_000_000, 1000) == "2023-11-14 22:13:20"
     assert module._period((1 << 63) - 1, 1) == "9223372036854775807 ms"
 
 
-def test_bytes_of_a_file_that_is_gone_are_left_out(tmp_path):
+def test_bytes_of_a_removed_file_are_omitted(tmp_path):
     assert module._lines(str(tmp_path / "gone.log"), 0) == ()
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(partition()[0][0])
@@ -147,7 +147,7 @@ def test_bytes_of_a_file_that_is_gone_are_left_out(tmp_path):
 
 @pytest.mark.parametrize("width", [1280, 390], ids=["screen", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_accessibility_checker_finds_nothing(browser, page, axe, tmp_path, scheme, width):
+def test_an_accessibility_checker_has_no_findings(browser, page, axe, tmp_path, scheme, width):
     assert_accessible(browser, page, axe, tmp_path / f"{scheme}-{width}.png", scheme, width)
 
 

@@ -1,4 +1,4 @@
-"""Batches as columns: the verdict is the reference's, and so are the values."""
+"""Batches as columns: verdict and values equal those of the reference."""
 
 import importlib.util
 import random
@@ -17,11 +17,11 @@ kernels = pytest.importorskip("conformance.pipeline.audit.record_kernels")
 read_batch = pytest.importorskip("conformance.pipeline.audit.batch_columns").read_batch
 
 COUNT = 1500
-kernels.compile_all()  # where numba is installed; the plain functions have a test of their own
+kernels.compile_all()  # if numba is installed; the plain functions have a separate test
 
 
 def as_reference(batch):
-    """What the reference would show of the records of a clean batch."""
+    """Return the reference's values of the records of a clean batch."""
     header_rows = batch.headers()
     found = []
     stamps, offsets = batch.timestamps(), batch.offsets()
@@ -56,13 +56,13 @@ def shown(value):
 
 
 def is_kafkas_own(value, remark):
-    """Whether a remark is of what Kafka's coordinators write: no producer, and a sequence."""
+    """Return True for a remark on batches of Kafka's coordinators: no producer, but a sequence."""
     nobody = value["producerId"] == value["producerEpoch"] == -1 <= value["baseSequence"]
     return remark.requirement == "non-idempotent.producer-id" and nobody and not value["isTransactional"]
 
 
 def agrees(data, at=0):
-    """Hold columns against the reference; whether the batch is clean."""
+    """Compare columns with the reference; return True for a clean batch."""
     batch = read_batch(data, at)
     whole = codec.decode("RECORD_BATCH", data[at:])
     assert (batch is not None) == (whole.ok and all(is_kafkas_own(whole.value, one) for one in whole.remarks)), whole
@@ -79,18 +79,18 @@ def generated(index):
     return generate("RECORD_BATCH", choices_of("RECORD_BATCH", 7, index)).data
 
 
-def test_generated_batches_are_clean_and_hold_what_the_reference_reads():
+def test_generated_batches_are_clean_with_the_values_of_the_reference():
     assert all(agrees(generated(index)) for index in range(COUNT))
 
 
-def test_mutated_batches_are_clean_exactly_where_the_reference_has_no_violation_and_no_remark():
+def test_mutated_batches_are_clean_exactly_if_the_reference_has_no_violation_and_remark():
     choices = choices_of("RECORD_BATCH", 8, 0)
     clean = [agrees(mutate("RECORD_BATCH", generated(index), choices)[0]) for index in range(COUNT * 2)]
     assert 0 < sum(clean) < len(clean)
 
 
-def test_any_one_byte_of_a_batch_may_be_changed_and_the_verdicts_stay_the_same():
-    # The checksum is made right again, so that it is the byte which is judged.
+def test_after_any_one_byte_change_both_verdicts_are_equal():
+    # The checksum is corrected, so that only the byte is judged.
     rows = random.Random(5)
     for index in range(60):
         data = generated(index)
@@ -111,7 +111,7 @@ def test_a_batch_cut_anywhere_is_not_clean():
     assert not any(agrees(data[:size]) for size in range(len(data)))
 
 
-def test_a_batch_is_read_where_it_stands_among_others():
+def test_a_batch_is_read_at_its_place_among_others():
     whole = [generated(index) for index in range(40)]
     data, at = b"".join(whole), 0
     for one in whole:
@@ -120,11 +120,13 @@ def test_a_batch_is_read_where_it_stands_among_others():
 
 
 def test_without_numba_the_rows_are_the_same(monkeypatch):
-    batches = [(batch, batch.headers()) for batch in map(read_batch, map(generated, range(60)))]  # numba is still there
+    batches = [
+        (batch, batch.headers()) for batch in map(read_batch, map(generated, range(60)))
+    ]  # numba is still loaded
     monkeypatch.setitem(sys.modules, "numba", None)
     plain_spec = importlib.util.spec_from_file_location("plain_kernels", kernels.__file__)
     plain = importlib.util.module_from_spec(plain_spec)
-    monkeypatch.setitem(sys.modules, "plain_kernels", plain)  # its dataclass looks for it there
+    monkeypatch.setitem(sys.modules, "plain_kernels", plain)  # its dataclass needs it there
     plain_spec.loader.exec_module(plain)
     assert not plain.compile_all()
     for batch, expected in batches:
@@ -184,7 +186,7 @@ def test_a_varlong_is_read_in_its_shortest_form(number):
 
 
 @pytest.mark.parametrize("hexed", ["", "80", "8000", "ffffffff10", "8080808080", "808080808000", "ffffffff1f"])
-def test_a_varint_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed):
+def test_a_cut_padded_or_too_long_varint_is_left_to_the_reference(hexed):
     data = bytes.fromhex(hexed)
     assert kernels._varint(kernels.octets(data), 0, len(data))[1] == -1
 
@@ -192,12 +194,12 @@ def test_a_varint_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed)
 @pytest.mark.parametrize(
     "hexed", ["", "80", "8000", "ff" * 9 + "00", "ff" * 9 + "02", "ff" * 9 + "81", "80" * 10 + "00"]
 )
-def test_a_varlong_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed):
+def test_a_cut_padded_or_too_long_varlong_is_left_to_the_reference(hexed):
     data = bytes.fromhex(hexed)
     assert kernels._varlong(kernels.octets(data), 0, len(data))[1] == -1
 
 
-def test_text_is_accepted_where_python_accepts_it():
+def test_text_is_accepted_exactly_if_python_accepts_it():
     parts = (0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF)
     parts += (0xF0, 0xF1, 0xF4, 0xF5, 0xFF)
     rows = random.Random(3)

@@ -1,4 +1,4 @@
-"""Small audits, in this process, without Spark; test_scan holds them against those on Spark."""
+"""Small audits in this process, without Spark; test_scan compares them with those on Spark."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ main()
 
 
 def run(*arguments, without=WITHOUT, before=""):
-    """Run the command in a process where some packages are not installed."""
+    """Run the command in a process without some packages."""
     program = ABSENT.format(without=without, before=before)
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -55,7 +55,7 @@ def test_a_small_scan_needs_neither_spark_nor_java_nor_numba(tmp_path):
     assert pq.read_table(tmp_path / "out" / "partitions")["batches"].to_pylist() == [15]
 
 
-def test_findings_are_those_of_the_parts_and_between_them_whatever_their_size(tmp_path):
+def test_findings_do_not_depend_on_the_size_of_parts(tmp_path):
     written(tmp_path, TWICE, "orders-0")
     written(tmp_path, TWICE, "others-0")
     tables = local_runner.audit(find_segments([str(tmp_path)]), AuditSettings({}, 300))
@@ -78,7 +78,7 @@ def test_many_findings_are_written_in_order(tmp_path, monkeypatch):
     assert done.report["first"] == found
 
 
-def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is_written(tmp_path):
+def test_a_log_too_large_without_spark_is_an_error_with_the_extra_to_install(tmp_path):
     logs = written(tmp_path, partition())
     before = "from conformance.pipeline.audit import local_runner; local_runner.MOST_BYTES = 100"
     done = run("scan", logs, "--out", tmp_path / "out", before=before)
@@ -94,7 +94,7 @@ def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is
     [["--master", "local[2]"], ["--conf", "a=b"], ["--out", "s3a://bucket/place"]],
     ids=["master", "conf", "uri"],
 )
-def test_spark_is_used_where_something_is_said_of_it_or_only_it_can_write(tmp_path, options):
+def test_spark_is_used_if_an_option_or_the_output_requires_it(tmp_path, options):
     logs = written(tmp_path, partition())
     done = run("scan", logs, "--out", tmp_path / "out", *options)
     assert done.returncode == 2
@@ -102,14 +102,14 @@ def test_spark_is_used_where_something_is_said_of_it_or_only_it_can_write(tmp_pa
 
 
 @pytest.mark.parametrize("lacking", ["pyarrow", "numpy"])
-def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
+def test_without_the_extra_one_line_names_the_extra(tmp_path, lacking):
     done = run("scan", tmp_path, "--out", tmp_path / "out", without=(lacking,))
     assert done.returncode == 2
     install = "run pip install '.[scan]' in a checkout of kafka-conformance"
     assert done.stderr == f"conformance: {lacking} is not installed: {install}\n"
 
 
-def test_a_table_that_cannot_be_written_leaves_none_behind(tmp_path, monkeypatch):
+def test_a_failed_table_is_removed(tmp_path, monkeypatch):
     logs, out = written(tmp_path, TWICE), tmp_path / "out"
     real, written_tables = local_runner.pq.ParquetWriter, []
 

@@ -41,9 +41,9 @@ CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
 
 @pytest.fixture(scope="module")
 def scanned(tmp_path_factory):
-    """A scan on Spark: its folder, what is to be found, what it said, and its session, which is kept for all tests.
+    """Yield a scan on Spark: its folder, the expected findings, its output, and its session, shared by all tests.
 
-    There is one Spark in a process, and each start of one takes ten seconds.
+    A process has one Spark, and each start takes ten seconds.
     """
     folder = tmp_path_factory.mktemp("scanned")
     logs, expected = with_damage(folder)
@@ -74,7 +74,7 @@ def damaged(tmp_path):
 
 
 def with_damage(folder):
-    """Two partitions: one sound, one with a flipped bit, a batch twice, and a tail that is cut off."""
+    """Return two partitions: a valid one, and one with a flipped bit, a repeated batch and a cut tail."""
     log = partition(compression=4)
     flipped = bytearray(log[0][1])
     flipped[90] ^= 4
@@ -116,7 +116,7 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
     details = [row["detail"] for row in rows(out / "findings")]
     for line, (*_, file, at, _, rule, _), detail in zip(told, expected[:2], details[:2], strict=True):
         assert line.startswith(f"must {rule} {file}, byte {at} ")
-        assert line.endswith(f": {detail}"), "a finding is one line, however long"
+        assert line.endswith(f": {detail}"), "a finding is one line of any length"
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
     told = ["--out", f"{out}2", "--json", str(tmp_path / "here.json")]
@@ -149,7 +149,7 @@ def test_bad_input_gets_one_error_and_status_2_before_spark_is_started(tmp_path,
     assert not Path("new").exists()
 
 
-def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
+def test_parts_of_segments_have_equal_findings_on_spark_and_in_process(spark, damaged):
     logs, _ = damaged
     lost = partition()
     lost[1] = [lost[1][0], *lost[1][2:]]
@@ -167,7 +167,7 @@ def types_of(table):
 
 
 @pytest.mark.parametrize("what", ["damaged", "nothing found", "unread"])
-def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tmp_path, what):
+def test_tables_written_in_process_equal_those_of_spark(spark, damaged, tmp_path, what):
     logs, _ = damaged
     if what == "nothing found":
         shutil.rmtree(logs / "broken-0")
@@ -181,7 +181,7 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
     (tmp_path / "here").mkdir()
     local_runner.write(in_here, tmp_path / "here")
     logs = logs_of(row["log"] for table in in_here.logs for row in table.to_pylist())
-    assert logs == logs_of(row["log"] for row in on_spark.logs.collect()), "what the page shows"
+    assert logs == logs_of(row["log"] for row in on_spark.logs.collect()), "the content of the page"
     assert sum(len(log.segments) for log in logs) == len(segments)
     for name in ("findings", "summary", "partitions"):
         ours, sparks = (pq.read_table(tmp_path / way / name) for way in ("here", "spark"))
@@ -191,7 +191,7 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
         assert spark.read.parquet(str(tmp_path / "here" / name)).count() == ours.num_rows
 
 
-def test_where_spark_cannot_write_one_line_says_so(spark, damaged, monkeypatch, tmp_path):
+def test_a_write_error_of_spark_is_one_line(spark, damaged, monkeypatch, tmp_path):
     logs, _ = damaged
     monkeypatch.setattr(spark_runner, "session", lambda *_: nullcontext(spark))
     done = conformance("scan", logs, "--out", "nosuch://place/x", "--master", "local[2]", cwd=tmp_path)
@@ -201,12 +201,12 @@ def test_where_spark_cannot_write_one_line_says_so(spark, damaged, monkeypatch, 
 
 
 def started(pid):
-    """Whether a scan has begun to start Java."""
+    """Return True if a scan started Java."""
     return any(one.name() in ("java", "bash", "sh") for one in psutil.Process(pid).children())
 
 
 @pytest.mark.parametrize("moment, number", [("starts", signal.SIGTERM), ("works", signal.SIGINT)])
-def test_an_interrupted_scan_says_nothing_of_java_and_leaves_nothing(tmp_path, traces, moment, number):
+def test_an_interrupted_scan_shows_no_java_error_and_leaves_no_process(tmp_path, traces, moment, number):
     one = plain(0)
     logs = tmp_path / "topic-0"
     logs.mkdir()
@@ -237,7 +237,7 @@ def test_an_interrupted_scan_says_nothing_of_java_and_leaves_nothing(tmp_path, t
 # --- a data source ------------------------------------------------------------------------------------
 
 
-def test_batches_are_rows_with_the_requirement_that_they_break(spark, damaged):
+def test_batches_are_rows_with_their_violated_requirement(spark, damaged):
     logs, expected = damaged
     found = spark.read.format("kafka-log").load(str(logs))
     assert found.count() == 12 + 13
@@ -252,7 +252,7 @@ def test_no_worker_of_spark_imports_from_the_working_folder(scanned, spark, dama
     assert Traps(scanned[0]).imported == []
 
 
-def test_records_are_rows_as_the_reference_reads_them(spark, broker_logs):
+def test_records_are_rows_with_the_values_of_the_reference(spark, broker_logs):
     found = spark.read.format("kafka-log").option("rows", "records").load(str(broker_logs / "plain-lz4-0"))
     wanted = []
     for segment in find_segments([str(broker_logs / "plain-lz4-0")]):
@@ -278,7 +278,7 @@ def test_records_are_rows_as_the_reference_reads_them(spark, broker_logs):
         ("cast(key as string) = 'key-7' and partition is not null", [7, 7]),
     ],
 )
-def test_a_query_finds_the_same_rows_whether_its_filter_reaches_the_source_or_not(records, condition, expected):
+def test_a_query_returns_the_same_rows_with_and_without_pushdown(records, condition, expected):
     for rows_of_records in records:
         found = rows_of_records.filter(condition).select("offset").collect()
         assert sorted(row.offset for row in found) == expected
@@ -286,7 +286,7 @@ def test_a_query_finds_the_same_rows_whether_its_filter_reaches_the_source_or_no
 
 @pytest.fixture(scope="module")
 def records(spark, tmp_path_factory):
-    """Records as the source gives them, and all of them as a table that Spark alone filters."""
+    """Return the records of the source, and a table of all of them that only Spark filters."""
     folder = tmp_path_factory.mktemp("records")
     for name in ("orders-0", "orders-3"):
         written(folder, partition(), name)
@@ -300,7 +300,7 @@ def as_bytes(value):
 
 
 @pytest.mark.parametrize("options, said", [({"rows": "bytes"}, "batches, records"), ({"splitSize": "x"}, "splitSize")])
-def test_a_wrong_option_of_the_data_source_is_an_error_that_names_what_it_expected(spark, tmp_path, options, said):
+def test_a_wrong_option_of_the_data_source_is_an_error_with_the_expected_form(spark, tmp_path, options, said):
     with pytest.raises(Exception, match=said):
         spark.read.format("kafka-log").options(**options).load(str(tmp_path)).count()
 
@@ -329,13 +329,13 @@ def test_the_example_of_a_session_in_the_docs_runs(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "12\n", "")
 
 
-def test_every_option_of_a_scan_that_the_docs_show_exists():
+def test_every_documented_option_of_a_scan_exists():
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", DOCS)) - {"--type", "--requirements"}
     given = {option for parameter in scan_command.command.params for option in parameter.opts}
     assert {"--out", "--uncompacted"} <= shown <= given
 
 
-def test_the_tables_have_the_columns_that_the_docs_name(spark, damaged):
+def test_the_tables_have_the_documented_columns(spark, damaged):
     logs, _ = damaged
     tables = audit_on_spark(spark, find_segments([str(logs)]), AuditSettings({}))
     for name in ("findings", "summary", "partitions"):
@@ -346,7 +346,7 @@ def test_the_tables_have_the_columns_that_the_docs_name(spark, damaged):
 # --- a real broker ------------------------------------------------------------------------------------
 
 
-def test_segments_that_a_broker_wrote_have_no_findings_and_cover_every_kind_of_batch(broker_logs):
+def test_segments_of_a_real_broker_have_no_findings_and_cover_every_kind_of_batch(broker_logs):
     assert audit(broker_logs) == audit(broker_logs, 500) == []
     found = find_segments([str(broker_logs)])
     topics = {segment.topic for segment in found}
@@ -368,7 +368,7 @@ def test_segments_that_a_broker_wrote_have_no_findings_and_cover_every_kind_of_b
     assert audit(broker_logs / "transactions-0", uncompacted=True) == []
 
 
-def test_every_batch_that_a_broker_wrote_is_clean_and_the_reference_accepts_it(broker_logs):
+def test_every_batch_of_a_real_broker_is_clean_and_accepted_by_the_reference(broker_logs):
     for segment in find_segments([str(broker_logs)]):
         data = Path(segment.path).read_bytes()
         for entry in codec.entries(data):
@@ -380,13 +380,13 @@ def test_every_batch_that_a_broker_wrote_is_clean_and_the_reference_accepts_it(b
 
 
 def batch_of(path, row):
-    """Where a batch of a file lies."""
+    """Return the place of a batch in a file."""
     entry = list(codec.entries(path.read_bytes()))[row]
     return entry.start, entry.stop
 
 
 def copied(logs, name, folder):
-    """A partition without its indexes, which would point beside what moves."""
+    """Copy a partition without its indexes, which would no longer match moved batches."""
     place = folder / name
     shutil.copytree(logs / name, place)
     for index in place.glob("*index"):
@@ -413,7 +413,7 @@ PLANTS = {
 
 @pytest.mark.parametrize("topic", ["plain-none-0", "plain-gzip-0", "plain-zstd-0"])
 @pytest.mark.parametrize("name", PLANTS)
-def test_damage_to_a_brokers_segment_is_the_only_finding_and_is_found_at_its_place(broker_logs, tmp_path, topic, name):
+def test_damage_in_a_real_segment_is_the_only_finding_and_has_its_place(broker_logs, tmp_path, topic, name):
     place = copied(broker_logs, topic, tmp_path)
     path = sorted(place.glob("*.log"))[1]
     start, stop = batch_of(path, 1)
@@ -424,7 +424,7 @@ def test_damage_to_a_brokers_segment_is_the_only_finding_and_is_found_at_its_pla
         assert shown(audit(place, size)) == [(path.name, at, rule, "must")]
 
 
-def test_a_marker_of_an_older_epoch_among_a_brokers_transactions_is_found(broker_logs, tmp_path):
+def test_a_marker_of_an_older_epoch_in_a_real_log_is_found(broker_logs, tmp_path):
     place = copied(broker_logs, "transactions-0", tmp_path)
     path, entry = [
         (path, entry)

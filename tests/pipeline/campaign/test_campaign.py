@@ -1,4 +1,4 @@
-"""Campaigns without a Spark: what a slice is, how it is committed, and what becomes of the failures."""
+"""Campaigns without Spark: slices, their commits, and their failures."""
 
 import json
 import re
@@ -58,19 +58,19 @@ def respond(request):
     return answer(request)
 serve(sys.stdin.buffer, sys.stdout.buffer, respond)
 """
-"""Answers rightly, but dies, hangs or floods when it is to decode certain bytes."""
+"""Answers correctly, but crashes, hangs or floods its output for certain bytes."""
 
 OFF_BY_ONE = f"command:{sys.executable} -m conformance.selftest.bad_targets varint-off-by-one"
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Slices of a hundred cases, so that a test sees several."""
+    """Use slices of a hundred cases, so that a test has several."""
     monkeypatch.setattr(slices, "SLICE", 100)
 
 
 def judged(folder, campaign, catalog, numbers=None):
-    """The folder of a campaign whose slices were judged here, in this order."""
+    """Return the folder of a campaign with its slices judged in this process, in this order."""
     store = CampaignFolder(folder)
     task = SliceTask(campaign, store, catalog.requirements, {})
     with store.opened(campaign):
@@ -87,11 +87,11 @@ def tables(store):
 # --- slices -------------------------------------------------------------------------------------------
 
 
-def test_the_slices_of_a_campaign_are_the_cases_that_run_generates_under_the_same_ids(catalog):
+def test_the_slices_of_a_campaign_have_the_cases_of_run_with_the_same_ids(catalog):
     campaign = Campaign(("t",), INTEGERS, 250, seed=7)
     assert campaign.slices == 3
     found = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
-    # 250 in turn: 84 of the first type, 83 of each other.
+    # 250 in rotation: 84 of the first type, 83 of each other.
     expected = [*generated_cases(INTEGERS[:1], 84, 7, catalog), *generated_cases(INTEGERS[1:], 83, 7, catalog)]
     assert sorted(case.id for case in found) == sorted(case.id for case in expected)
     assert {case.id: case for case in found} == {case.id: case for case in expected}
@@ -109,14 +109,14 @@ def test_a_corpus_fills_the_first_slices(catalog):
 # --- judging ------------------------------------------------------------------------------------------
 
 
-def test_the_tables_hold_what_an_examiner_says_of_the_same_cases(tmp_path, catalog):
+def test_the_tables_contain_the_results_of_a_runner_for_the_same_cases(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE, "reference"), INTEGERS, 300)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    examiner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    target_runner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     cases = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
-    results = list(examiner.results(cases))
-    examiner.target.close()
+    results = list(target_runner.results(cases))
+    target_runner.target.close()
     assert {row["id"] for row in rows_of(store.failures)} == {one.case.id for one in results if one.failed}
     assert all(row["target"] == OFF_BY_ONE and row["type"] == "VARINT" for row in rows_of(store.failures))
     assert tallies(rows_of(store.counts))[OFF_BY_ONE].verdicts == tally(results).verdicts
@@ -125,7 +125,7 @@ def test_the_tables_hold_what_an_examiner_says_of_the_same_cases(tmp_path, catal
     assert {"", "cut", "overlong-varint"} <= mutations
 
 
-def test_the_order_in_which_slices_are_judged_changes_nothing(tmp_path, catalog):
+def test_the_order_of_slices_changes_no_table(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), INTEGERS, 300)
     ahead = judged(tmp_path / "ahead", campaign, catalog, [0, 1, 2])
     back = judged(tmp_path / "back", campaign, catalog, [2, 0, 1])
@@ -136,7 +136,7 @@ def test_the_order_in_which_slices_are_judged_changes_nothing(tmp_path, catalog)
     assert not ahead.slices.exists()
 
 
-def test_a_slice_that_is_done_is_not_judged_again(tmp_path, catalog):
+def test_a_finished_slice_is_not_judged_again(tmp_path, catalog):
     campaign = Campaign(("reference",), INTEGERS, 200)
     store = judged(tmp_path / "out", campaign, catalog)
     before = {path: path.stat().st_mtime_ns for path in store.slices.iterdir()}
@@ -144,7 +144,7 @@ def test_a_slice_that_is_done_is_not_judged_again(tmp_path, catalog):
     assert {path: path.stat().st_mtime_ns for path in store.slices.iterdir()} == before
 
 
-def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_no_other(tmp_path, catalog):
+def test_a_crash_a_timeout_or_a_flood_is_the_verdict_of_only_its_case(tmp_path, catalog):
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     target = f"command:{sys.executable} {program}"
@@ -160,7 +160,7 @@ def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_
     assert {row["id"]: row["verdict"] for row in rows_of(store.failures)} == expected
 
 
-def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_path, catalog, monkeypatch):
+def test_a_target_given_up_in_one_slice_is_tested_again_in_the_next(tmp_path, catalog, monkeypatch):
     monkeypatch.setitem(FAULT_LIMITS, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
@@ -174,7 +174,7 @@ def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_
         assert [row for row in rows if row["verdict"] == "skip"]
 
 
-def test_the_tables_have_the_columns_that_the_docs_name():
+def test_the_tables_have_the_documented_columns():
     docs = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
     for name, schema in (("failures", making.FAILURES), ("counts", making.COUNTS)):
         (cells,) = re.findall(rf"^\| `{name}.parquet` \| (.*) \|$", docs, re.MULTILINE)
@@ -185,7 +185,7 @@ def test_the_tables_have_the_columns_that_the_docs_name():
 
 
 def smallest(store, campaign, catalog, target):
-    """The smallest failure of each cluster of a target, rebuilt from its row."""
+    """Return the smallest failure of each cluster of a target, converted from its row."""
     ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), (), {target: target}).of(target)]
     return ResultRebuilder(campaign, catalog, FailurePolicy()).results(failures_of(store.failures, target, ids))
 
@@ -209,7 +209,7 @@ def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict
         assert identity in {row["id"] for row in same}
 
 
-def test_known_failures_are_counted_and_are_in_no_cluster(tmp_path, catalog):
+def test_known_failures_are_counted_and_belong_to_no_cluster(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
@@ -219,9 +219,7 @@ def test_known_failures_are_counted_and_are_in_no_cluster(tmp_path, catalog):
     assert found.known[OFF_BY_ONE].total() == len(rows) > 0
 
 
-def test_a_known_failure_of_a_campaign_is_named_by_requirement_and_cause_and_by_what_the_target_calls_itself(
-    tmp_path, catalog
-):
+def test_a_known_failure_of_a_campaign_has_requirement_cause_and_the_reported_target_name(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
@@ -234,20 +232,20 @@ def test_a_known_failure_of_a_campaign_is_named_by_requirement_and_cause_and_by_
 
 
 def _as_told(outcome):
-    """The outcome; of silence, what else was waited for at the same time depends on the clock and is left out."""
+    """Return the outcome; for a timeout without the parallel requests, which depend on the clock."""
     return replace(outcome, detail="") if isinstance(outcome, NoAnswer) else outcome
 
 
-def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalog):
+def test_a_row_is_converted_back_to_its_result(tmp_path, catalog):
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     for target in (OFF_BY_ONE, f"command:{sys.executable} {program}"):
         campaign = Campaign((target,), ("VARINT", "INT8"), 80, terms=ResourceLimits(timeout=0.5))
         store = judged(tmp_path / str(len(target)), campaign, catalog)
         store.finish()
-        examiner = SliceTask(campaign, store, catalog.requirements, {}).examiner(target, catalog)
-        wanted = {one.case.id: one for one in examiner.results(list(campaign.cases_of(0, catalog)))}
-        examiner.target.close()
+        target_runner = SliceTask(campaign, store, catalog.requirements, {}).examiner(target, catalog)
+        wanted = {one.case.id: one for one in target_runner.results(list(campaign.cases_of(0, catalog)))}
+        target_runner.target.close()
         rebuilt = smallest(store, campaign, catalog, target)
         assert rebuilt
         for one in rebuilt:
@@ -258,19 +256,19 @@ def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalo
             assert (one.verdict.kind, one.verdict.path) == (before.verdict.kind, before.verdict.path)
 
 
-def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_path, catalog):
+def test_a_failure_is_shrunk_and_marked_flaky_if_it_does_not_repeat(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
     results = smallest(store, campaign, catalog, OFF_BY_ONE)
     pairs = [(result, 1) for result in results]
-    liar = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    target_runner = SliceTask(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     honest = TargetRunner(TargetSpec(OFF_BY_ONE), catalog.requirements, FailurePolicy())
     try:
-        small = merged(list(shrunk(pairs, liar, catalog)))
+        small = merged(list(shrunk(pairs, target_runner, catalog)))
         flaky = list(shrunk(pairs, honest, catalog))
     finally:
-        liar.target.close()
+        target_runner.target.close()
     assert small[0].result.case.data == b"\0"
     assert len(small) < len(pairs) == sum(one.count for one in small)
     assert all(one.flaky for one in flaky)
@@ -281,7 +279,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "other, said",
+    "other, message",
     [
         ({"seed": 1}, "expected seed 0, found 1"),
         ({"cases": 200}, "expected cases 100, found 200"),
@@ -290,7 +288,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
         ({"terms": ResourceLimits(timeout=1)}, "expected timeout 5.0, found 1"),
     ],
 )
-def test_another_campaign_is_not_continued(tmp_path, other, said):
+def test_another_campaign_is_not_continued(tmp_path, other, message):
     given = {"targets": ("t",), "names": INTEGERS, "cases": 100}
     with CampaignFolder(tmp_path).opened(Campaign(**given)):
         pass
@@ -299,10 +297,10 @@ def test_another_campaign_is_not_continued(tmp_path, other, said):
         CampaignFolder(tmp_path).opened(Campaign(**{**given, **other})),
     ):
         pass
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
+def test_a_folder_with_other_content_is_left_unchanged(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with (
         pytest.raises(FileError, match="expected a new or empty folder or a campaign"),
@@ -313,14 +311,14 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]", "5", "null", "{", "[" * 50_000, "\0"])
-def test_a_manifest_that_no_campaign_wrote_is_one_error(tmp_path, text):
+def test_a_foreign_manifest_is_one_error(tmp_path, text):
     (tmp_path / "campaign.json").write_text(text)
     with pytest.raises(FileError, match="expected the JSON manifest of a campaign"):
         CampaignFolder(tmp_path).opened(Campaign(("t",), INTEGERS, 1)).__enter__()
     assert (tmp_path / "campaign.json").read_text() == text
 
 
-def test_a_manifest_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_manifest_is_written_atomically(tmp_path, monkeypatch):
     def full(path, text, encoding):
         with path.open("w", encoding=encoding) as stream:
             stream.write(text[:20])
@@ -335,7 +333,7 @@ def test_a_manifest_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         assert json.loads((tmp_path / "campaign.json").read_text())["cases"] == 1
 
 
-def test_a_second_process_is_refused_while_a_campaign_runs(tmp_path):
+def test_a_second_process_on_a_running_campaign_is_rejected(tmp_path):
     campaign = Campaign(("t",), INTEGERS, 1)
     with (
         CampaignFolder(tmp_path).opened(campaign),
@@ -345,7 +343,7 @@ def test_a_second_process_is_refused_while_a_campaign_runs(tmp_path):
         pass
 
 
-def test_a_campaign_that_was_killed_while_it_made_the_tables_makes_them_again(tmp_path, catalog, monkeypatch):
+def test_a_campaign_killed_while_it_wrote_tables_writes_them_again(tmp_path, catalog, monkeypatch):
     campaign = Campaign((OFF_BY_ONE,), INTEGERS, 200)
     store = judged(tmp_path / "out", campaign, catalog)
 
@@ -371,7 +369,7 @@ def test_a_campaign_that_was_killed_while_it_made_the_tables_makes_them_again(tm
     ]
 
 
-def test_a_campaign_that_was_killed_before_it_removed_the_slices_removes_them(tmp_path, catalog):
+def test_a_campaign_killed_before_it_removed_the_slices_removes_them(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), INTEGERS, 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
@@ -397,14 +395,14 @@ THREE_SLICES = Campaign((OFF_BY_ONE,), INTEGERS, 300)
 
 @pytest.fixture(scope="module")
 def three_slices(tmp_path_factory, catalog):
-    """The folder of a campaign whose slices are all judged, to be copied."""
+    """Return the folder of a campaign with all slices judged, as a template."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(slices, "SLICE", 100)
         return judged(tmp_path_factory.mktemp("campaign") / "whole", THREE_SLICES, catalog).folder
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_the_damaged_file_of_a_slice_is_removed_so_that_it_is_judged_again(three_slices, tmp_path, catalog, name):
+def test_a_damaged_slice_file_is_removed_and_judged_again(three_slices, tmp_path, catalog, name):
     whole, store = (CampaignFolder(shutil.copytree(three_slices, tmp_path / copy)) for copy in ("whole", "out"))
     (store.slices / "notes.parquet").touch()
     DAMAGES[name](store.path_of(1))
@@ -436,11 +434,11 @@ def test_a_damaged_table_of_a_complete_campaign_is_one_line(tmp_path, catalog, t
         Exception("<exception str() failed>"),
     ],
 )
-def test_a_java_that_dies_is_one_line_that_says_how_to_go_on(error):
+def test_a_crashed_java_is_one_line_with_the_command_to_continue(error):
     assert _reason(error) == "Spark stopped: its Java has ended (repeat the command to continue)"
 
 
-def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_ends(tmp_path, catalog, monkeypatch):
+def test_the_error_of_spark_is_read_before_the_session_ends(tmp_path, catalog, monkeypatch):
     state = {"open": False}
 
     class OfSpark(Exception):
@@ -464,16 +462,16 @@ def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_en
         spark_job.judge_slices(work, SparkOptions(), Console())
 
 
-def test_a_failure_of_half_a_surrogate_pair_is_kept(tmp_path, catalog):
-    liar = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/header.key-surrogate-unwritable"
-    campaign = Campaign((liar,), ("SURROGATE_STRING",), 20)
+def test_a_failure_with_a_lone_surrogate_is_stored(tmp_path, catalog):
+    faulty = f"command:{sys.executable} -m conformance.selftest.bad_targets requirement/header.key-surrogate-unwritable"
+    campaign = Campaign((faulty,), ("SURROGATE_STRING",), 20)
     store = judged(tmp_path, campaign, catalog)
     store.finish()
     requests = [json.loads(row["request"]) for row in rows_of(store.failures)]
     assert any(re.search("[\ud800-\udfff]", request["value"]) for request in requests)
 
 
-def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path, catalog):
+def test_intermediate_tables_exist_while_they_are_read_and_are_removed(tmp_path, catalog):
     campaign = Campaign(("reference",), INTEGERS, 300)
     store = judged(tmp_path, campaign, catalog, [1])
     with store.so_far() as part:
@@ -487,7 +485,7 @@ def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path,
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["--select", "level:must"], "expected type:…, found 'level:must'"),
         (["--select", "type:NONESUCH"], "no type matches 'type:NONESUCH'"),
@@ -497,23 +495,23 @@ def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path,
         (["--conf", "spark"], "--conf: expected KEY=VALUE, found 'spark'"),
     ],
 )
-def test_bad_input_gets_one_error_and_status_2_and_makes_nothing(tmp_path, arguments, said):
+def test_bad_input_is_one_error_and_status_2_and_creates_no_file(tmp_path, arguments, message):
     out = tmp_path / "out"
     done = CliRunner().invoke(main, ["campaign", "reference", "--cases", "10", "--out", str(out), *arguments])
     assert done.exit_code == 2
-    assert said in done.output
+    assert message in done.output
     assert len(done.output.splitlines()) == 1
     assert not out.exists()
 
 
-def test_a_target_that_does_not_start_is_status_3_and_says_why_before_spark_is_started(tmp_path):
+def test_a_target_that_does_not_start_is_status_3_before_the_start_of_spark(tmp_path):
     target = f"command:{sys.executable} -m conformance.selftest.bad_targets dies-at-start"
     done = CliRunner().invoke(main, ["campaign", target, "--cases", "10", "--out", str(tmp_path / "out")])
     assert done.exit_code == 3
     assert "exited with status 9" in done.output
 
 
-def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(tmp_path, catalog):
+def test_a_disproved_claim_is_an_adapter_fault_on_every_executor(tmp_path, catalog):
     target = f"command:{sys.executable} -m conformance.selftest.bad_targets empty-claims"
     campaign = Campaign((target,), ("INT8",), 100)
     work = SliceTask(campaign, CampaignFolder(tmp_path), catalog.requirements, {})
@@ -526,7 +524,7 @@ def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(
     assert ("decode", "INT8") in work.disproved[target]
 
 
-def test_a_saved_corpus_is_read_with_its_vectors_and_without_the_bundled_ones(tmp_path):
+def test_a_saved_corpus_is_read_without_the_bundled_vectors(tmp_path):
     from conformance.pipeline.campaign.driver import _corpus
 
     (tmp_path / "one.yaml").write_text(

@@ -1,4 +1,4 @@
-"""Campaigns on an embedded Spark: killed and begun again, on any Java, with one core or all."""
+"""Campaigns on an embedded Spark: killed and continued, with different Javas and numbers of cores."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def command(out, master, *options):
 
 
 def path_without_java(folder):
-    """A PATH with every program that there is but Java's."""
+    """Return a PATH with all programs except those of Java."""
     folder.mkdir()
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
         for program in place.iterdir() if place.is_dir() else ():
@@ -55,7 +55,7 @@ def path_without_java(folder):
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory):
-    """A campaign that nothing disturbs, on all cores, on a machine without a Java of its own."""
+    """Return an undisturbed campaign on all cores, on a machine without Java."""
     folder = tmp_path_factory.mktemp("quiet")
     env = {**os.environ, "PATH": path_without_java(folder / "bin"), "XDG_CACHE_HOME": str(folder / "cache")}
     env.pop("JAVA_HOME", None)
@@ -75,7 +75,7 @@ def quiet(tmp_path_factory):
 
 
 def complaints(done):
-    """What a campaign has written to standard error, without how far it is: it says that on a busy machine."""
+    """Return the standard error of a campaign without progress lines, which depend on the load."""
     return re.sub(r"\d of \d slices\n", "", done.stderr)
 
 
@@ -85,7 +85,7 @@ def tables(folder):
     return [sorted(json.dumps(row, sort_keys=True) for row in rows_of(path)) for path in (store.counts, store.failures)]
 
 
-def test_without_a_java_on_the_path_a_campaign_uses_the_java_of_the_wheel_and_leaves_nothing_elsewhere(quiet):
+def test_without_java_on_the_path_a_campaign_uses_the_java_of_the_wheel(quiet):
     folder, done = quiet
     assert done.returncode == 1, done.stderr
     assert complaints(done) == ""
@@ -95,14 +95,14 @@ def test_without_a_java_on_the_path_a_campaign_uses_the_java_of_the_wheel_and_le
     assert list((folder / "home").iterdir()) == []
 
 
-def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(quiet, tmp_path):
+def test_a_campaign_writes_the_reports_of_a_run_and_reproducing_vectors(quiet, tmp_path):
     folder, done = quiet
     report = json.loads((folder / "report.json").read_text())
     assert report["summary"][LIAR]["fail"] == len(list(rows_of(CampaignFolder(folder / "out").failures))) > 0
     assert {row["type"] for row in report["shrunk"]} == {"VARINT", "VARLONG"}
     assert sum(row["count"] for row in report["shrunk"]) == report["summary"][LIAR]["fail"]
     for shrunk in report["shrunk"]:
-        # Of failures with one cause the smallest is shown in full, the others by the case they were found as.
+        # Of failures with one cause only the smallest is shown in full, the others with their original case.
         assert shrunk["id"] in done.stdout or shrunk["of"] in done.stdout
     rows = list(rows_of(CampaignFolder(folder / "out").clusters))
     assert sum(row["count"] for row in rows) == report["summary"][LIAR]["fail"]
@@ -116,12 +116,12 @@ def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(
     }
 
 
-def test_a_run_says_of_each_case_what_a_campaign_says_whatever_its_jobs_and_its_hash_seed(quiet, tmp_path, catalog):
+def test_a_run_and_a_campaign_have_equal_results_for_every_jobs_and_hash_seed(quiet, tmp_path, catalog):
     folder, _ = quiet
     names = types_for(["type:VAR*", "type:RECORD"])
     campaign = Campaign((LIAR,), tuple(names), CASES, seed=3)
     asked = {case.id for number in range(campaign.slices) for case in campaign.cases_of(number, catalog)}
-    told = {row["id"]: told_of(row) for row in rows_of(CampaignFolder(folder / "out").failures)}
+    told = {row["id"]: shared_fields(row) for row in rows_of(CampaignFolder(folder / "out").failures)}
     report = tmp_path / "run.json"
     select = [option for name in names for option in ("--select", f"gen/*/{name}/*")]
     many = ["--generated", str(-(-CASES // len(names))), "--seed", "3", "--jobs", "1"]
@@ -134,13 +134,15 @@ def test_a_run_says_of_each_case_what_a_campaign_says_whatever_its_jobs_and_its_
     )
     rows = {row["id"]: row for row in json.loads(report.read_text())["results"]}
     assert asked <= rows.keys()
-    failed = {name: told_of(rows[name]) for name in asked if rows[name]["verdict"] in ("fail", "crash", "timeout")}
+    failed = {
+        name: shared_fields(rows[name]) for name in asked if rows[name]["verdict"] in ("fail", "crash", "timeout")
+    }
     assert failed == told
     assert len(told) > 100
 
 
-def told_of(row):
-    """What a report and a table say alike of a failure."""
+def shared_fields(row):
+    """Return the fields of a failure that a report and a table share."""
     return [row[key] for key in ("verdict", "requirement", "level", "cause", "detail")]
 
 
@@ -150,7 +152,7 @@ def test_a_failing_case_can_be_run_again_by_its_id(quiet, tmp_path):
     assert conformance("run", LIAR, "--select", row["id"], "--quiet", cwd=tmp_path).returncode == 1
 
 
-def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_the_same_tables(quiet, tmp_path, traces):
+def test_a_campaign_has_the_same_tables_after_kills_and_a_crashed_java(quiet, tmp_path, traces):
     out = tmp_path / "out"
     killed_at_any_moment(out, traces)
     java_dies(out, traces)
@@ -167,7 +169,7 @@ def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_th
 
 
 def killed_at_any_moment(out, traces):
-    """A campaign is killed with some slices done, and leaves nothing running."""
+    """Kill a campaign with some finished slices, and check that no process is left."""
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -184,11 +186,11 @@ def killed_at_any_moment(out, traces):
     assert 0 < len(done) < CASES // 1000
     assert not CampaignFolder(out).complete
     while traces.left():
-        assert time.monotonic() < until, "what the killed driver had started goes on"
+        assert time.monotonic() < until, "processes of the killed driver still run"
 
 
 def java_dies(out, traces):
-    """The Java of a campaign dies while it works: one line says so, and how it goes on."""
+    """Kill the Java of a campaign: one line reports it with the command to continue."""
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -200,11 +202,11 @@ def java_dies(out, traces):
     for child in psutil.Process(begun.pid).children():
         if child.name() == "java":
             child.kill()
-    said, _ = begun.communicate(timeout=120)
-    assert begun.returncode == 3, said
-    assert "Spark stopped: its Java has ended (repeat the command to continue)\n" in said
-    assert "Traceback" not in said
-    assert "Connection refused" not in said
+    output, _ = begun.communicate(timeout=120)
+    assert begun.returncode == 3, output
+    assert "Spark stopped: its Java has ended (repeat the command to continue)\n" in output
+    assert "Traceback" not in output
+    assert "Connection refused" not in output
 
 
 NEIGHBOURLY = """
@@ -219,9 +221,7 @@ DESCRIBED = {"ok": True, "protocol": 1, "name": "t", "version": "1", "language":
 
 
 @pytest.mark.parametrize("is_submitted", [False, True], ids=["alone", "by spark-submit"])
-def test_a_campaign_runs_no_code_of_the_working_folder_or_above_and_scripts_import_their_neighbours(
-    is_submitted, tmp_path
-):
+def test_a_campaign_imports_no_code_of_the_working_folder(is_submitted, tmp_path):
     above, cwd, target, driver = (tmp_path / name for name in ("above", "above/cwd", "target", "driver.py"))
     traps = Traps(cwd)
     for folder in (above / "bin", above / "jars", target):
@@ -252,7 +252,7 @@ def test_a_campaign_runs_no_code_of_the_working_folder_or_above_and_scripts_impo
     assert "decode of INT8" in done.stdout
 
 
-def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(tmp_path, traces):
+def test_an_interrupted_campaign_reports_its_results_and_leaves_no_process(tmp_path, traces):
     out, report = tmp_path / "out", tmp_path / "report.json"
     begun = subprocess.Popen(
         command(out, "local[2]", "--json", report, "--quiet"),
@@ -266,9 +266,9 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
         assert begun.poll() is None, begun.stderr.read()
         time.sleep(0.02)
     begun.send_signal(signal.SIGINT)
-    said = begun.communicate(timeout=120)
-    assert begun.returncode == 130, said
-    assert said[1] == b""
+    output = begun.communicate(timeout=120)
+    assert begun.returncode == 130, output
+    assert output[1] == b""
     done = len(CampaignFolder(out).done())
     assert 0 < done < CASES // 1000
     assert not CampaignFolder(out).complete
@@ -277,7 +277,7 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
     results = sum(told["summary"][LIAR].values()) - told["summary"][LIAR]["disputed"]
     halt = f"interrupted after {results} cases"
     assert [(one["status"], one["problem"]) for one in told["targets"]] == [("interrupted", halt)]
-    assert halt in said[0].decode()
+    assert halt in output[0].decode()
 
 
 def test_a_complete_campaign_is_reported_again_without_spark(quiet, tmp_path):
@@ -289,17 +289,17 @@ def test_a_complete_campaign_is_reported_again_without_spark(quiet, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "master, said",
+    "master, output",
     [
         ("nonesuch://", "Master must either be yarn or start with spark"),
         pytest.param("spark://127.0.0.1:1", "All masters are unresponsive", marks=pytest.mark.slow),
     ],
 )
-def test_a_wrong_master_is_one_line_and_status_2_and_leaves_nothing_running(tmp_path, traces, master, said):
+def test_a_wrong_master_is_one_line_and_status_2_and_leaves_no_process(tmp_path, traces, master, output):
     done = subprocess.run(
         command(tmp_path / "out", master), env=traces.env, capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("conformance: Spark did not start: ")
-    assert said in done.stderr
+    assert output in done.stderr

@@ -23,9 +23,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Time;
 
 /**
- * Starts one broker on 127.0.0.1 whose logs lie in the folder given, writes every kind of segment, and stops it.
+ * Starts one broker on 127.0.0.1 with its logs in the given folder, writes every kind of segment, and stops it.
  *
- * Segments roll by time: records carry timestamps a minute apart, topics roll after a second.
+ * Segments roll by time: the timestamps of records differ by a minute, topics roll after a second.
  */
 public final class WriteLogs {
     private static final long START = 1_700_000_000_000L;
@@ -137,7 +137,7 @@ public final class WriteLogs {
         return found;
     }
 
-    /** Idempotent, as producers are by default: several segments of several batches. */
+    /** Writes several segments of several batches with an idempotent producer, the default. */
     private static void plain(String server, String topic, String codec) throws Exception {
         try (var producer = producer(server, Map.of("compression.type", codec))) {
             for (int segment = 0; segment < 4; segment++) {
@@ -168,7 +168,7 @@ public final class WriteLogs {
         }
     }
 
-    /** Two producers take turns, some of their transactions are aborted, some span segments, one writes nothing. */
+    /** Writes with two producers in turn: some transactions are aborted, some span segments, one is empty. */
     private static void transactions(String server) throws Exception {
         try (var one = producer(server, Map.of("transactional.id", "one", "compression.type", "snappy"));
                 var other = producer(server, Map.of("transactional.id", "other"));
@@ -207,7 +207,7 @@ public final class WriteLogs {
         }
     }
 
-    /** The same keys again and again, and tombstones, so that whole batches and parts of batches go. */
+    /** Writes repeated keys and tombstones, so that compaction removes whole batches and parts of batches. */
     private static void compacted(String server) throws Exception {
         for (String codec : CODECS) {
             try (var producer = producer(server, Map.of("compression.type", codec, "batch.size", "600"))) {
@@ -244,7 +244,7 @@ public final class WriteLogs {
         roll(server, "compacted-transactions");
     }
 
-    /** Makes the last segment with anything in it one that the cleaner may take. */
+    /** Rolls the last segment with records, so that the cleaner may compact it. */
     private static void roll(String server, String topic) throws Exception {
         try (var producer = producer(server, Map.of("linger.ms", "0"))) {
             for (int index = 0; index < 3; index++) {
@@ -266,7 +266,7 @@ public final class WriteLogs {
         }
     }
 
-    /** Until the cleaner has left both compacted logs as they are for a second. */
+    /** Waits until the cleaner has not changed both compacted logs for a second. */
     private static void awaitCompaction(Path logs) throws Exception {
         String before = "";
         long end = System.currentTimeMillis() + 60_000;
