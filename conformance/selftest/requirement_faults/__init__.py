@@ -7,15 +7,12 @@ from collections.abc import Iterable, Iterator
 from conformance.cases.model import Answer, Case, NoAnswer, Outcome, VerdictKind
 from conformance.judging.judge import judge
 from conformance.selftest.mutators import Mutator
-from conformance.selftest.requirement_faults.append import APPENDS
 from conformance.selftest.requirement_faults.batches import BATCHES
-from conformance.selftest.requirement_faults.broker_scenario import SCENARIOS
+from conformance.selftest.requirement_faults.brokers import APPENDS, EXCHANGES, SCENARIOS
 from conformance.selftest.requirement_faults.client_requests import REQUESTS
-from conformance.selftest.requirement_faults.logs import LOGS
-from conformance.selftest.requirement_faults.message_sets import MESSAGE_SETS
+from conformance.selftest.requirement_faults.logs import LOGS, MESSAGE_SETS
 from conformance.selftest.requirement_faults.messages import MESSAGES
 from conformance.selftest.requirement_faults.primitives import PRIMITIVES
-from conformance.selftest.requirement_faults.raw_requests import EXCHANGES
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer as correct_answer
 
