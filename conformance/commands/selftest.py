@@ -96,8 +96,8 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
     """Return the results as data for the JSON file."""
     return {
         "suite": {"name": "kafka-conformance", "version": __version__},
-        "summary": {area: {"caught": caught, "defects": total} for area, (caught, total) in _tally(done).items()},
-        "defects": [
+        "summary": {area: {"caught": caught, "faults": total} for area, (caught, total) in _tally(done).items()},
+        "faults": [
             {
                 "id": one.fault,
                 "area": FAULTS[one.fault].area,

@@ -53,9 +53,9 @@ def test_faults_of_an_area_are_detected_and_named_with_their_cases(tmp_path):
     assert status == 0
     assert "requirement/producer-epoch.fences  caught by sequence/older-epoch" in output
     report = json.loads(path.read_text())
-    caught = [row for row in report["defects"] if row["caughtBy"]]
-    assert report["summary"]["sequences"] == {"caught": len(caught), "defects": len(report["defects"])}
-    assert {row["id"] for row in report["defects"]} == {
+    caught = [row for row in report["faults"] if row["caughtBy"]]
+    assert report["summary"]["sequences"] == {"caught": len(caught), "faults": len(report["faults"])}
+    assert {row["id"] for row in report["faults"]} == {
         name for name, defect in FAULTS.items() if defect.area == "sequences"
     }
 
