@@ -24,9 +24,9 @@ from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Answer
 from conformance.mock_broker.topic import BEFORE_KEY, END_KEY
-from conformance.process.launcher import last_stderr_line
+from conformance.process.launcher import exit_text, last_stderr_line
 
-CRASH_PREFIX = "died of "
+CRASH_PREFIX = "the client "
 """The prefix of a crash that ended the client process; any other crash is one that the driver reports."""
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
@@ -170,7 +170,7 @@ class DriverProcess:
             return heard.crash
         before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
         said = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
-        return f"{CRASH_PREFIX}{_how_it_ended(self.status)}{last_stderr_line(said)}{before}"
+        return f"{CRASH_PREFIX}{exit_text(self.status)}{last_stderr_line(said)}{before}"
 
     async def _listen(self) -> None:
         """Keep the last part of the driver's standard error, and copy all of it to ours."""
@@ -235,13 +235,6 @@ def _is_alive(group: int) -> bool:
             if os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
                 return True
     return False
-
-
-def _how_it_ended(status: int | None) -> str:
-    """Return an exit status in words."""
-    if status is not None and status < 0:
-        return signal.Signals(-status).name
-    return f"exit status {status}"
 
 
 def _line(text: bytes) -> dict[str, Any]:

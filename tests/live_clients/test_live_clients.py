@@ -128,7 +128,9 @@ def test_the_last_error_of_a_crashed_client_is_shown_without_its_log(run):
     row = run(f"for line in told():\n    if 'case' in line['topic']: {says}; os.abort()\n    consume(line)\n", THREE)[
         THREE
     ]
-    assert row["cause"] == "crash: was killed by SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
+    assert (
+        row["cause"] == "crash: the client was killed by SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
+    )
 
 
 def test_a_crash_with_the_full_offer_is_marked_as_such(run):
@@ -136,7 +138,7 @@ def test_a_crash_with_the_full_offer_is_marked_as_such(run):
     body = NEWER.format(loses="'6b3'").replace('record = {**record, "key": None}', "os._exit(5)")
     row = run(body, old)[old]
     assert row["verdict"] == "crash"
-    assert row["cause"] == "crash: died of exit status # (where everything is offered)"
+    assert row["cause"] == "crash: the client exited with status # (where everything is offered)"
 
 
 def test_a_client_that_refetches_valid_bytes_has_rejected_them(run):
