@@ -1,4 +1,4 @@
-"""Checks an adapter before it judges its target: whether it keeps to the protocol, whatever the input."""
+"""The checks of `conformance doctor`: an adapter that passes them follows the protocol for any input."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ from conformance.targets.protocol import OPS, TargetDescription, shorten
 from conformance.targets.session import TargetSession
 
 _SHORT, _LONG = 48, 400
-"""Characters of a value within a line, and of a request or an answer on a line of its own."""
+"""The maximum length, in characters, of one value inside a line, and of a request or an answer on its own line."""
 
 _ABOUT = ("hex", "value", "batches", "scenario", "frames", "steps")
-"""The parts of requests that say what is asked: each request has one of them."""
+"""The input of a request: each request has one of these fields."""
 
 
 class Severity(IntEnum):
-    """How much there is to say of an answer."""
+    """The severity of an answer."""
 
     SOUND = 0
     REMARK = 1
-    """It is in order, but something of it cannot be judged."""
+    """The answer is correct, but the suite cannot judge a part of it."""
     FAILURE = 2
-    """A fault, which may be the target's own: that is for `run` to judge."""
+    """A failure, possibly of the library: `run` judges it."""
     WRONG = 3
     """A fault of the adapter."""
 
 
 class ProbeReport(Struct, frozen=True):
-    """A question and what came of it."""
+    """The result of one probe request."""
 
     weight: Severity
     text: str
-    """What was asked and how it was answered, on one line."""
+    """The request and the answer, on one line."""
     advice: tuple[str, ...] = ()
-    """Lines that show what would have been in order."""
+    """Further lines, which show the correct answer."""
 
 
 def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> ProbeReport:
-    """The words for an outcome; `lenient`: it may be `unsupported`."""
+    """Return the report of an outcome; with `lenient`, `unsupported` is allowed."""
     told = f"sent {_asked(case.request)}, received {_answered(outcome)}"
     if isinstance(outcome, Unsupported):
         if lenient:
@@ -102,7 +102,7 @@ def _remarks(case: Case, outcome: Outcome, verdict: Verdict) -> list[str]:
     return remarks
 
 
-# --- what was said ------------------------------------------------------------------------------------
+# --- texts --------------------------------------------------------------------------------------------
 
 
 def _asked(request: Request) -> str:
@@ -128,7 +128,7 @@ def _shown(answer: Answer) -> str:
 
 
 def _brief(name: str, part: object) -> str:
-    """A part of a request or an answer, cut; bytes without quotation marks."""
+    """Return a field of a request or an answer, shortened; bytes have no quotation marks."""
     if name == "hex" and isinstance(part, str):
         return _cut(part, _SHORT) or "no bytes"
     return _cut(_json(part), _SHORT)
@@ -143,7 +143,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _lines(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str, ...]:
-    """The request, the answer, and what the reference answers."""
+    """Return the request, the answer, and the answer of the reference."""
     request = {name: part for name, part in case.request.items() if name != "definition"}
     answer = outcome.answer if isinstance(outcome, Accepted) else None
     answered = [f"received {_cut(_json({'ok': True, **answer}), _LONG)}"] if answer is not None else []
@@ -152,34 +152,34 @@ def _lines(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str
 
 
 _MANY = 200
-"""Requests sent without waiting, to see that answers come in order and are flushed."""
+"""The number of requests in flight for the check of order and flushing."""
 
 
 _GOOD, _BAD = True, False
 
 
 class DoctorCheck(Struct, frozen=True):
-    """One thing that was checked: what, whether it is in order, and what there is to say about it."""
+    """The result of one check."""
 
     good: bool
     what: str
     detail: str = ""
     advice: tuple[str, ...] = ()
-    """Further lines, which show what would have been in order."""
+    """Further lines, which show the correct behaviour."""
     is_noted: bool = False
-    """Whether it is in order, and worth a look all the same."""
+    """True if the check passed but its detail is important."""
 
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
-"""Puts requests to a target: their outcomes, in their order."""
+"""Sends requests to a target, and returns their outcomes in order."""
 
 
 def examine(
     launch: LaunchSpec | None, types: codec.TypeRegistry, allowance: ResourceLimits | None = None
 ) -> Iterator[DoctorCheck]:
-    """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`.
+    """Yield the checks, one at a time. `launch` is None for the reference; `types` contains the messages.
 
-    `allowance` says how long the target may take, where it is not what a target has as a rule.
+    `allowance` replaces the default resource limits of a target.
     """
     if launch is None:
         for claim in claims_of(protocol.description(reference.describe()), types):
@@ -208,7 +208,7 @@ def _ask(session: TargetSession, request: Request) -> Outcome:
     return next(session.ask([protocol.body(request)]))
 
 
-# --- what it says of itself ---------------------------------------------------------------------------
+# --- describe -----------------------------------------------------------------------------------------
 
 
 def _description(described: TargetDescription) -> Iterator[DoctorCheck]:
@@ -240,7 +240,7 @@ _DESCRIBED = (
 
 
 def _unread(described: TargetDescription) -> Iterator[str]:
-    """What it says of itself that nobody looks at, with the names that it may have meant."""
+    """Yield the fields of the description that the suite does not read, with similar known names."""
     for inside, names, known in (
         ("", described.raw, _DESCRIBED),
         ("supports.", described.raw.get("supports", {}), (*OPS, *WHOLE_LOG)),
@@ -252,7 +252,7 @@ def _unread(described: TargetDescription) -> Iterator[str]:
 
 
 def _doors(described: TargetDescription) -> DoctorCheck:
-    """Whether it says for each claim which call answers it. An adapter that does not is sound."""
+    """Check that `via` names a call for each claim. A missing call is only a note."""
     lacking = {
         op: [name for name in sorted(names) if described.entry_point(op, name) is None]
         for op, names in _claimed(described).items()
@@ -266,7 +266,7 @@ def _doors(described: TargetDescription) -> DoctorCheck:
 
 
 def _claimed(described: TargetDescription) -> dict[str, set[str]]:
-    """The types that it claims, by operation; each message is a type, and operations on whole logs have none."""
+    """Return the claimed types by operation; each message counts as a type, and whole-log operations have none."""
     claimed: dict[str, set[str]] = {op: {""} for op in sorted(described.whole_log)}
     for op, names in described.supports.items():
         claimed[op] = set(names)
@@ -279,11 +279,11 @@ def _is_claimed(described: TargetDescription, op: str, name: str) -> bool:
     return bool(described.supports.get(op)) if op in OPS and not name else described.claims(op, name)
 
 
-# --- what it claims -----------------------------------------------------------------------------------
+# --- claims -------------------------------------------------------------------------------------------
 
 
 def _claim(claim: ClaimProbe, types: codec.TypeRegistry, ask: Ask) -> DoctorCheck:
-    """Puts the questions of a claim; the answer with the most to say stands for those like it."""
+    """Send the probes of a claim, and report the most severe answer; it represents equal ones."""
     if not claim.cases:
         return DoctorCheck(_GOOD, claim.what, claim.remark)
     outcomes = list(ask([case.request for case in claim.cases.values()]))
@@ -301,13 +301,13 @@ def _claim(claim: ClaimProbe, types: codec.TypeRegistry, ask: Ask) -> DoctorChec
 
 
 def _like(alike: int, of: int) -> str:
-    """How many of the answers are like the one that is told."""
+    """Return the number of answers that are as severe as the reported one, as text."""
     if alike == 1:
         return ""
     return f" (all {of} alike)" if alike == of else f" ({alike} of {of} alike)"
 
 
-# --- habits -------------------------------------------------------------------------------------------
+# --- behaviour ----------------------------------------------------------------------------------------
 
 
 def _habits(claims: Sequence[ClaimProbe], session: TargetSession) -> Iterator[DoctorCheck]:

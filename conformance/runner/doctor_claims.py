@@ -1,4 +1,4 @@
-"""What `doctor` asks about each claim of a target: plain questions, which show whether the claim holds."""
+"""The probes of `doctor`: plain requests that show if each claim of a target is true."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from conformance.targets.probes import MAGICS, decode_probe, log_probe, newest_m
 from conformance.targets.protocol import TargetDescription
 
 _NAMED = 8
-"""Names that are listed where there may be many."""
+"""The maximum number of names in a list; further names are only counted."""
 
 
 class ClaimProbe(Struct, frozen=True):
-    """A claim of a target, with plain questions that try it."""
+    """A claim of a target, with the plain requests that test it."""
 
     what: str
     cases: dict[str, Case] = field(default_factory=dict)
-    """By what is special about each; empty where there is one."""
+    """The requests by variant, such as a version; the key is empty if there is only one."""
     remark: str = ""
-    """What there is to say of the claim itself, such as why nothing is asked."""
+    """A remark about the claim itself, such as the reason why it is not tested."""
     door: str = ""
-    """The call that answers, and whose door that is; empty where `via` does not say."""
+    """The call that answers, with its kind; empty if `via` does not contain it."""
     one_suffices: bool = False
-    """Whether the claim holds if one question is not answered `unsupported`."""
+    """If True, the claim is true when at least one request is supported."""
 
 
 def claims_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
-    """Every claim of a target, in the order of operations and types, messages by `types`."""
+    """Return every claim of a target, in the order of operations and types. `types` contains the messages."""
     return (_at_its_door(described, claim) for claim in _all_of(described, types))
 
 
@@ -54,13 +54,13 @@ def _all_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator
 
 
 def first(names: list[str]) -> str:
-    """The first of many names, and how many there are besides."""
+    """Return the first names as text, and the number of further ones."""
     more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
     return ", ".join(names[:_NAMED] + more)
 
 
 def is_known(name: str) -> bool:
-    """Whether the suite judges a type of this name."""
+    """Return whether the suite tests a type of this name."""
     try:
         codec.wire(name)
     except codec.UnknownType:
@@ -69,7 +69,7 @@ def is_known(name: str) -> bool:
 
 
 def _at_its_door(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
-    """The claim with the call that answers it; with nothing to ask where nothing runs through that call."""
+    """Return the claim with the call that answers it; without requests if the library does not use the call."""
     case = next(iter(claim.cases.values()), None)
     door = described.entry_point(case.op, case.type) if case else None
     if door is None:
@@ -95,13 +95,13 @@ def _typed(described: TargetDescription, op: str, name: str) -> ClaimProbe:
 
 
 def _element(described: TargetDescription, op: str) -> str:
-    """A type that arrays are tried with: one of its own types."""
+    """Return a claimed type as the element type of arrays; empty if there is none."""
     own = [name for name in sorted(described.supports[op]) if name in codec.TYPES]
     return next((name for name in ("INT32", "STRING", "COMPACT_STRING", *own) if name in own), "")
 
 
 def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
-    """Each message that is claimed, in all versions of the claim."""
+    """Yield one claim for each claimed message, with all its versions."""
     claimed = described.messages
     names = sorted(types.messages if claimed is None else claimed)
     for name in names:
@@ -126,12 +126,12 @@ def _message(
     foreign = (
         "" if claimed.within(valid) else f"its definition has the versions {valid}, so other versions are not tested"
     )
-    # A range of versions cannot say that one between is missing.
+    # A claimed range of versions cannot exclude a version in its middle.
     return ClaimProbe(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
 
 
 def _with_definition(described: TargetDescription, case: Case) -> Case:
-    """The case as it is put: a codec that takes any definition gets this one with the request."""
+    """Return the case with its message definition if the codec works with any definition."""
     if described.messages is not None or not isinstance(case.wire, codec.MessageType):
         return case
     return replace(case, request={**case.request, "definition": case.wire.message.source})
@@ -154,7 +154,7 @@ def _whole_log(described: TargetDescription, op: str) -> ClaimProbe:
 
 
 def _formats(described: TargetDescription) -> Iterator[ClaimProbe]:
-    """Each codec and each magic that it claims, by what it reads logs or batches with."""
+    """Yield a claim for each codec and magic, tested with an operation that reads logs or batches."""
     for magic in sorted(described.magics or ()):
         yield _format(described, f"magic {magic}", magic, 0)
     for name in sorted(described.codecs or ()):

@@ -1,4 +1,4 @@
-"""Generated cases, made here or by a process of their own, which leaves a core to what judges targets meanwhile."""
+"""Generated cases, made in this process or in a second one, which leaves more CPU time for judging."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from conformance.runner.parallel import StopEvent, reduce_gc
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 
 _TOGETHER = 64
-"""Cases that are written at once."""
+"""The number of cases in one message between the processes."""
 
 
 class GenerationRequest(Struct, frozen=True):
-    """Which generated cases are wanted."""
+    """The generated cases that a run needs."""
 
     names: tuple[str, ...]
-    """The types, as `generated_cases` takes them."""
+    """The types, in the form that `generated_cases` accepts."""
     count: int
     seed: int
     patterns: tuple[str, ...]
-    """Those of a selection; none: all."""
+    """The patterns of the selection; empty: all cases."""
 
 
 def generate(order: GenerationRequest, catalog: Catalog) -> Iterator[Case]:
-    """The cases of an order."""
+    """Yield the cases of a request."""
     return selected(generated_cases(order.names, order.count, order.seed, catalog), order.patterns)
 
 
 def generate_in_process(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredCase]:
-    """The same, packed, while another process makes them; it ends when nobody wants more of them.
+    """Yield the cases of a request in stored form, made by another process. The process ends when the caller stops.
 
-    What that process does not make, as the machine has no room for it or a target ends it, is made here.
+    If that process fails, for example without memory, this process makes the remaining cases.
     """
     count = 0
     try:
@@ -63,7 +63,7 @@ def generate_in_process(order: GenerationRequest, catalog: Catalog) -> Iterator[
 
 
 def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredCase]:
-    """What another process makes. Raises OSError, EOFError or UnpicklingError where it does not make all of it."""
+    """Yield the cases of another process. Raises OSError, EOFError or UnpicklingError if it fails."""
     messages = tuple(message for message in catalog.types.messages.values() if not message.is_shipped)
     with _started() as maker:
         assert maker.stdin is not None
@@ -80,27 +80,27 @@ def _from_another(order: GenerationRequest, catalog: Catalog) -> Iterator[Stored
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """Start a process of ours; the Ctrl-C of a terminal does not reach it."""
-    return subprocess.Popen(  # noqa: S603 - it is ourselves
+    """Start this program as a generator of cases. Ctrl-C in a terminal does not reach it."""
+    return subprocess.Popen(  # noqa: S603 - our own Python
         own_python("conformance.runner.generated_cases"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here, too
+        stderr=subprocess.DEVNULL,  # this process repeats the work after a failure, and reports it
         process_group=0,
     )
 
 
 def _read(stream: IO[bytes]) -> list[StoredCase]:
-    """The next cases that the other process writes; behind the last there is an empty list."""
-    some: list[StoredCase] = pickle.load(stream)  # noqa: S301 - packed by us
+    """Return the next cases from the other process; an empty list marks the end."""
+    some: list[StoredCase] = pickle.load(stream)  # noqa: S301 - pickled by our own process
     return some
 
 
 def serve() -> None:
-    """Generate the cases that `generate_in_process` requests on standard input, and write them to standard output."""
-    order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
+    """Generate the cases of the request on standard input, and write them to standard output."""
+    order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - pickled by our own process
     cases = map(store_with_digest, generate(order, Catalog(requirements, CaseStore(), types_with(messages))))
-    with ExitStack() as stack, suppress(BrokenPipeError):  # nobody wants more
+    with ExitStack() as stack, suppress(BrokenPipeError):  # the other process needs no more cases
         reduce_gc(stack)
         while some := [replace(case, own_wire=None) for case in islice(cases, _TOGETHER)]:
             _write(some)
@@ -113,24 +113,24 @@ def _write(some: list[StoredCase]) -> None:
 
 
 class DeferredCases:
-    """Cases that one thread makes or gathers, and that others wait for."""
+    """Cases that one thread makes and other threads wait for."""
 
     def __init__(self, make: Callable[[], Iterable[CaseSummary]]) -> None:
         self._make = make
         self._made: Future[Sequence[CaseSummary]] = Future()
 
     def __call__(self) -> Sequence[CaseSummary]:
-        """The cases, which are waited for. Raises what making them raised, and CannotStart where it was stopped."""
+        """Wait for the cases and return them. Raises the error of the making thread, or CannotStart after a stop."""
         return self._made.result()
 
     @property
     def count(self) -> int | None:
-        """Return the number of these cases, or None while they are made."""
+        """Return the number of these cases, or None before they are complete."""
         is_made = self._made.done() and self._made.exception() is None
         return len(self._made.result()) if is_made else None
 
     def make(self, stop: StopEvent) -> None:
-        """Make them, until the word to stop comes. Raises what that raises."""
+        """Make the cases, and raise the errors of that. `stop` ends it with CannotStart."""
         try:
             self._made.set_result(stored_all(_until(stop, self._make())))
         except BaseException as error:
@@ -139,7 +139,7 @@ class DeferredCases:
 
 
 def _until(stop: StopEvent, cases: Iterable[CaseSummary]) -> Iterator[CaseSummary]:
-    """The cases. Raises CannotStart where the word to stop comes before they are made."""
+    """Yield the cases. Raises CannotStart if `stop` is set before the end."""
     for case in cases:
         if stop.is_set:
             raise CannotStart("stopped")
@@ -147,15 +147,15 @@ def _until(stop: StopEvent, cases: Iterable[CaseSummary]) -> Iterator[CaseSummar
 
 
 COUNT, SEED = 200, 0
-"""Of each type, and by which seed: what a run is asked for by default."""
+"""The default number of cases of each type, and the default seed."""
 KEPT = CacheEntry("generated", (*SOURCES, "strategies/seeded/*.py"))
 
 _Cases = dict[str, list[StoredCase]]
-"""Cases by what they are made under."""
+"""Stored cases, by the type for which they were generated."""
 
 
 def cached_cases(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredCase]:
-    """The cases of an order: as they are kept, or else made by another process, and kept where all are made."""
+    """Yield the cases of a request from the cache; else make them in another process, and cache complete types."""
     is_plain = (order.count, order.seed) == (COUNT, SEED) and not any(_is_own(name, catalog) for name in order.names)
     kept = _cached() if is_plain else {}
     if is_plain and kept.keys() >= {*order.names}:
@@ -170,7 +170,7 @@ def cached_cases(order: GenerationRequest, catalog: Catalog) -> Iterator[StoredC
 
 
 def ship() -> None:
-    """Put the cases of every type and shipped message into the package, which is built into a wheel. Raises OSError."""
+    """Write the default cases of every type and shipped message into the package, for the wheel. Raises OSError."""
     catalog = read_catalog()
     names = (*TYPES, *message_types(shipped_types().messages.values()))
     cases: _Cases = {name: [] for name in names}
@@ -180,7 +180,7 @@ def ship() -> None:
 
 
 def _under(case: StoredCase) -> str:
-    """What a generated case is made under."""
+    """Return the type for which a case was generated."""
     return case.id.split("/")[2]
 
 
@@ -193,7 +193,7 @@ def _cached() -> _Cases:
     if content is None:
         return {}
     with zstandard.ZstdDecompressor().stream_reader(content) as stream:
-        cases: _Cases = pickle.load(io.BufferedReader(stream))  # noqa: S301 - packed by us
+        cases: _Cases = pickle.load(io.BufferedReader(stream))  # noqa: S301 - pickled by our own process
     return cases
 
 

@@ -1,8 +1,8 @@
-"""The list of known failures: reading and writing the YAML file, and finding the entries that are stale.
+"""The list of known failures: reads and writes its YAML file, and finds stale entries.
 
-An entry names cases by their ids, where it says so only their failures of one requirement, or it names failures by the
-requirement that they break and their cause. The last holds whatever the seed of generated cases is. Each names a target
-as it describes itself, however it is started.
+An entry names failures in one of three ways: by the id of a case, by an id and a requirement, or by a requirement and a
+cause. The third way works with every seed of generated cases. The target of an entry is the name in its description,
+which does not depend on the command line.
 """
 
 from __future__ import annotations
@@ -20,66 +20,66 @@ from conformance.files.yaml_mapping import YamlMapping
 from conformance.runner.results import Result
 
 _VERDICTS = (str(VerdictKind.FAIL), str(VerdictKind.CRASH), str(VerdictKind.TIMEOUT))
-"""The verdicts that an entry may be narrowed to."""
+"""The verdicts to which an entry can be limited."""
 
 _GLOB = frozenset("*?[")
-"""What makes a glob of an id."""
+"""The characters that make an id a glob."""
 
 _NEVER_STALE = ("gen/", "bytes/")
-"""How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
+"""Prefixes of the ids of generated and ad hoc cases: the catalogue does not contain these cases."""
 
 
 class KnownFailure(Struct, frozen=True):
-    """One entry: the failures it names, why they happen, and what it is narrowed to."""
+    """One entry: the failures that it names, and their reason."""
 
     id: str = ""
     """The id of a case, or a glob over ids; empty for an entry by requirement and cause."""
     reason: str = ""
     verdict: str = ""
-    """Only results with this verdict; empty: any failure."""
+    """The verdict of the failures; empty: any failure."""
     target: str = ""
-    """Only results of the target that describes itself by this name; empty: of any."""
+    """The name in the target's description; empty: any target."""
     flaky: bool = False
-    """Its cases pass now and then, so the entry is not stale when they do."""
+    """If True, its cases pass sometimes, so the entry is not stale when they pass."""
     line: int = 0
     requirement: str = ""
-    """The requirement that the failures break; empty, beside an id: any."""
+    """The requirement that the failures break; empty next to an id: any."""
     cause: str = ""
-    """The text of their cause, in an entry without an id (docs/concepts.md#causes)."""
+    """The text of the cause, in an entry without an id (docs/concepts.md#causes)."""
 
     def __str__(self) -> str:
-        """What it names, in a line."""
+        """Return the name of the failures, on one line."""
         return self.id or f"{self.requirement}, {self.cause}"
 
     def names(self, case: str) -> bool:
-        """Whether it names a case, by its id."""
+        """Return whether the entry names the case with this id."""
         return bool(self.id) and (case == self.id or (self.is_glob and fnmatchcase(case, self.id)))
 
     @property
     def is_glob(self) -> bool:
-        """Whether its id is a glob: hundreds of ids are entries, and to try them all as globs takes seconds."""
+        """Return whether the id is a glob. Matching hundreds of plain ids as globs would take seconds."""
         return not _GLOB.isdisjoint(self.id)
 
     def among(self, cases: Collection[str]) -> list[str]:
-        """Those of the cases that it names."""
+        """Return the cases that the entry names."""
         return [case for case in (cases if self.is_glob else (self.id,)) if case in cases and self.names(case)]
 
     def covers(self, target: str, case: str) -> bool:
-        """Whether it names this case of the target that describes itself by this name."""
+        """Return whether the entry names this case of this target, by the name in its description."""
         return self.is_of(target) and self.names(case)
 
     def is_of(self, target: str) -> bool:
-        """Whether it holds for the target that describes itself by this name."""
+        """Return whether the entry applies to the target with this name in its description."""
         return self.target in ("", target)
 
     def excuses(self, result: Result) -> bool:
-        """Whether a failing result is the known one."""
+        """Return whether a failing result is a known failure."""
         return self.excuses_failure(
             result.name, result.summary.id, result.requirement, result.cause.text, result.verdict.kind
         )
 
     def excuses_failure(self, target: str, case: str, requirement: str, cause: str, verdict: str) -> bool:
-        """The same for a failure that is told in words."""
+        """Return the same for a failure that is described by texts."""
         if self.verdict not in ("", verdict):
             return False
         if self.requirement not in ("", requirement) or self.cause not in ("", cause):
@@ -98,14 +98,14 @@ _SHAPES: dict[str, tuple[type[object], str]] = {
     "target": (str, "text"),
     "flaky": (bool, "true or false"),
 }
-"""The keys of an entry, the type of each value, and what the user is told to write."""
+"""The keys of an entry: the type of the value, and its name in error messages."""
 
 _NAMES = {"id", "requirement", "cause"}
-"""The keys that say which failures an entry names."""
+"""The keys that select failures."""
 
 
 def read_known(path: Path) -> tuple[KnownFailure, ...]:
-    """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
+    """Return the entries of a file; empty if the file does not exist yet. Raises FileError with the line."""
     if not path.exists() and path.parent.is_dir():
         return ()
     from conformance.files.yaml_loader import load
@@ -127,7 +127,7 @@ def _entry(path: Path, row: object) -> KnownFailure:
 
 
 def _problem(row: YamlMapping) -> str:
-    """What is wrong with the keys of an entry; empty when they are right."""
+    """Return the error in the keys of an entry; empty if there is none."""
     for key, value in row.items():
         if key not in _SHAPES:
             return f"unknown key {key!r}, expected one of {', '.join(_SHAPES)}"
@@ -146,7 +146,7 @@ def _problem(row: YamlMapping) -> str:
 
 
 def known_text(entries: Sequence[KnownFailure]) -> str:
-    """The text of a file of these entries."""
+    """Return the text of a file with these entries."""
     import yaml
 
     rows = [
@@ -155,18 +155,18 @@ def known_text(entries: Sequence[KnownFailure]) -> str:
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
 
 
-# --- against a run ------------------------------------------------------------------------------------
+# --- comparison with a run ----------------------------------------------------------------------------
 
 
 def stale(
     entries: Sequence[KnownFailure], catalogue: Iterable[str], results: Iterable[Result], requirements: Container[str]
 ) -> list[tuple[KnownFailure, str]]:
-    """The stale entries, each with the reason.
+    """Return the stale entries, each with the reason.
 
-    `catalogue` holds the ids of all cases, selected or not, and `requirements` those of the register. An entry is stale
-    when no case has its id, or when all its cases ran and passed. Entries whose cases were not selected or were
-    skipped, flaky ones, and those for generated and ad hoc cases never are. One by requirement and cause is when there
-    is no such requirement: that no generated case of a run shows a cause does not prove that it is gone.
+    `catalogue` contains the ids of all cases, selected or not; `requirements` contains those of the register. An entry
+    is stale if no case has its id, or if all its cases ran and passed. An entry is never stale if it is flaky, if its
+    cases were skipped or not selected, or if they are generated or ad hoc cases. An entry by requirement and cause is
+    stale only if the requirement does not exist: other seeds can still show the cause.
     """
     if not entries:
         return []
@@ -181,7 +181,7 @@ def stale(
 def _why_stale(
     entry: KnownFailure, ids: Collection[str], ran: Mapping[str, Sequence[Result]], requirements: Container[str]
 ) -> str:
-    """Why an entry is stale; empty when it is not."""
+    """Return the reason why an entry is stale; empty if it is not."""
     if entry.requirement and entry.requirement not in requirements:
         return "no requirement has this id"
     if not entry.id or entry.id.startswith(_NEVER_STALE):
@@ -197,7 +197,7 @@ def _why_stale(
 
 
 def unseen(entries: Iterable[KnownFailure], results: Iterable[Result]) -> list[KnownFailure]:
-    """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
+    """Return the entries by requirement and cause without a result, if generated cases of the requirement ran."""
     ran = [result for result in results if result.verdict.kind not in (VerdictKind.SKIP, VerdictKind.PROTOCOL)]
     failed = [result for result in ran if result.failed]
     generated = [result for result in ran if result.summary.is_shrinkable]
@@ -217,7 +217,7 @@ def unseen(entries: Iterable[KnownFailure], results: Iterable[Result]) -> list[K
 
 
 class KnownFailuresUpdate(Struct, frozen=True):
-    """A list of known failures made anew, and what is different in it."""
+    """An updated list of known failures, and its changes."""
 
     entries: tuple[KnownFailure, ...]
     added: tuple[KnownFailure, ...]
@@ -227,10 +227,10 @@ class KnownFailuresUpdate(Struct, frozen=True):
 def updated(
     entries: Iterable[KnownFailure], results: Iterable[Result], gone: Iterable[KnownFailure]
 ) -> KnownFailuresUpdate:
-    """The entries without those of `gone`, and with one for each unexpected result that none of them names.
+    """Return the entries without those of `gone`, and with a new entry for each unexpected result.
 
-    A vector is named by its id and the requirement that was broken: another fault that it shows later is new. A
-    generated case is named by its requirement and cause, which it shares with others.
+    The entry of a vector has its id and the broken requirement, so another fault of the same vector is new. The entry
+    of a generated case has the requirement and the cause, which other cases share.
     """
     dropped = set(gone)
     kept = [entry for entry in entries if entry not in dropped]
@@ -243,7 +243,7 @@ def updated(
 
 
 def _entry_for(result: Result) -> KnownFailure:
-    """The entry that names a failure."""
+    """Return the entry for a failure."""
     kind, detail = str(result.verdict.kind), result.verdict.detail
     if not result.summary.is_shrinkable:
         return KnownFailure(result.summary.id, detail, kind, result.name, requirement=result.requirement)
@@ -251,11 +251,11 @@ def _entry_for(result: Result) -> KnownFailure:
 
 
 _SHOWN = 20
-"""Entries that are listed of those which an update adds, and of those it drops."""
+"""The maximum number of added entries that are listed, and of dropped ones."""
 
 
 def update_lines(update: KnownFailuresUpdate, path: str) -> list[str]:
-    """What an update of the file at `path` added and dropped, as lines of text."""
+    """Return the added and dropped entries of the file at `path`, as lines of text."""
     lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
     for sign, entries in (("+", update.added), ("-", update.dropped)):
         lines += [f"  {sign} {entry}  ({_why(entry)})" for entry in entries[:_SHOWN]]

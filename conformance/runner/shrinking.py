@@ -1,4 +1,4 @@
-"""The smallest case behind each cause of failure among the generated ones, found by asking the target again."""
+"""Finds the smallest failing case of each cause among the generated failures, with further requests to the target."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from conformance.strategies.seeded.shrinking import ShrinkBudget, shrink_bytes, 
 from conformance.targets.target import TargetSpec
 
 MOST = 60
-"""Causes of one target whose failures are shrunk, at most."""
+"""The maximum number of causes of one target whose failures are shrunk."""
 
 IN_ALL = 4000
-"""Questions for all failures of one target; later ones are shown as they were found."""
+"""The maximum number of requests for all failures of one target. Later failures are reported without shrinking."""
 
 _START, _SILENCE = 10, 100
-"""What a question costs, in questions, when the target has to be started again for it, and when it keeps silent."""
+"""The cost of a request that restarts the target, and of one that times out, in plain requests."""
 
 
 class FailureKey(Struct, frozen=True):
-    """What failures have in common of which one is shrunk for all."""
+    """The key of failures that are alike: one of them is shrunk for all."""
 
     cause: FailureCause
     disputed: bool
 
 
 Wanted: TypeAlias = Callable[[TargetRun], Container[FailureKey]]
-"""Which failures of a run are shown so that it matters whether they are small."""
+"""Selects the failures whose size matters, because a report shows them."""
 
 
 def failure_key(result: Result) -> FailureKey:
-    """What a failure has in common with others."""
+    """Return the key of a failure."""
     return FailureKey(result.cause, result.disputed)
 
 
 def failures_by_key(results: Sequence[Result]) -> dict[FailureKey, list[Result]]:
-    """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
+    """Return the failures that can be shrunk and are not known, by key, in the order of the run."""
     groups: dict[FailureKey, list[Result]] = {}
     for result in results:
         if result.summary.is_shrinkable and result.failed and not result.known:
@@ -64,7 +64,7 @@ def shrink_all(
     stop: StopEvent | None = None,
     wanted: Wanted | None = None,
 ) -> Iterator[ShrunkFailure]:
-    """Shrink the failures of a run [all]; the target is started anew. The record notes a target that cannot start."""
+    """Shrink the wanted failures of a run (default: all) in a new process. `record` gets the problem if none starts."""
     stop = stop or StopEvent()
     if record.problem or stop.is_set or not failures_by_key(record.results):
         return
@@ -86,7 +86,7 @@ def shrink_all(
 def shrink(
     results: Sequence[Result], examiner: TargetRunner, catalog: Catalog, purse: ShrinkBudget | None = None
 ) -> Iterator[ShrunkFailure]:
-    """Shrink one failure of each cause, with the questions of a purse [IN_ALL] for all. Raises CannotStart."""
+    """Shrink one failure of each cause, with one budget for all (default: MAX_REQUESTS). Raises CannotStart."""
     purse = purse or ShrinkBudget(IN_ALL)
     for group in list(failures_by_key(results).values())[:MOST]:
         smallest = _smallest(group)
@@ -98,7 +98,7 @@ def shrink(
 
 
 def _why_not(smallest: Result, purse: ShrinkBudget) -> str:
-    """Why a failure is not shrunk; empty when it is."""
+    """Return the reason why a failure is not shrunk; empty if it is."""
     if isinstance(smallest.outcome, NoAnswer) and smallest.outcome.how in ("timeout", "memory", "slow"):
         return "each question would take seconds"
     return "other causes took all questions that a run asks for this" if purse.is_spent else ""
@@ -107,14 +107,15 @@ def _why_not(smallest: Result, purse: ShrinkBudget) -> str:
 def shrink_one(
     smallest: Result, count: int, examiner: TargetRunner, catalog: Catalog, purse: ShrinkBudget | None = None
 ) -> ShrunkFailure:
-    """The smallest case that fails as `smallest` does, at its level, which stands for `count` failures of one cause.
+    """Return the smallest case that fails like `smallest`, at its level. It represents `count` failures of one cause.
 
-    It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
+    If `smallest` does not fail again, it is returned with the mark flaky. Raises CannotStart.
     """
     is_sound = not smallest.summary.refused_by
 
     def is_kin(again: Result) -> bool:
-        # A crash has one cause over all bytes; bytes that are to be refused would make one over sound bytes seem less.
+        # All crashes have one cause. A crash on invalid bytes is less serious than one on valid bytes, so it cannot
+        # replace it.
         serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
         is_as_bad = serious and is_sound == (not again.summary.refused_by)
         return again.failed and is_as_bad and failure_key(again) == failure_key(smallest)
@@ -138,14 +139,14 @@ def shrink_one(
 
 
 def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget: ShrinkBudget) -> object:
-    """The smallest bytes, or the smallest value in notation, for which `shows` holds."""
+    """Return the smallest bytes, or the smallest value in notation, for which `fails` is true."""
     if isinstance(start, bytes):
         return shrink_bytes(case.wire, start, shows, budget)
     return shrink_value(start, shows, budget)
 
 
 def _charged(case: Case, examiner: TargetRunner, budget: ShrinkBudget) -> Result:
-    """The result of a case, at the cost of what it took."""
+    """Run a case, and charge its cost to the budget."""
     before = examiner.target.starts
     result = _again(case, examiner)
     is_silent = isinstance(result.outcome, NoAnswer) and result.outcome.how == "timeout"
@@ -162,7 +163,7 @@ def _smallest(group: list[Result]) -> Result:
 
 
 def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:
-    """The case with another part in its request; None where the part is not a value of its type, or never asked for."""
+    """Return the case with another part in its request; None if the part has no valid notation or is not testable."""
     given = candidate.hex() if isinstance(candidate, bytes) else candidate
     try:
         return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: given}, catalog, kind=CaseOrigin.SHRUNK)

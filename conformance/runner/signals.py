@@ -1,4 +1,4 @@
-"""Signals that end a program, taken as an interrupt: targets are ended, and what was gathered is reported."""
+"""Turns signals that end a program into an interrupt: the targets are ended, and the results so far are reported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import FrameType
 
 
 def interrupt_on_signals() -> None:
-    """Let a `timeout`, a CI job or a terminal that ends the program interrupt it.
+    """Interrupt the program when `timeout`, a CI job or a closed terminal ends it.
 
-    A signal that somebody else has dealt with is left alone: under nohup a run goes on.
+    Signals with another handler stay unchanged: a run under nohup continues.
     """
     for number, handler in ((signal.SIGTERM, signal.default_int_handler), (signal.SIGHUP, _hang_up)):
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -19,7 +19,7 @@ def interrupt_on_signals() -> None:
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:
-    """Interrupt; what is still to be printed goes nowhere where the terminal is gone."""
+    """Interrupt; after the terminal has gone, further output is discarded."""
     for stream in (1, 2):
         if _is_gone(stream):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
