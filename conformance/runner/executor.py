@@ -67,10 +67,10 @@ def _parts(
     """Yield the cases, then the further cases. It waits for them only after the first cases were judged."""
     if cases:
         yield cases
-    more = further()
-    if more:
-        progress(total=len(cases) + len(more))
-        yield more
+    generated = further()
+    if generated:
+        progress(total=len(cases) + len(generated))
+        yield generated
 
 
 def judge_and_shrink(
@@ -90,5 +90,5 @@ def judge_and_shrink(
         progress(description=f"{spec.name}: shrinking", completed=len(run.results))
         run.shrunk += shrink_all(spec, run, catalog, policy, stop, wanted)
     except Exception as error:
-        run.problem = f"stopped by a defect of the suite: {type(error).__name__}"
+        run.problem = f"stopped by a bug in the suite: {type(error).__name__}"
         raise

@@ -63,33 +63,33 @@ class Fixture(Struct, frozen=True):
 
 def fixtures(catalog: Catalog) -> list[Fixture]:
     """Return all fixtures, ordered by path."""
-    return sorted(_vectors(catalog), key=lambda fixture: fixture.path)
+    return sorted(_case_fixtures(catalog), key=lambda fixture: fixture.path)
 
 
-def _vectors(catalog: Catalog) -> Iterator[Fixture]:
+def _case_fixtures(catalog: Catalog) -> Iterator[Fixture]:
     for case in catalog.cases.values():
         if case.data is None:
             continue
         if case.op in WHOLE_LOG and not case.id.endswith((":read", ":append")):
-            yield from _log(case)
+            yield from _log_fixtures(case)
         if case.op != "decode":
             continue
         match case.expect:
             case ExpectValue(value):
-                shown = case.wire.notation.render(value)
-                yield Fixture(case.id, case.type, case.data, shown, case.requirement, valid=True)
+                rendered = case.wire.notation.render(value)
+                yield Fixture(case.id, case.type, case.data, rendered, case.requirement, valid=True)
             case ExpectRejection():
                 yield Fixture(case.id, case.type, case.data, None, case.requirement, valid=False)
 
 
-def _log(case: Case) -> Iterator[Fixture]:
+def _log_fixtures(case: Case) -> Iterator[Fixture]:
     """Yield the log of a whole-log vector; nothing if its behaviour is open."""
     assert case.data is not None
     read = codec.decode("LOG", case.data)
     if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, ExpectAnyOf):
         return
-    shown = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
-    yield Fixture(case.id, "LOG", case.data, shown, case.requirement, valid=read.ok)
+    rendered = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
+    yield Fixture(case.id, "LOG", case.data, rendered, case.requirement, valid=read.ok)
 
 
 # --- names --------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def file_name(case: str) -> str:
     return _ESCAPED.sub(lambda match: "~" if match[0] == "/" else f"={ord(match[0]):02x}", case) + ".bin"
 
 
-_OURS = re.compile(r"[A-Z0-9_-]+/[a-z0-9_~=-]+\.bin\Z")
+_FIXTURE_PATH = re.compile(r"[A-Z0-9_-]+/[a-z0-9_~=-]+\.bin\Z")
 
 # --- files --------------------------------------------------------------------------------------------
 
@@ -127,26 +127,26 @@ def write_fixtures(folder: Path) -> int:
     not a manifest of the suite.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    before = _listed(folder / MANIFEST)  # raises at once; the next line takes a second
-    everything = fixtures(read_catalog())
-    stale = before - {fixture.path for fixture in everything}
-    for fixture in everything:
+    earlier = _earlier_paths(folder / MANIFEST)  # raises at once; the next line takes a second
+    written = fixtures(read_catalog())
+    stale = earlier - {fixture.path for fixture in written}
+    for fixture in written:
         path = folder / fixture.path
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(fixture.data)
     for name in sorted(stale):
         _remove(folder / name)
     with replacing(folder / MANIFEST) as stream:
-        stream.write(manifest(everything))
-    return len(everything)
+        stream.write(manifest(written))
+    return len(written)
 
 
-def _listed(path: Path) -> set[str]:
+def _earlier_paths(path: Path) -> set[str]:
     """Return the paths in the manifest of an earlier run; empty if there is none."""
     try:
         read: Any = read_json(path.read_bytes())
         if read["suite"] == SUITE:
-            return {entry["path"] for entry in read["fixtures"] if _OURS.match(entry["path"])}
+            return {entry["path"] for entry in read["fixtures"] if _FIXTURE_PATH.match(entry["path"])}
     except FileNotFoundError:
         return set()
     except (ValueError, KeyError, TypeError):

@@ -22,7 +22,7 @@ from conformance.runner.results import Result
 _VERDICTS = (str(VerdictKind.FAIL), str(VerdictKind.CRASH), str(VerdictKind.TIMEOUT))
 """The verdicts to which an entry can be limited."""
 
-_GLOB = frozenset("*?[")
+_GLOB_CHARACTERS = frozenset("*?[")
 """The characters that make an id a glob."""
 
 _NEVER_STALE = ("gen/", "bytes/")
@@ -58,7 +58,7 @@ class KnownFailure(Struct, frozen=True):
     @property
     def is_glob(self) -> bool:
         """Return whether the id is a glob. Matching hundreds of plain ids as globs would take seconds."""
-        return not _GLOB.isdisjoint(self.id)
+        return not _GLOB_CHARACTERS.isdisjoint(self.id)
 
     def among(self, cases: Collection[str]) -> list[str]:
         """Return the cases that the entry names."""
@@ -89,7 +89,7 @@ class KnownFailure(Struct, frozen=True):
 
 # --- the file -----------------------------------------------------------------------------------------
 
-_SHAPES: dict[str, tuple[type[object], str]] = {
+_KEYS: dict[str, tuple[type[object], str]] = {
     "id": (str, "text"),
     "requirement": (str, "text"),
     "cause": (str, "text"),
@@ -100,7 +100,7 @@ _SHAPES: dict[str, tuple[type[object], str]] = {
 }
 """The keys of an entry: the type of the value, and its name in error messages."""
 
-_NAMES = {"id", "requirement", "cause"}
+_SELECTING_KEYS = {"id", "requirement", "cause"}
 """The keys that select failures."""
 
 
@@ -117,26 +117,26 @@ def read_known(path: Path) -> tuple[KnownFailure, ...]:
 
 
 def _entry(path: Path, row: object) -> KnownFailure:
-    if not isinstance(row, YamlMapping) or not _NAMES & row.keys():
+    if not isinstance(row, YamlMapping) or not _SELECTING_KEYS & row.keys():
         problem = f"expected a mapping with an id, or with requirement and cause, found {row!r:.60}"
         raise FileError(path, problem, getattr(row, "line", 0))
     problem = _problem(row)
     if problem:
-        raise FileError(path, f"{next(row[name] for name in row if name in _NAMES)}: {problem}", row.line)
+        raise FileError(path, f"{next(row[name] for name in row if name in _SELECTING_KEYS)}: {problem}", row.line)
     return KnownFailure(**row, line=row.line)
 
 
 def _problem(row: YamlMapping) -> str:
     """Return the error in the keys of an entry; empty if there is none."""
     for key, value in row.items():
-        if key not in _SHAPES:
-            return f"unknown key {key!r}, expected one of {', '.join(_SHAPES)}"
-        kind, expected = _SHAPES[key]
-        if not isinstance(value, kind):
+        if key not in _KEYS:
+            return f"unknown key {key!r}, expected one of {', '.join(_KEYS)}"
+        type_, expected = _KEYS[key]
+        if not isinstance(value, type_):
             return f"{key}: expected {expected}, found {value!r:.60}"
-    if _NAMES & row.keys() not in ({"id"}, {"id", "requirement"}, {"requirement", "cause"}):
+    if _SELECTING_KEYS & row.keys() not in ({"id"}, {"id", "requirement"}, {"requirement", "cause"}):
         return "expected an id, alone or with a requirement, or a requirement and a cause"
-    if not all(row[name] for name in _NAMES & row.keys()):
+    if not all(row[name] for name in _SELECTING_KEYS & row.keys()):
         return "expected an id, or a requirement and a cause, that are not empty"
     if "reason" not in row:
         return "expected a reason"
@@ -149,9 +149,7 @@ def known_text(entries: Sequence[KnownFailure]) -> str:
     """Return the text of a file with these entries."""
     import yaml
 
-    rows = [
-        {key: getattr(entry, key) for key in _SHAPES if key == "reason" or getattr(entry, key)} for entry in entries
-    ]
+    rows = [{key: getattr(entry, key) for key in _KEYS if key == "reason" or getattr(entry, key)} for entry in entries]
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
 
 
@@ -244,13 +242,13 @@ def updated(
 
 def _entry_for(result: Result) -> KnownFailure:
     """Return the entry for a failure."""
-    kind, detail = str(result.verdict.kind), result.verdict.detail
+    verdict, detail = str(result.verdict.kind), result.verdict.detail
     if not result.summary.is_shrinkable:
-        return KnownFailure(result.summary.id, detail, kind, result.name, requirement=result.requirement)
-    return KnownFailure("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
+        return KnownFailure(result.summary.id, detail, verdict, result.name, requirement=result.requirement)
+    return KnownFailure("", detail, verdict, result.name, requirement=result.requirement, cause=result.cause.text)
 
 
-_SHOWN = 20
+_MAX_LISTED = 20
 """The maximum number of added entries that are listed, and of dropped ones."""
 
 
@@ -258,11 +256,11 @@ def update_lines(update: KnownFailuresUpdate, path: str) -> list[str]:
     """Return the added and dropped entries of the file at `path`, as lines of text."""
     lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
     for sign, entries in (("+", update.added), ("-", update.dropped)):
-        lines += [f"  {sign} {entry}  ({_why(entry)})" for entry in entries[:_SHOWN]]
-        if len(entries) > _SHOWN:
-            lines.append(f"  {sign} {len(entries) - _SHOWN} more")
+        lines += [f"  {sign} {entry}  ({_reason_text(entry)})" for entry in entries[:_MAX_LISTED]]
+        if len(entries) > _MAX_LISTED:
+            lines.append(f"  {sign} {len(entries) - _MAX_LISTED} more")
     return lines
 
 
-def _why(entry: KnownFailure) -> str:
+def _reason_text(entry: KnownFailure) -> str:
     return f"{entry.requirement}: {entry.reason}" if entry.id and entry.requirement else entry.reason

@@ -13,9 +13,9 @@ from conformance.process.memory import share_one_heap
 
 MAX_PARALLEL_TARGETS = (os.cpu_count() or 1) + 2
 """Targets that run in parallel: more than the cores, because some targets do not answer for seconds."""
-_OBJECTS = 50_000
+_GC_THRESHOLD = 50_000
 """The number of new objects before the garbage collector looks for cycles."""
-_LOOK = 0.5
+_SIGNAL_POLL_S = 0.5
 """The interval at which the main thread reacts to signals, in seconds."""
 
 
@@ -52,7 +52,7 @@ def run_parallel(works: Sequence[Work]) -> None:
     with ThreadPoolExecutor(MAX_PARALLEL_TARGETS) as pool:
         futures = [pool.submit(work, stop) for work in works]
         try:
-            while wait(futures, _LOOK).not_done:
+            while wait(futures, _SIGNAL_POLL_S).not_done:
                 pass
         except BaseException:
             stop.set()
@@ -67,5 +67,5 @@ def reduce_gc(stack: ExitStack) -> None:
     before = gc.get_threshold()
     gc.freeze()  # the garbage collector skips the objects that already exist
     stack.callback(gc.unfreeze)
-    gc.set_threshold(_OBJECTS, *before[1:])
+    gc.set_threshold(_GC_THRESHOLD, *before[1:])
     stack.callback(gc.set_threshold, *before)

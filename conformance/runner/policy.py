@@ -53,8 +53,8 @@ class FailurePolicy(Struct, frozen=True):
         name: str,
     ) -> Result:
         """Return the result of a case that was skipped or passed in full. The stored case is not deserialized."""
-        row = requirements.get(summary.requirement)
-        basis = basis_of(row, summary) if row is not None else ""
+        requirement = requirements.get(summary.requirement)
+        basis = basis_of(requirement, summary) if requirement is not None else ""
         cause = plain_cause(verdict.kind, summary.requirement)
         return Result(target, summary, NO_ANSWER, verdict, summary.level, basis, cause=cause, name=name)
 
@@ -69,20 +69,20 @@ class FailurePolicy(Struct, frozen=True):
         name: str = "",
         summary: CaseSummary | None = None,
         via: str = "",
-        most: int = MAX_ANSWER_BYTES,
+        max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Result:
         """Return the result of a verdict, with its level, its basis, and the marks counted, disputed and known.
 
         `name` is the name in the target's description. `summary` replaces the case, to save memory, and `most` limits
         the bytes of the answer. The result has `via` only if the case did not pass.
         """
-        verdict, row, level, disputed = attribute(case, verdict, requirements)
-        basis = basis_of(row, case) if row is not None else ""
+        verdict, requirement, level, disputed = attribute(case, verdict, requirements)
+        basis = basis_of(requirement, case) if requirement is not None else ""
         is_disputed = verdict.kind in disputed
         result = Result(
             target,
             summary or case,
-            store_outcome(outcome, verdict, most),
+            store_outcome(outcome, verdict, max_bytes),
             store_verdict(verdict),
             level,
             basis,

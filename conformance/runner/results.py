@@ -40,9 +40,9 @@ MAX_ANSWER_BYTES_WHEN_FULL = 512
 """The maximum size after the stored answers of a target have reached ANSWER_BUDGET_BYTES."""
 ANSWER_BUDGET_BYTES = 64 << 20
 """The total size of a target's stored answers from which on each answer gets less space."""
-_FEW = 24
+_MAX_DIGESTED_ELEMENTS = 24
 """The maximum length of a list whose elements get separate digests."""
-_UNOBSERVED = 16
+_MAX_UNOBSERVED = 16
 """The maximum number of stored paths that a target did not show."""
 
 _ELEMENT = re.compile(r"\[(\d+)\]")
@@ -61,33 +61,38 @@ class StoredAnswer(Struct, frozen=True):
     """The field in which an answer differs, as JSON, if the answer was cut; empty if that field is long too."""
 
 
-def store_outcome(outcome: Outcome, verdict: Verdict, most: int = MAX_ANSWER_BYTES) -> Outcome | StoredAnswer:
+def store_outcome(outcome: Outcome, verdict: Verdict, max_bytes: int = MAX_ANSWER_BYTES) -> Outcome | StoredAnswer:
     """Return an outcome as a result stores it: at most `most` bytes, a quarter of them for the field that differs."""
     if verdict.kind in (VerdictKind.PASS, VerdictKind.SKIP):
         return NO_ANSWER
     if not isinstance(outcome, Accepted):
         return outcome
     whole = _encode(outcome.answer)
-    if len(whole) <= most:
-        return StoredAnswer(_exact(whole))
-    of_part = most // 4
-    left = _encode({name[:of_part]: _left(entry, verdict.path, of_part) for name, entry in outcome.answer.items()})
-    if len(left) > most:
-        left = _encode({"answer": digest_of(whole)})
-    return StoredAnswer(_exact(left), is_cut=True, part=_part(outcome.answer, verdict.path, of_part))
+    if len(whole) <= max_bytes:
+        return StoredAnswer(_trimmed(whole))
+    field_bytes = max_bytes // 4
+    cut = _encode(
+        {
+            name[:field_bytes]: _shortened_field(entry, verdict.path, field_bytes)
+            for name, entry in outcome.answer.items()
+        }
+    )
+    if len(cut) > max_bytes:
+        cut = _encode({"answer": digest_of(whole)})
+    return StoredAnswer(_trimmed(cut), is_cut=True, part=_field_json(outcome.answer, verdict.path, field_bytes))
 
 
-def _left(entry: object, path: str, most: int) -> object:
+def _shortened_field(entry: object, path: str, max_bytes: int) -> object:
     """Return a long field, shortened. A short list keeps the element of the verdict, if that is not much longer."""
     at = _ELEMENT.match(path)
-    if not (isinstance(entry, list) and len(entry) <= _FEW and at):
-        return shortened(entry, most)
-    if len(_encode(entry[int(at[1]) :][:1])) > 2 * most:
-        return shortened(entry, most)
+    if not (isinstance(entry, list) and len(entry) <= _MAX_DIGESTED_ELEMENTS and at):
+        return shortened(entry, max_bytes)
+    if len(_encode(entry[int(at[1]) :][:1])) > 2 * max_bytes:
+        return shortened(entry, max_bytes)
     return [part if index == int(at[1]) else digest_of(_encode(part)) for index, part in enumerate(entry)]
 
 
-def _exact(text: bytes) -> bytes:
+def _trimmed(text: bytes) -> bytes:
     """Return the same bytes without the unused capacity of the encoder's buffer, which is half their size."""
     return bytes(memoryview(text))
 
@@ -102,7 +107,7 @@ def failure_cause(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCaus
     if verdict.kind not in FAILURES:
         return plain_cause(str(verdict.kind), verdict.requirement or case.requirement)
     try:
-        return _same(cause_of(case, outcome, verdict))
+        return _interned(cause_of(case, outcome, verdict))
     except (ValueError, KeyError, TypeError):
         return plain_cause(str(verdict.kind), verdict.requirement or case.requirement)
 
@@ -114,7 +119,7 @@ def plain_cause(kind: str, requirement: str) -> FailureCause:
 
 
 @lru_cache(maxsize=1024)
-def _same(cause: FailureCause) -> FailureCause:
+def _interned(cause: FailureCause) -> FailureCause:
     """Return one object for equal causes: thousands of results have the same cause."""
     return cause
 
@@ -125,7 +130,7 @@ NO_ANSWER = Accepted({})
 
 def store_verdict(verdict: Verdict) -> Verdict:
     """Return the verdict with few of the paths that the target did not show."""
-    if len(verdict.unobserved) <= _UNOBSERVED:
+    if len(verdict.unobserved) <= _MAX_UNOBSERVED:
         return verdict
     return Verdict(
         verdict.kind,
@@ -133,21 +138,21 @@ def store_verdict(verdict: Verdict) -> Verdict:
         verdict.path,
         verdict.requirement,
         verdict.level,
-        verdict.unobserved[:_UNOBSERVED],
+        verdict.unobserved[:_MAX_UNOBSERVED],
         verdict.flaky,
     )
 
 
-def _part(answer: Answer, path: str, most: int) -> bytes:
+def _field_json(answer: Answer, path: str, max_bytes: int) -> bytes:
     part = value_at(answer.get("value"), path) if path else UNSHOWN
     shown = b"" if part is UNSHOWN else _encode(part)
-    return _exact(shown) if len(shown) <= most else b""
+    return _trimmed(shown) if len(shown) <= max_bytes else b""
 
 
-def shortened(entry: object, most: int = MAX_ANSWER_BYTES) -> object:
+def shortened(entry: object, max_bytes: int = MAX_ANSWER_BYTES) -> object:
     """Return a value in notation, or its length and digest if its JSON is longer. Hex digits count as bytes."""
     text = _encode(entry)
-    if len(text) <= most:
+    if len(text) <= max_bytes:
         return entry
     try:
         return digest_of(bytes.fromhex(entry)) if isinstance(entry, str) else digest_of(text)
@@ -160,8 +165,8 @@ def digest_of(data: bytes) -> dict[str, object]:
     return {"length": len(data), "sha256": sha256(data).hexdigest()}
 
 
-_UNTOLD = FailureCause("", "")
-_ALSO = (ROBUSTNESS,)
+_UNSET_CAUSE = FailureCause("", "")
+_NO_ANSWER_REQUIREMENTS = (ROBUSTNESS,)
 
 
 class Result(Struct, frozen=True):
@@ -183,7 +188,7 @@ class Result(Struct, frozen=True):
     """True if the broken requirement is one that Apache Kafka itself does not meet."""
     via: str = ""
     """The tested call and its kind, if the description has it and the case did not pass."""
-    cause: FailureCause = _UNTOLD
+    cause: FailureCause = _UNSET_CAUSE
     """The cause that it shares with other failures (docs/concepts.md#causes)."""
     codes: str = ""
     """The error codes of a broker's error responses, each with its request."""
@@ -199,10 +204,14 @@ class Result(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "requirement", self.verdict.requirement or self.summary.requirement)
-        force_setattr(self, "also", _ALSO if self.verdict.kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else ())
+        force_setattr(
+            self,
+            "also",
+            _NO_ANSWER_REQUIREMENTS if self.verdict.kind in (VerdictKind.CRASH, VerdictKind.TIMEOUT) else (),
+        )
         if not self.name:
             force_setattr(self, "name", self.target)
-        if self.cause is _UNTOLD:
+        if self.cause is _UNSET_CAUSE:
             assert not isinstance(self.outcome, StoredAnswer)  # a stored answer may be cut
             force_setattr(self, "cause", failure_cause(self.case, self.outcome, self.verdict))
 
@@ -266,7 +275,7 @@ class ResultCounts(Struct):
         return sum(self.known[level, kind] for kind in VerdictKind)
 
 
-def _remark(verdict: Verdict) -> str:
+def _skip_reason(verdict: Verdict) -> str:
     """Return the reason of a skip; `unobserved` for a pass in which the target did not show all fields."""
     if verdict.kind is VerdictKind.SKIP:
         return verdict.detail
@@ -276,8 +285,10 @@ def _remark(verdict: Verdict) -> str:
 def tally(results: Iterable[Result]) -> ResultCounts:
     """Count results."""
     numbers = ResultCounts()
-    alike = Counter((one.level, one.verdict.kind, one.known, one.disputed, _remark(one.verdict)) for one in results)
-    for (level, kind, known, disputed, remark), count in alike.items():
+    groups = Counter(
+        (one.level, one.verdict.kind, one.known, one.disputed, _skip_reason(one.verdict)) for one in results
+    )
+    for (level, kind, known, disputed, remark), count in groups.items():
         numbers.verdicts[level, kind] += count
         numbers.known[level, kind] += count * known
         numbers.disputed[level] += count * disputed
@@ -302,7 +313,7 @@ class TargetRun(Struct):
     """True if the target answered at least one case or probe."""
     waited: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Seconds of waiting for answers, by the type of the cases."""
-    told: Callable[[Result], object] | None = None
+    on_result: Callable[[Result], object] | None = None
     """A function that gets each new result, or None."""
     interrupted: bool = False
     """True if the run was interrupted before the target had all its results."""
@@ -323,8 +334,8 @@ class TargetRun(Struct):
     def add(self, result: Result) -> None:
         """Add a result at the end."""
         self.results.append(result)
-        if self.told is not None:
-            self.told(result)
+        if self.on_result is not None:
+            self.on_result(result)
 
     @property
     def called(self) -> str:

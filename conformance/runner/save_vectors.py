@@ -33,7 +33,7 @@ from conformance.runner.results import ShrunkFailure, TargetRun
 from conformance.semantics.consumer_view import VIEW_NOTATION
 from conformance.semantics.format_conversion import CONVERTED
 
-_LONGEST_TYPE = 100
+_MAX_TYPE_CHARS = 100
 """The maximum length of a type in a file name, in characters; nested arrays have names of any length."""
 
 
@@ -68,7 +68,7 @@ def save_all(runs: Sequence[TargetRun], folder: Path, outputs: OutputFiles) -> l
 
 def _file_name(case: Case) -> str:
     """Return the file name: type, operation and the digest in the vector's id, with letters, digits and dashes."""
-    parts = (case.type[:_LONGEST_TYPE], case.op, _identity(case).rpartition("/")[2])
+    parts = (case.type[:_MAX_TYPE_CHARS], case.op, _vector_id(case).rpartition("/")[2])
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts)) + ".yaml"
 
 
@@ -82,26 +82,26 @@ def _text(vector: dict[str, object], shrunk: ShrunkFailure, target: str) -> str:
 def as_vector(shrunk: ShrunkFailure) -> dict[str, object] | None:
     """Return the vector of a shrunk failure; None if a vector cannot state its expectation."""
     case = shrunk.result.case
-    vector: dict[str, object] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
+    vector: dict[str, object] = {"id": _vector_id(case), "type": case.type, "requirement": case.requirement}
     match case.op:
         case "encode":
-            stated = _encoded(case)
+            stated = _encode_result(case)
         case "decode":
             assert case.data is not None
-            stated = {"hex": case.data.hex(), **_expected(case, shrunk.result.verdict.path)}
+            stated = {"hex": case.data.hex(), **_decode_result(case, shrunk.result.verdict.path)}
         case _:
-            stated = {"op": case.op, **parts_of(case), **_of_log(case.expect)}
+            stated = {"op": case.op, **parts_of(case), **_log_result(case.expect)}
     if not stated:
         return None
     return {**vector, **stated, "note": shrunk.result.verdict.detail, "source": f"derived: {shrunk.origin}"}
 
 
-def _identity(case: Case) -> str:
+def _vector_id(case: Case) -> str:
     """Return the id of the vector: the id of a shrunk case, or a new one for a case that was not shrunk."""
     return ad_hoc_id(case.op, case.type, parts_of(case)) if case.kind is CaseOrigin.GENERATED else case.id
 
 
-def _encoded(case: Case) -> dict[str, object]:
+def _encode_result(case: Case) -> dict[str, object]:
     """Return the value and the expected bytes; empty if the bytes of a batch depend on a compressor."""
     value = {"value": case.request["value"]}
     if isinstance(case.expect, ExpectRejection) or (isinstance(case.expect, ExpectAnyOf) and case.expect.readings):
@@ -113,39 +113,39 @@ def _encoded(case: Case) -> dict[str, object]:
     return {} if case.type == "RECORD_BATCH" or not case.data else {**value, "hex": case.data.hex()}
 
 
-def _of_log(expect: Expectation) -> dict[str, object]:
+def _log_result(expect: Expectation) -> dict[str, object]:
     """Return the expected result of a whole-log operation in the notation of vectors."""
     match expect:
         case ExpectConsumerView(view, _, is_open):
-            seen = VIEW_NOTATION.render({"records": view.records, "nextOffset": view.next_offset})
+            value = VIEW_NOTATION.render({"records": view.records, "nextOffset": view.next_offset})
             if is_open:
-                return {"either": ["reject", {"value": seen}]}
+                return {"either": ["reject", {"value": value}]}
             if view.damage is not None:
                 return {"reject": "corrupt" if view.damage.requirement in CHECKSUM_RULES else "malformed"}
-            return {"value": seen}
+            return {"value": value}
         case ExpectConvertedRecords(records):
             return {"value": CONVERTED.render(records)}
         case ExpectSequenceResults(answers):
             return {"value": ["either" if len(right) > 1 else next(iter(right)) for right in answers]}
-        case ExpectRejection(_, said):
-            return {"reject": said}
+        case ExpectRejection(_, error_class):
+            return {"reject": error_class}
         case _:
             return {"either": "any"}
 
 
-def _expected(case: Case, path: str) -> dict[str, object]:
+def _decode_result(case: Case, path: str) -> dict[str, object]:
     match case.expect:
-        case ExpectRejection(_, said):
-            return {"reject": said}
+        case ExpectRejection(_, error_class):
+            return {"reject": error_class}
         case ExpectValue(value, consumed):
-            about = [re.sub(r"\[\d+\]", "", path)] if path and path not in ("value", "consumed") else []
-            stated = {"value": case.wire.notation.render(value), "canonical": False, "checked-fields": about}
+            checked = [re.sub(r"\[\d+\]", "", path)] if path and path not in ("value", "consumed") else []
+            stated = {"value": case.wire.notation.render(value), "canonical": False, "checked-fields": checked}
             assert case.data is not None
             return stated if consumed == len(case.data) else {**stated, "consumed": consumed}
         case ExpectAnyOf(readings):
             return {"either": [_reading(case, reading) for reading in readings] or "any"}
         case _:
-            raise SuiteBug("a decode case expects a reading or a refusal")
+            raise SuiteBug("a decode case expects a value or a rejection")
 
 
 def _reading(case: Case, reading: Expectation) -> object:

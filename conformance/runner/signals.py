@@ -13,17 +13,17 @@ def interrupt_on_signals() -> None:
 
     Signals with another handler stay unchanged: a run under nohup continues.
     """
-    for number, handler in ((signal.SIGTERM, signal.default_int_handler), (signal.SIGHUP, _hang_up)):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, handler)
+    for signum, handler in ((signal.SIGTERM, signal.default_int_handler), (signal.SIGHUP, _hang_up)):
+        if signal.getsignal(signum) is signal.SIG_DFL:
+            signal.signal(signum, handler)
 
 
-def _hang_up(number: int, frame: FrameType | None) -> None:
+def _hang_up(signum: int, frame: FrameType | None) -> None:
     """Interrupt; after the terminal has gone, further output is discarded."""
     for stream in (1, 2):
         if _is_gone(stream):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    signal.default_int_handler(number, frame)
+    signal.default_int_handler(signum, frame)
 
 
 def _is_gone(stream: int) -> bool:

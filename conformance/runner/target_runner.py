@@ -70,14 +70,14 @@ class TargetRunner:
         """Probe each claim of the cases once, and return a result for each false claim. Raises CannotStart."""
         probes = [probe for probe in probes_for(self.claims.description, cases) if claim_key(probe) not in self._probed]
         self._probed |= {claim_key(probe) for probe in probes}
-        false = []
+        disproved = []
         for probe, outcome in zip(probes, self.target.ask(probes, self.claims.request_for), strict=True):
             self.has_answered |= isinstance(outcome, Accepted | Rejected)
             verdict = probe_verdict(probe, outcome)
             if verdict.kind is VerdictKind.PROTOCOL:
                 self.claims.disproved.add(claim_key(probe))
-                false.append(self._result(probe, outcome, verdict, probe))
-        return false
+                disproved.append(self._result(probe, outcome, verdict, probe))
+        return disproved
 
     def results(self, cases: Sequence[CaseSummary], *, forget_faults: bool = False) -> Iterator[Result]:
         """Yield the results of cases, in their order; unclaimed ones are skipped. Raises CannotStart.
@@ -93,17 +93,17 @@ class TargetRunner:
             else:
                 since = time.monotonic()
                 # A local variable would keep a large outcome in memory until the next one.
-                yield self._judged(case, self._noted(case, next(outcomes), since))
+                yield self._judge(case, self._recorded(case, next(outcomes), since))
 
-    def _noted(self, case: CaseSummary, outcome: Outcome, since: float) -> Outcome:
+    def _recorded(self, case: CaseSummary, outcome: Outcome, since: float) -> Outcome:
         if self._stop.is_set:
             raise CannotStart("stopped")
         self.waited[case.type] += time.monotonic() - since
         self.has_answered |= isinstance(outcome, Accepted | Rejected)
         return outcome
 
-    def _judged(self, summary: CaseSummary, held: Outcome) -> Result:
-        with decompressed(held) as outcome:
+    def _judge(self, summary: CaseSummary, stored: Outcome) -> Result:
+        with decompressed(stored) as outcome:
             if passes(summary, outcome):
                 return self._plain(summary, PASSED)
             case = summary.to_case()
@@ -126,7 +126,7 @@ class TargetRunner:
             name=self.claims.description.name,
             summary=summary,
             via=self.claims.entry_point(case),
-            most=MAX_ANSWER_BYTES_WHEN_FULL if is_full else MAX_ANSWER_BYTES,
+            max_bytes=MAX_ANSWER_BYTES_WHEN_FULL if is_full else MAX_ANSWER_BYTES,
         )
         if isinstance(result.outcome, StoredAnswer):
             self._answer_bytes += len(result.outcome.json)

@@ -174,7 +174,7 @@ class TargetDescription(Struct, frozen=True):
     """The messages that it has, with their versions; None for a codec that takes any definition."""
     surrogates: bool = False
     """Whether its reader of JSON takes a lone surrogate, which is escaped, in a string to be encoded."""
-    doors: EntryPoints = field(default_factory=dict)
+    entry_points: EntryPoints = field(default_factory=dict)
     """What `via` says."""
     raw: Answer = field(default_factory=dict)
 
@@ -187,7 +187,7 @@ class TargetDescription(Struct, frozen=True):
         form, bracket, rest = name.partition("<")
         of_every_version = f"{form}<{rest.partition(',')[0]}>" if bracket else name
         keys = ((op, key) for key in (name, of_every_version, form, ""))
-        return next((self.doors[key] for key in keys if key in self.doors), None)
+        return next((self.entry_points[key] for key in keys if key in self.entry_points), None)
 
     def claims(self, op: str, name: str) -> bool:
         """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
@@ -277,7 +277,7 @@ def description(answer: Answer) -> TargetDescription:
         magics=None if magics is None else frozenset(magics),
         messages=_messages(answer["messages"]) if "messages" in answer else None,
         surrogates=answer.get("surrogates") is True,
-        doors=_entry_points(answer["via"]) if "via" in answer else {},
+        entry_points=_entry_points(answer["via"]) if "via" in answer else {},
         raw={name: entry for name, entry in answer.items() if name not in ("id", "ok")},
     )
 
@@ -305,7 +305,7 @@ def _entry_points(given: object) -> EntryPoints:
     """What `via` says, by operation and type."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: via is an object of operations and calls")
-    doors = {}
+    entry_points = {}
     for key, door in given.items():
         op, space, name = key.partition(" ")
         if op not in OPS and (op not in WHOLE_LOG or space):
@@ -315,8 +315,8 @@ def _entry_points(given: object) -> EntryPoints:
         if match is None:
             problem = "expected public, internal or unused, then ': ' and the call"
             raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, not {door!r:.60}")
-        doors[op, re.sub(r"\s", "", name)] = EntryPoint(match[1], match[2])
-    return doors
+        entry_points[op, re.sub(r"\s", "", name)] = EntryPoint(match[1], match[2])
+    return entry_points
 
 
 def _names(given: object, where: str) -> frozenset[str]:

@@ -112,7 +112,7 @@ def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     *others, last = examine(launch, shipped_types())
     assert all(check.good for check in others)
-    assert (last.good, last.detail) == (False, "it did not end, and was killed")
+    assert (last.good, last.detail) == (False, "it did not exit and was killed")
 
 
 def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_path):

@@ -63,8 +63,8 @@ def test_the_word_to_stop_ends_targets_there_are_and_those_that_come_later(catal
             told.append(True)
 
     spec, stop = SimpleNamespace(name="t", open=Target), StopEvent()
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
-    results = examiner.results([catalog.cases["varint/63"]] * 2)
+    runner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
+    results = runner.results([catalog.cases["varint/63"]] * 2)
     assert next(results).verdict.kind == "pass"
     stop.set()
     assert told == [True]

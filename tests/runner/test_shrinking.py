@@ -118,21 +118,21 @@ def failing(catalog):
     """Failures of several kinds, and somebody to ask about them again."""
     spec = SimpleNamespace(name="t", open=lambda: Lying(DEFECTS["requirement/varint.fifth-byte-terminates"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-    results = list(examiner.results(cases))
+    runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    results = list(runner.results(cases))
     assert len(shrinking.failures_by_key(results)) > 1
-    return results, examiner
+    return results, runner
 
 
 def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
-    results, examiner = failing(catalog)
-    found = list(shrinking.shrink(results, examiner, catalog, ShrinkBudget(0)))
+    results, runner = failing(catalog)
+    found = list(shrinking.shrink(results, runner, catalog, ShrinkBudget(0)))
     groups = list(shrinking.failures_by_key(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
         assert each.result in group
         assert each.origin == each.result.case.id
-        assert each.why_not == "other causes took all questions that a run asks for this"
+        assert each.why_not == "the requests for shrinking were used up by other causes"
         assert len(each.result.case.data) == min(len(result.case.data) for result in group)
 
 
@@ -153,19 +153,19 @@ def kins(run):
 
 
 def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
-    results, examiner = failing(catalog)
-    monkeypatch.setattr(shrinking, "MOST", 1)
-    (found,) = shrinking.shrink(results, examiner, catalog)
+    results, runner = failing(catalog)
+    monkeypatch.setattr(shrinking, "MAX_SHRUNK_CAUSES", 1)
+    (found,) = shrinking.shrink(results, runner, catalog)
     assert found.result.case.id.startswith("bytes/")
     assert not found.flaky
 
 
 def test_no_clock_decides_what_a_failure_shrinks_to(catalog, monkeypatch):
-    results, examiner = failing(catalog)
-    usual = [each.result.summary.id for each in shrinking.shrink(results, examiner, catalog)]
+    results, runner = failing(catalog)
+    usual = [each.result.summary.id for each in shrinking.shrink(results, runner, catalog)]
     clock = count(step=100)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    assert [each.result.summary.id for each in shrinking.shrink(results, examiner, catalog)] == usual
+    assert [each.result.summary.id for each in shrinking.shrink(results, runner, catalog)] == usual
     assert all(name.startswith("bytes/") for name in usual)
 
 
@@ -177,13 +177,13 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
                 yield outcome
 
     spec = SimpleNamespace(name="t", open=lambda: Restarted(DEFECTS["requirement/batch.record-count"]))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
-    results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
+    runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    results = list(runner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
     group = next(iter(shrinking.failures_by_key(results).values()))
-    before = examiner.target.starts
-    shrinking.shrink_one(group[0], len(group), examiner, catalog)
+    before = runner.target.starts
+    shrinking.shrink_one(group[0], len(group), runner, catalog)
     # Before shrinking, while there are questions left, and once for the smallest case.
-    assert 4 < examiner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
+    assert 4 < runner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
 
 
 @pytest.mark.parametrize(("data", "smallest"), [("0000000200016100020000", "00000000"), ("000000020001610002", "")])
@@ -192,20 +192,20 @@ def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(d
         mutate=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer
     )
     spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
-    examiner = TargetRunner(spec, catalog.requirements, FailurePolicy())
+    runner = TargetRunner(spec, catalog.requirements, FailurePolicy())
     case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseOrigin.GENERATED)
-    (found,) = examiner.results([case])
-    assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
+    (found,) = runner.results([case])
+    assert shrinking.shrink_one(found, 1, runner, catalog).result.case.data.hex() == smallest
 
 
 def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
-    results, examiner = failing(catalog)
+    results, runner = failing(catalog)
     late = NoAnswer("timeout", "no answer within 5 s")
-    silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
-    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], examiner, catalog)
+    silent = [runner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
+    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], runner, catalog)
     assert found.result in silent
-    assert found.why_not == "each question would take seconds"
-    assert stands_for(Example(found.result, found)).endswith(", not shrunk: each question would take seconds")
+    assert found.why_not == "each request would take seconds"
+    assert stands_for(Example(found.result, found)).endswith(", not shrunk: each request would take seconds")
 
 
 PLANTED_IN_LOGS = {

@@ -92,10 +92,10 @@ class Wrong:
 
 
 def results(catalog, target, *ids):
-    examiner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
+    runner = TargetRunner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
     cases = [catalog.cases[name] for name in ids]
-    assert examiner.disprove_claims(cases) == []
-    return list(examiner.results(cases))
+    assert runner.disprove_claims(cases) == []
+    return list(runner.results(cases))
 
 
 def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
