@@ -1,4 +1,4 @@
-"""Where a broker listens that runs already, and how it is asked: HOST:PORT, or a broker.yaml with an address."""
+"""The address of a running broker, and its connection settings: HOST:PORT, or a broker.yaml with an address."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from conformance.files.yaml_mapping import YamlMapping
 from conformance.targets.manifests import BROKER
 
 _PREFIX = "conformance-"
-"""What the name of every topic begins with, if nothing else is said."""
+"""The default prefix of the names of topics that the suite creates."""
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^:/\s]+)):(?P<port>[0-9]{1,5})\Z")
 _Prefix = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 _Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
 class ConnectionSecurity(Struct, frozen=True):
-    """What makes a connection safe before anything is asked on it."""
+    """The TLS and SASL settings of a connection."""
 
     tls: ssl.SSLContext | None = None
     server_name: str = ""
-    """The name that the broker's certificate has; empty: the host that is connected to."""
+    """The name in the broker's certificate; empty: the host of the connection."""
     username: str = ""
-    """Who logs in, by SASL/PLAIN; empty where nobody does."""
+    """The user name for SASL/PLAIN; empty without a login."""
     password: str = ""
 
 
 class BrokerAddress(Struct, frozen=True):
-    """Where a broker listens, and what the suite calls it."""
+    """The address of a running broker, and its name in the reports."""
 
     host: str
     port: int
@@ -43,21 +43,21 @@ class BrokerAddress(Struct, frozen=True):
     version: str = ""
     language: str = ""
     prefix: str = _PREFIX
-    """What the names of the topics begin with that are made."""
+    """The prefix of the names of created topics."""
     topics: tuple[str, ...] = ()
-    """Topics that are used instead."""
+    """Existing topics, used in place of created ones."""
     brokers: tuple[tuple[str, int], ...] = ()
-    """Further places of the same cluster to which the run may connect."""
+    """Further addresses of the same cluster to which the run may connect."""
     follow_redirects: bool = False
-    """Whether the run may connect to every place that the broker returns."""
+    """If True, the run may connect to every address that the broker returns."""
     security: ConnectionSecurity = ConnectionSecurity()
     log_dir: Path | None = None
-    """Where its segments lie, a folder a partition; None where that is not known."""
+    """The folder of its segments, with a folder per partition; None if it is unknown."""
     pids: tuple[int, ...] = ()
-    """The processes of a broker of ours, whose memory is watched."""
+    """The processes of a broker that the suite started; their memory is measured."""
 
     def of_run(self, run: str) -> BrokerAddress:
-        """The same, where the topics of one run, and no others, begin with the prefix."""
+        """Return the address with a topic prefix that no other run uses."""
         return replace(self, prefix=f"{self.prefix}{run}-")
 
 
@@ -88,9 +88,9 @@ class _BrokerManifest(_ManifestPart):
 
 
 def address_of(given: str) -> BrokerAddress | None:
-    """The address that is given, or stands in a file; None for the file of a broker that the suite starts.
+    """Return the address in a text or a file; None for the file of a broker that the suite starts.
 
-    Raises FileError, and ValueError for what is neither a file nor an address.
+    Raises FileError, and ValueError for a text that is neither a file nor an address.
     """
     return _address_in(Path(given)) if Path(given).name == BROKER else _address(given)
 
@@ -115,7 +115,7 @@ def _address_in(path: Path) -> BrokerAddress | None:
         return None
     try:
         return _made(msgspec.convert(row, _BrokerManifest), path.parent)
-    except ValueError as problem:  # what msgspec raises is one
+    except ValueError as problem:  # msgspec.ValidationError is a ValueError
         parts = [
             part
             for name, part in row.items()
@@ -125,7 +125,7 @@ def _address_in(path: Path) -> BrokerAddress | None:
 
 
 def _made(described: _BrokerManifest, folder: Path) -> BrokerAddress:
-    """Raises ValueError."""
+    """Return the address in a manifest. Raises ValueError."""
     topics = described.topics
     if topics and (described.prefix or len({*topics}) < len(topics)):
         raise ValueError("topics: each stands once, and where some are given, there is no prefix for new ones")
@@ -136,7 +136,7 @@ def _made(described: _BrokerManifest, folder: Path) -> BrokerAddress:
 
 
 def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
-    """How connections are encrypted; the files stand beside the one that names them. Raises ValueError."""
+    """Return the TLS settings; file names are relative to the folder of the manifest. Raises ValueError."""
     if tls is None:
         return ConnectionSecurity()
     named = {"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}
@@ -150,7 +150,7 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
         context = ssl.create_default_context(cafile=files.get(part))
         if tls.certificate:
             part = "certificate"
-            # Nobody is asked for the password of an encrypted key: it cannot be used.
+            # An empty password keeps OpenSSL from a prompt for it: an encrypted key is an error.
             context.load_cert_chain(files[part], files.get("key"), password="")
     except (OSError, ValueError) as problem:
         raise ValueError(f"tls: {part}: {files.get(part, '')} cannot be used: {problem}") from None
@@ -158,7 +158,7 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
 
 
 def _logging_in(sasl: _Sasl | None, security: ConnectionSecurity) -> ConnectionSecurity:
-    """The same with a login. Raises ValueError."""
+    """Return the settings with a SASL login. Raises ValueError."""
     if sasl is None:
         return security
     password = os.environ.get(sasl.password_variable)

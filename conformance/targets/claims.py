@@ -1,4 +1,4 @@
-"""The claims of a target: which cases it answers, and how their requests are written for it."""
+"""The claims of a target: they select its cases, and adapt their requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.targets.probes import Claim, claim_key
 from conformance.targets.protocol import RequestBody, TargetDescription
 
 _DEFINITION = b'"definition":'
-"""The field of a request that holds the definition of its message; no field of a message has that name."""
+"""The field of a request that contains the message definition; no field of a message has that name."""
 
 
 class Claims:
@@ -19,7 +19,7 @@ class Claims:
     def __init__(self, description: TargetDescription, disproved: Iterable[Claim] = ()) -> None:
         self.description = description
         self.disproved = set(disproved)
-        """Claims that do not hold: a case that rests on one is not sent."""
+        """Claims that are false: cases that need one are not sent."""
         self._lacking: dict[Claim, str] = {}
         self._entry_points: dict[Claim, str] = {}
         self._definitions: dict[str, bytes] = {}
@@ -39,7 +39,7 @@ class Claims:
         return RequestBody(self._json(case), case.timeout_group, case.measured_bytes)
 
     def entry_point(self, case: CaseSummary) -> str:
-        """Return the call that is judged, and who calls it; empty if the description does not contain it."""
+        """Return the tested call, with its kind; empty if the description does not contain it."""
         kind = case.op, case.type
         if kind not in self._entry_points:
             self._entry_points[kind] = str(self.description.entry_point(*kind) or "")

@@ -1,7 +1,7 @@
-"""Large answers: they are held as bytes, and made objects of one at a time, whichever target they come from.
+"""Large answers: stored as compressed bytes, and decompressed one at a time in the whole process.
 
-As objects an answer takes ten times its bytes, and all targets of a run come to the same large cases at the same time.
-Most that are large say the same again and again, so what is held is compressed.
+As objects, an answer takes ten times its bytes, and all targets of a run reach the same large cases at the same time.
+Most large answers repeat the same values, so they compress well.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import lz4.block
 from conformance.cases.model import Accepted, Answer, Outcome
 
 LARGE = 2**15
-"""Bytes of an answer from which on it is large."""
+"""The size in bytes above which an answer is large."""
 _AS_OBJECTS = 10
-"""Bytes of memory that a byte of an answer takes as objects, about."""
+"""The approximate memory of an answer as objects, in bytes per byte of its JSON."""
 
 _ALONE = Lock()
 
 
 class CompressedAnswer(Accepted):
-    """A large answer as bytes. Its objects are made each time they are asked for."""
+    """A large answer as bytes. Each access makes its objects again."""
 
     __slots__ = ("_packed",)
     _packed: bytes
@@ -37,18 +37,18 @@ class CompressedAnswer(Accepted):
     @property
     def answer(self) -> Answer:
         """The answer's fields."""
-        answer: Answer = pickle.loads(lz4.block.decompress(self._packed))  # noqa: S301 - packed by us
+        answer: Answer = pickle.loads(lz4.block.decompress(self._packed))  # noqa: S301 - pickled in __init__
         return answer
 
     @property
     def memory(self) -> int:
-        """The bytes of memory that it takes."""
+        """The memory of the compressed bytes."""
         return len(self._packed)
 
 
 @contextmanager
 def decompressed(outcome: Outcome) -> Iterator[Outcome]:
-    """Yield an outcome as objects, to be judged; no other large answer is decompressed at the same time."""
+    """Yield an outcome as objects for the judge; no other large answer is decompressed at the same time."""
     if not isinstance(outcome, CompressedAnswer):
         yield outcome
         return
@@ -57,7 +57,7 @@ def decompressed(outcome: Outcome) -> Iterator[Outcome]:
 
 
 def pending_bytes(outcomes: Iterable[object]) -> int:
-    """The bytes of memory that answers take until they are judged, about; others take next to none."""
+    """Return the approximate memory of outcomes until they are judged, in bytes; only accepted ones count."""
     return sum(
         one.memory if isinstance(one, CompressedAnswer) else one.size * _AS_OBJECTS
         for one in outcomes
@@ -66,7 +66,7 @@ def pending_bytes(outcomes: Iterable[object]) -> int:
 
 
 def compress_large(size: int, read: Callable[[], Outcome]) -> Outcome:
-    """The outcome that `read` makes of an answer of so many bytes, as it is held until it is judged."""
+    """Return the outcome that `read` makes of an answer of `size` bytes; compressed if it is large."""
     if size <= LARGE:
         return read()
     with _ALONE:

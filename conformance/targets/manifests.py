@@ -1,6 +1,7 @@
-"""The manifests of what comes with the suite, or stands beside it: of adapters, live clients and brokers.
+"""The manifests of adapters, live clients and brokers, bundled or of the user.
 
-target.yaml, driver.yaml or broker.yaml says how something is built, once, into the user's cache folder, and started.
+A target.yaml, driver.yaml or broker.yaml contains the build commands and the start command. The build runs once, in the
+user's cache folder.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _BUNDLED = Path(__file__).parent.parent / "adapters"
 
 
 Besides = dict[str, Any]
-"""What a file of one kind says that others do not."""
+"""The keys that only one kind of manifest has."""
 
 
 class AdapterManifest(Struct, frozen=True):
-    """A bundled adapter, from its target.yaml."""
+    """An adapter, driver or broker, from its manifest."""
 
     name: str
     about: str
@@ -53,21 +54,21 @@ class AdapterManifest(Struct, frozen=True):
     setup: tuple[tuple[str, ...], ...] = ()
     gaps: tuple[str, ...] = ()
     base: Path | None = None
-    """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
+    """A shared folder or another adapter, whose files the build copies before the adapter's own files."""
     live: Besides = field(default_factory=dict)
-    """What a driver of an unmodified client says besides (live_clients/driver_manifest.py)."""
+    """The keys for a driver of an unmodified client (live_clients/driver_manifest.py)."""
     broker: Besides = field(default_factory=dict)
-    """What a broker says besides (live_brokers/bundled_broker.py)."""
+    """The keys for a broker (live_brokers/bundled_broker.py)."""
 
     @property
     def target(self) -> str:
-        """What it is called on the command line, where it is a bundled one."""
+        """Return its name on the command line, if it is bundled."""
         kind = "live:" if self.live else "broker:" if self.broker else ""
         return f"{kind}{self.name}"
 
     @property
     def _is_bundled(self) -> bool:
-        """Whether it is, or is the same as, one that comes with the suite: what is built of both is the same."""
+        """Return whether it is bundled, or has the same files as a bundled one, so that both builds are equal."""
         bundled = _BUNDLED / self.name
         if self.folder.resolve() == bundled.resolve():
             return True
@@ -76,12 +77,12 @@ class AdapterManifest(Struct, frozen=True):
 
     @property
     def driver(self) -> Path:
-        """The file of a driver of a live client."""
+        """The driver.yaml of a live client."""
         return self.folder / DRIVER
 
     @property
     def home(self) -> Path:
-        """Where it runs: its own folder, or the built copy of one that needs setting up."""
+        """The folder in which it runs: its own one, or the build folder if it needs a build."""
         if not self.setup:
             return self.folder
         cache = user_cache_path("kafka-conformance", version=__version__)
@@ -90,7 +91,7 @@ class AdapterManifest(Struct, frozen=True):
         return cache / f"{self.name}-{hashlib.sha256(str(self.folder.resolve()).encode()).hexdigest()[:8]}"
 
     def missing(self, python: str | None = None) -> list[str]:
-        """What it lacks to run here, a phrase each; the packages of another interpreter are not checked."""
+        """Return its missing requirements as texts. Packages are checked only without another interpreter."""
         lacking = [f"{tool} on the PATH" for tool in self.tools if not shutil.which(tool)]
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]
@@ -102,18 +103,18 @@ class AdapterManifest(Struct, frozen=True):
         return lacking
 
     def _is_set_up(self) -> bool:
-        """Whether what was built was built from these very files."""
+        """Return whether the build was made of the current files."""
         stamp = self.home / _STAMP
         return stamp.exists() and stamp.read_text() == self.digest()
 
     def digest(self) -> str:
-        """Changes whenever a file of the adapter, or of the one it is based on, does."""
+        """Return a digest of its files and of those in `base`."""
         folders = [self.base, self.folder] if self.base else [self.folder]
         files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
     def launch(self, python: str) -> LaunchSpec:
-        """How it is started."""
+        """Return its start command."""
         if self.live:
             return LaunchSpec(self.target, own_python("conformance.live_clients", str(self.driver), python))
         if self.broker:
@@ -152,13 +153,13 @@ _BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
     DRIVER: ("driver", _LIVE, {"versions": str, "producer-features": list, "writer": str, "groups": bool}),
     BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
 }
-"""What a file of this name describes, what it says besides in any case, and what it may say."""
+"""By file name: the thing that it describes, its required further keys, and the optional ones."""
 _WORDS = ("command", "requires", "tools", "gaps", "files")
 _COMMANDS = ("setup", "prepare")
 
 
 def adapter_in(path: Path) -> AdapterManifest:
-    """The adapter, driver or broker that a file describes. Raises FileError with the line."""
+    """Return the adapter, driver or broker in a manifest. Raises FileError with the line."""
     from conformance.files.yaml_loader import load
 
     row: Any = load(path)
@@ -197,7 +198,7 @@ def adapter_in(path: Path) -> AdapterManifest:
 
 
 def _has_shape(key: str, given: object, shape: _Shape) -> bool:
-    """Whether a key is known, and what it is given is of its shape."""
+    """Return whether a key is known and its value has the right type."""
     if key not in shape or not isinstance(given, shape[key]):
         return False
     if isinstance(given, list) and key in _COMMANDS:
@@ -210,7 +211,7 @@ def _are_words(given: object) -> bool:
 
 
 def set_up(adapter: AdapterManifest) -> Iterator[str]:
-    """Build an adapter in its cache folder, step by step; yields what is done. Raises subprocess.CalledProcessError."""
+    """Build an adapter in its cache folder, and yield each step. Raises subprocess.CalledProcessError."""
     if not adapter.setup:
         lacking = adapter.missing()
         yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
@@ -226,13 +227,13 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
         for step in adapter.setup:
             command = [part.replace("{dir}", str(home)) for part in step]
             yield f"{shlex.join(command)} (in {home})"
-            subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own
+            subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - from the manifest
         (home / _STAMP).write_text(adapter.digest())
 
 
 @contextmanager
 def _alone(home: Path) -> Iterator[bool]:
-    """Keep other processes from setting the same adapter up meanwhile; yields whether one had to be waited for."""
+    """Lock the build of an adapter against other processes; yield whether another build had to end first."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f".{home.name}.lock").open("a") as lock:
         try:

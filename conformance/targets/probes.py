@@ -1,4 +1,4 @@
-"""Probes: one plain value per type and operation that a target claims, asked before the cases that rest on it."""
+"""Probes: one plain value per claimed type and operation, sent before the cases that need the claim."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ PROBE_REQUIREMENT = "general.exact-encoding"
 """The requirement of a probe."""
 
 Claim: TypeAlias = tuple[str, str]
-"""What a target says it can do: an operation, and a type where the operation has one."""
+"""A claim of a target: an operation, and its type if it has one."""
 
 
 def claim_key(case: CaseSummary) -> Claim:
-    """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type.
+    """Return the claim that a case needs. Arrays of all elements are one claim, and whole-log operations have no type.
 
-    A message is a claim of its own, in all its versions: what is wrong with one says nothing of others.
+    Each message is a separate claim, with all its versions: a false claim for one does not concern the others.
     """
     if case.op in WHOLE_LOG:
         return case.op, ""
@@ -52,7 +52,7 @@ _MESSAGE = "MESSAGE<"
 
 
 def probes_for(description: TargetDescription, cases: Iterable[CaseSummary]) -> Iterator[Case]:
-    """One plain value per claimed type and operation that the cases need; one message stands for all."""
+    """Yield one plain value per claimed type and operation that the cases need; one message represents all."""
     seen: set[Claim] = set()
     for case in cases:
         probed = case.op, claim_key(case)[1].partition("<")[0]
@@ -66,9 +66,9 @@ def probes_for(description: TargetDescription, cases: Iterable[CaseSummary]) -> 
 
 
 def probe_verdict(case: Case, outcome: Outcome) -> Verdict:
-    """PROTOCOL where a claim is disproved, which only `unsupported` and an answer of the wrong shape do; else PASS.
+    """Return PROTOCOL if a claim is false: the answer is `unsupported` or has the wrong shape. Else return PASS.
 
-    Code that writes requests need not write every one of them: `unsupported` to one message says nothing of others.
+    A client does not write every request, so `unsupported` for the requests of one message does not count.
     """
     if isinstance(outcome, Unsupported):
         if isinstance(case.wire, codec.MessageType) and case.op in WRITING_OPS:
@@ -81,14 +81,14 @@ def probe_verdict(case: Case, outcome: Outcome) -> Verdict:
 
 
 def newest_magic(description: TargetDescription) -> int:
-    """The newest magic that a target claims."""
+    """Return the newest magic that a target claims."""
     return max((description.magics or set(MAGICS)) & set(MAGICS), default=MAGICS[-1])
 
 
 def probe_case(op: str, wire: codec.WireType, magic: int = 2) -> Case | None:
-    """A case about a plain value of a type; None for a type without one, and for an operation that is not probed.
+    """Return a case with a plain value of a type; None for types and operations without a probe.
 
-    What can be in several formats is in that of this magic, or the next older one that it can be in.
+    If the type has several formats, it uses this magic or the next older possible one.
     """
     if op in WHOLE_LOG:
         return _log_probe(op, magic)
@@ -101,7 +101,7 @@ def probe_case(op: str, wire: codec.WireType, magic: int = 2) -> Case | None:
         else:
             data = codec.encode(wire, _plain_value(wire))
     except codec.Unencodable:
-        return None  # a message whose defaults this version cannot write
+        return None  # this version cannot represent the defaults of the message
     value = codec.decode(wire, data).value
     if op == "decode":
         return _reading(wire, data, value)
@@ -114,7 +114,7 @@ def probe_case(op: str, wire: codec.WireType, magic: int = 2) -> Case | None:
 
 
 def decode_probe(wire: codec.WireType, data: bytes) -> Case:
-    """A case about sound bytes of a type, which are to be decoded."""
+    """Return a case that decodes valid bytes of a type."""
     return _reading(wire, data, codec.decode(wire, data).value)
 
 
@@ -124,7 +124,7 @@ def _reading(wire: codec.WireType, data: bytes, value: Value) -> Case:
 
 
 def log_probe(op: str, question: RequestWithExpectation, data: bytes) -> Case:
-    """A case about a whole log: the question of an operation on logs, and the bytes it is about."""
+    """Return a case of a whole-log operation with valid bytes."""
     return _probe(f"probe/{op}", op, codec.wire("LOG"), question, data)
 
 
@@ -135,7 +135,7 @@ def _probe(identity: str, op: str, wire: codec.WireType, question: RequestWithEx
 
 
 def _log_probe(op: str, magic: int) -> Case | None:
-    """A log of one plain batch to read, consume or append, a first batch of a producer, or a request; not `convert`."""
+    """Return the probe of a whole-log operation, with one plain batch or request; None for `convert`."""
     data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     match op:
@@ -158,7 +158,7 @@ def _log_probe(op: str, magic: int) -> Case | None:
 
 
 def plain_log(magic: int, compression: int = 0) -> bytes:
-    """A log of one plain record, in a batch or message of this magic. Raises codec.Unencodable."""
+    """Return a log of one plain record, in a batch or message of this magic. Raises codec.Unencodable."""
     if magic == _BATCH_MAGIC:
         batch = {**_plain_value(codec.wire("RECORD_BATCH")), "compression": compression}
         return codec.encode("RECORD_BATCH", batch)

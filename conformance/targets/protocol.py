@@ -1,4 +1,4 @@
-"""The target protocol, version 1: requests out, answers in, as lines of JSON."""
+"""The target protocol, version 1: requests and answers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 class AnswerDelayed(TargetFailure):
-    """An answer is not there when most are, and still has time to come."""
+    """An answer is later than usual, but its timeout has not passed."""
 
 
 class ProtocolError(TargetFailure):
-    """A line that is not an answer to the request that is due; the message shows the line."""
+    """A line that is not the expected answer; the message shows the line."""
 
 
 class RequestBody(NamedTuple):
@@ -52,7 +52,7 @@ class RequestBody(NamedTuple):
     timeout_group: str = ""
     """The requests that probably time out together have the same group; empty if there is none."""
     measured_bytes: int = 0
-    """Bytes that memory and time are compared with; 0 where memory is not measured."""
+    """The input bytes that limit memory and time; 0 if memory is not measured."""
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ def body(request: Request, timeout_group: str = "", measured_bytes: int = 0) -> 
 
 
 def printable_line(line: bytes) -> str:
-    """A line that a target wrote, cut for display; control characters are escaped."""
+    """Return a line of a target, shortened for display; control characters are escaped."""
     text = line[:200].decode("utf-8", "backslashreplace")
     printable = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
     return printable + ("…" if len(line) > 200 else "")
@@ -97,23 +97,23 @@ def fields(line: bytes, number: int) -> Answer:
 
 
 def _json(line: bytes) -> object:
-    """What a line of JSON holds, lone surrogates in it as U+FFFD. Raises ValueError or RecursionError."""
+    """Return the value in a line of JSON; lone surrogates become U+FFFD. Raises ValueError or RecursionError."""
     if len(line) <= MOST_VALUES:
         with suppress(msgspec.DecodeError):
-            return _decode(line)  # too small to hold too many values
+            return _decode(line)  # a short line cannot contain too many values
     if not SURROGATE.search(line):
         return read_bounded(line)
-    # Half a surrogate pair may be escaped, as json.dumps and JSON.stringify do.
+    # json.dumps and JSON.stringify write a lone surrogate as an escape.
     text = json.dumps(read_json(line), ensure_ascii=False)
     return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
 LONGEST_TEXT = 400
-"""Bytes in UTF-8 of a target's own text that are kept: a reason, a message, what it died of."""
+"""The maximum length of a target's text, such as a reason or an error message, in bytes of UTF-8."""
 
 
 def shorten(text: str) -> str:
-    """A text of a target, or its front, with its length and digest."""
+    """Return a text of a target; a long one as its beginning, length and digest."""
     whole = text.encode("utf-8", "surrogatepass")
     if len(whole) <= LONGEST_TEXT:
         return text
@@ -122,7 +122,10 @@ def shorten(text: str) -> str:
 
 
 def outcome(answer: Answer, size: int = 0) -> Outcome:
-    """What an answer of so many bytes says, a `protocol` fault at worst. Raises CannotStart: what it asks is gone."""
+    """Return the outcome in an answer of `size` bytes; an invalid answer gives NoAnswer("protocol").
+
+    Raises CannotStart if the answer reports that the broker or client behind the target is gone.
+    """
     if "targetUnavailable" in answer:
         raise CannotStart(shorten(str(answer["targetUnavailable"])))
     if "unsupported" in answer:
@@ -144,15 +147,15 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
 # --- describe -----------------------------------------------------------------------------------------
 
 EntryPoints: TypeAlias = dict[tuple[str, str], "EntryPoint"]
-"""Doors by operation and type; the type is empty where a door stands for every type of the operation."""
+"""Entry points by operation and type; the type is empty if one entry point serves every type."""
 
 
 class EntryPoint(Struct, frozen=True):
-    """The call that an adapter judges, and who calls it."""
+    """The tested call of the library, with its kind."""
 
     who: str
-    """`public`: an application calls it; `internal`: the library's own path to the wire runs through it; `unused`:
-    nothing runs through it, so it is not judged."""
+    """`public`: an application calls it; `internal`: the library itself uses it for its requests and responses;
+    `unused`: the library does not use it, so it is not tested."""
     call: str
 
     def __str__(self) -> str:
@@ -160,29 +163,29 @@ class EntryPoint(Struct, frozen=True):
 
 
 class TargetDescription(Struct, frozen=True):
-    """What a target says of itself."""
+    """The answer of a target to `describe`."""
 
     name: str
     version: str = ""
     language: str = ""
     supports: dict[str, frozenset[str]] = field(default_factory=dict)
     whole_log: frozenset[str] = frozenset()
-    """The operations on whole logs that it can do."""
+    """The whole-log operations that it supports."""
     codecs: frozenset[str] | None = None
     magics: frozenset[int] | None = None
     messages: dict[str, VersionRange] | None = None
-    """The messages that it has, with their versions; None for a codec that takes any definition."""
+    """Its messages with their versions; None for a codec that works with any definition."""
     surrogates: bool = False
-    """Whether its reader of JSON takes a lone surrogate, which is escaped, in a string to be encoded."""
+    """True if its JSON reader accepts an escaped lone surrogate in a string to encode."""
     entry_points: EntryPoints = field(default_factory=dict)
-    """What `via` says."""
+    """The content of `via`."""
     raw: Answer = field(default_factory=dict)
 
     def entry_point(self, op: str, name: str) -> EntryPoint | None:
-        """The door at which `op` on a type is judged; None where it does not say.
+        """Return the tested call of an operation and type; None if `via` does not contain it.
 
-        A form stands for every type in it (`ARRAY` for `ARRAY<INT32>`, `MESSAGE<FetchRequest>` for each version), and
-        the operation alone for every type.
+        A form represents all its types (`ARRAY` for `ARRAY<INT32>`, `MESSAGE<FetchRequest>` for each version); an
+        operation without a type represents every type.
         """
         form, bracket, rest = name.partition("<")
         of_every_version = f"{form}<{rest.partition(',')[0]}>" if bracket else name
@@ -190,7 +193,7 @@ class TargetDescription(Struct, frozen=True):
         return next((self.entry_points[key] for key in keys if key in self.entry_points), None)
 
     def claims(self, op: str, name: str) -> bool:
-        """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
+        """Return whether it claims an operation on a type; an array form includes every claimed element type."""
         if op in WHOLE_LOG:
             return op in self.whole_log
         if name.startswith("MESSAGE<"):
@@ -202,36 +205,36 @@ class TargetDescription(Struct, frozen=True):
         return bool(bracket) and form in types and self.claims(op, rest[:-1])
 
     def has(self, case: CaseSummary) -> bool:
-        """Whether it has the message of a case in that version; True for a case of another type."""
+        """Return whether it has the message of a case in that version; True for a case of another type."""
         return not case.type.startswith("MESSAGE<") or self.has_message(*_message_of(case))
 
     def has_message(self, message: str, version: int) -> bool:
-        """Whether it has a message in a version; a codec that takes any definition has them all."""
+        """Return whether it has a message in a version; a codec that works with any definition has them all."""
         if not any("MESSAGE" in types for types in self.supports.values()):
             return False
         return self.messages is None or (message in self.messages and version in self.messages[message])
 
     def unused(self, case: CaseSummary) -> str:
-        """The call that a case would judge and that nothing runs through; empty when it is worth judging."""
+        """Return the call that a case would test, if the library does not use it; else an empty text."""
         door = self.entry_point(case.op, case.type)
         return door.call if door is not None and door.who == "unused" else ""
 
     def lacks(self, case: CaseSummary) -> str:
-        """Why a case is not put to it; empty when it is."""
+        """Return the reason why a case is not sent; empty when it is sent."""
         return self.lacks_type(case) or self.lacks_content(case)
 
     def lacks_type(self, case: CaseSummary) -> str:
-        """Why no case of its operation and type is put to it; empty when they are."""
+        """Return the reason why no case of its operation and type is sent; empty when they are sent."""
         if not self.claims(case.op, case.type):
             what = case.op if case.op in WHOLE_LOG else f"{case.op} of {case.type}"
-            return str(self.raw.get("unjudged", f"{what} is not claimed"))  # a live client's reason
+            return str(self.raw.get("unjudged", f"{what} is not claimed"))  # the reason of a live client
         if case.op not in WHOLE_LOG and not self.has(case):
             return "{} {} is not claimed".format(*_message_of(case))
         unused = self.unused(case)
         return f"not judged: the library does not use {unused}" if unused else ""
 
     def lacks_content(self, case: CaseSummary) -> str:
-        """Why a case is not put to it though others of its type are; empty when it is."""
+        """Return the reason why a case is not sent although others of its type are; empty when it is sent."""
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:
@@ -242,13 +245,13 @@ class TargetDescription(Struct, frozen=True):
 
 
 def _message_of(case: CaseSummary) -> tuple[str, int]:
-    """The message that a case is about, and its version."""
+    """Return the name and the version of the message in a case."""
     name, _, version = case.type.removeprefix("MESSAGE<").rstrip(">").partition(",")
     return name, int(version)
 
 
 def description(answer: Answer) -> TargetDescription:
-    """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
+    """Return the description in an answer to `describe`. Raises ProtocolError with the name of the wrong field."""
     if "crash" in answer:
         raise ProtocolError(f"describe crashed: {shorten(str(answer['crash']))}")
     if answer.get("ok") is not True:
@@ -286,7 +289,7 @@ _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5})|(\+))?\Z")
 
 
 def _messages(given: object) -> dict[str, VersionRange]:
-    """Message names with the versions that a target has of them."""
+    """Return the messages that a target claims, with their versions."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: messages is an object of names and versions")
     claimed = {}
@@ -302,7 +305,7 @@ _DOOR = re.compile(r"(public|internal|unused): (\S.*)", re.DOTALL)
 
 
 def _entry_points(given: object) -> EntryPoints:
-    """What `via` says, by operation and type."""
+    """Return the entry points in `via`, by operation and type."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: via is an object of operations and calls")
     entry_points = {}

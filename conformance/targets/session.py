@@ -1,12 +1,17 @@
-"""Sends requests to a target, and charges every answer, death and silence to the request that caused it.
+"""Sends requests to a target, and attributes every answer, exit and timeout to the request that caused it.
 
-Requests are pipelined: several are in flight at once, which is the window. When the target dies or falls silent, it is
-started again and gets the unanswered requests one at a time; the request that brings it down again is to blame. A
-process that does not answer its one request soon is waited for while others are asked the next ones. A death counts
-only in a process that was asked nothing else: an earlier request may have spoilt the memory. If no request brings the
-target down alone, the whole window is replayed once, and the first request without an answer is blamed, with a remark
-that says so. A silence that the replay does not repeat blames no request: a busy machine makes any target late. No
-request is sent again after that.
+The rules of attribution:
+
+1. Up to WINDOW requests are in flight at once. They are the window.
+2. When the target exits or does not answer, it is restarted and gets the unanswered requests one at a time. The
+   request that makes it fail again is at fault.
+3. If a process does not answer its single request soon, that request is pending, and the next requests go to other
+   processes.
+4. An exit counts only in a process without an earlier request, because an earlier one may have corrupted memory.
+5. If no request makes the target fail alone, the whole window is replayed once. The fault is attributed to the first
+   request without an answer, with a remark. A window that was only late is first replayed with the full timeout.
+6. A timeout that the replay does not repeat is not attributed: on a busy machine, any target can be late.
+7. After these steps, no request is sent again.
 """
 
 from __future__ import annotations
@@ -56,42 +61,42 @@ from conformance.targets.pending import (
 from conformance.targets.protocol import AnswerDelayed, ProtocolError, RequestBody, TargetDescription
 
 WINDOW = 64
-"""Requests in flight at most."""
+"""The maximum number of requests in flight."""
 WINDOW_BYTES = 48_000
-"""Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
+"""The maximum bytes in flight; a larger request is sent alone. If both pipes were full, both sides would block."""
 _ACCEPTS = rb'\{"id": ?%d, ?"ok": ?true, ?"value"'
-"""How an answer begins that gives the value of what was read."""
+"""The beginning of an answer that accepts the input and contains a value."""
 _TOGETHER = 1 << 16
-"""Bytes of answers that are read together."""
+"""The maximum bytes of further answers that are parsed at once."""
 
 
 class RequestWindow(Struct):
-    """The requests in flight, the first of which is answered next."""
+    """The requests in flight; the first one is answered next."""
 
     requests: list[RequestBody] = msgspec.field(default_factory=list)
     _numbers: deque[int] = msgspec.field(default_factory=deque)
 
     @property
     def has_room(self) -> bool:
-        """Whether it is worth while to send more: a write costs as much as judging an answer."""
+        """Return whether to send more: in blocks of half a window, as a write costs as much as judging an answer."""
         return len(self.requests) <= WINDOW // 2
 
     def send_lines(self, joining: Sequence[RequestBody], number: int) -> bytes:
-        """Take further requests, numbered from `number` on: the lines to be sent."""
+        """Add requests, numbered from `number` on; return the lines to send."""
         numbers = range(number, number + len(joining))
         self.requests += joining
         self._numbers.extend(numbers)
         return b"".join(map(RequestBody.with_id, joining, numbers))
 
     def answered(self, line: bytes) -> Outcome:
-        """What a line says of the first request, which is answered with it. Raises ProtocolError or CannotStart."""
+        """Return the outcome of the first request, and remove it. Raises ProtocolError or CannotStart."""
         outcome = outcome_of_line(line, self._numbers[0])
         self.requests.pop(0)
         self._numbers.popleft()
         return outcome
 
     def parse_remaining(self, lines: deque[bytes]) -> Iterator[list[Outcome]]:
-        """What those lines say that came with another one, and were not waited for.
+        """Yield the outcomes of lines that arrived together with an earlier one.
 
         Raises TargetFailure or CannotStart.
         """
@@ -102,7 +107,7 @@ class RequestWindow(Struct):
                 room -= len(lines[0])
                 run.append(self.answered(lines.popleft()))
         except (TargetFailure, CannotStart):
-            yield run  # it is not lost
+            yield run  # keep the outcomes before the error
             raise
         if run:
             yield run
@@ -125,7 +130,7 @@ def _outcome(line: bytes, number: int) -> Outcome:
 
 
 def take_fitting(queue: deque[RequestBody], window: Sequence[RequestBody]) -> Iterator[RequestBody]:
-    """The requests of a queue that may join those in flight, taken from it; one that is measured travels alone."""
+    """Remove and yield the requests of a queue that may join those in flight; a measured one is sent alone."""
     count, size = len(window), sum(request.size for request in window)
     is_alone = any(request.measured_bytes for request in window)
     while queue and (not count or (count < WINDOW and size + queue[0].size <= WINDOW_BYTES)):
@@ -139,20 +144,20 @@ def take_fitting(queue: deque[RequestBody], window: Sequence[RequestBody]) -> It
 _STARTS = 3
 _DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})
 _EXIT_TIMEOUT_S = 15.0
-"""Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
+"""Seconds for the exit of a target whose status is checked: a large one on a busy machine needs some."""
 _ALONE_WAIT_S, _FORKED_WAIT_S, _FORKED_TIMEOUT_S = 0.5, 0.25, 0.4
-"""Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
-those of its own after which an answer is late there: more for a large request."""
+"""Seconds before the next request is sent to another process: if that process has to be started; if it can be forked.
+The last is the time after which a forked target is late, plus time for a large request."""
 
 
 @dataclass(slots=True)
 class TargetSession:
-    """A session with one target over as many processes as it takes."""
+    """A session with one target, over as many processes as needed."""
 
     launch: LaunchSpec
     allowance: ResourceLimits = field(default_factory=ResourceLimits)
     warm: ForkServer | None = None
-    """What starts it again once it has been started as a program; None: it is started as a program each time."""
+    """Forks its processes after the first start; None: each process is started as a program."""
     _process: ChildProcess | None = None
     _description: TargetDescription | None = None
     _number: int = 0
@@ -160,9 +165,9 @@ class TargetSession:
     _aside: SlowRequests = field(init=False)
     faults: GiveUpLimits = field(default_factory=GiveUpLimits)
     _asks_again: bool = True
-    """Whether an answer that cost too much is asked for again, elsewhere."""
+    """If True, an answer that exceeds a resource limit is measured again in another process."""
     _quickest: float = math.inf
-    """Seconds of the quickest answer so far."""
+    """The time of the quickest answer so far."""
     _aborted: bool = False
 
     def __post_init__(self) -> None:
@@ -175,25 +180,25 @@ class TargetSession:
         self.finish(patience=GRACE_PERIOD_S)
 
     def describe(self) -> TargetDescription:
-        """What the target says of itself. Raises CannotStart."""
+        """Return the description of the target. Raises CannotStart."""
         self._ensure()
         assert self._description is not None
         return self._description
 
     def ask(self, requests: Iterable[RequestBody]) -> Iterator[Outcome]:
-        """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
+        """Return the outcomes of requests (bodies without id), in their order. Raises CannotStart."""
         return chain.from_iterable(self.send_in_order(requests))
 
     def send_in_order(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome]]:
-        """The same, as many at once as have come."""
+        """Yield the outcomes in order, as many at once as have arrived."""
         return ordered(self.send_batches(requests))
 
     def send_batches(self, requests: Iterable[RequestBody]) -> Iterator[Sequence[Outcome | PendingRequest]]:
-        """The same, without waiting for what keeps silent alone: it is looked after while more is asked."""
+        """Yield outcomes, and pending requests in the place of missing ones, so that further requests are sent."""
         queue = LazyRequestQueue(requests)
         self._aside.poll(0)
         while queue:
-            # The silence that wears out the patience is the last one: nothing is asked past it.
+            # The last allowed timeout ends the session: no request may be sent before its result is known.
             while (waiting := len(self._aside.waited_for)) and waiting >= self.faults.remaining("timeout"):
                 self._aside.poll()
             if self.faults.stop_reason:
@@ -209,27 +214,27 @@ class TargetSession:
                 )
 
     def forget_faults(self) -> None:
-        """Start counting faults anew, and ask on where the target was given up."""
+        """Reset the counts of faults, and send requests again to a target that was given up."""
         self.faults = GiveUpLimits()
 
     def finish(self, *, patience: float = _EXIT_TIMEOUT_S) -> int | None:
-        """End its input, and it with that: the status it exits with, None when it has to be killed."""
+        """Close its input, and wait for its exit; return the status, or None if it has to be killed."""
         self._aside.close()
         process, self._process = self._process, None
         return process.close(kindly=True, patience=patience) if process is not None else None
 
     def abort(self) -> None:
-        """End it from another thread: a thread that waits for an answer gets an error at once."""
+        """End the target from another thread: a thread that waits for an answer gets an error at once."""
         self._aborted = True
         for process in (self._process, *(asked.process for asked in [*self._aside.waited_for])):
             if process is not None:
                 process.kill()
 
-    # --- a process ----------------------------------------------------------------------------------
+    # --- processes ----------------------------------------------------------------------------------
 
     def _ensure(self, *, alive: bool = False) -> ChildProcess:
         if alive and self._process is not None and not self._process.alive:
-            # It ended after its last answer: no request is to blame, and the next one must not be.
+            # It exited after its last answer, so no request caused that; the next one must not get the fault.
             self._end()
         if self._process is None:
             self._start()
@@ -247,7 +252,7 @@ class TargetSession:
             except OSError as error:
                 raise CannotStart(f"{self.launch.name}: {self.launch.command[0]}: {error.strerror}") from None
             if self._aborted:
-                # Between the look above and now: `abort` may not have seen this process.
+                # `abort` may have run between the check above and the start, without this process.
                 self._process.kill()
             problem = self._introduce()
             if not problem:
@@ -258,7 +263,7 @@ class TargetSession:
         raise CannotStart(f"{self.launch.name} could not be started in {_STARTS} attempts: {problem}")
 
     def _introduce(self) -> str:
-        """Let it describe itself: what kept it from that, else nothing. Raises CannotStart."""
+        """Ask for the description; return the problem, or an empty text. Raises CannotStart."""
         assert self._process is not None
         self._number += 1
         self._process.send(_DESCRIBE.with_id(self._number))
@@ -279,11 +284,11 @@ class TargetSession:
 
     @property
     def _is_cheap(self) -> bool:
-        """Whether another process costs next to nothing."""
+        """Return whether a new process can be forked, in almost no time."""
         return self.warm is not None and self.warm.is_ready
 
     def _begun(self) -> ChildProcess:
-        """A new process. Raises OSError."""
+        """Start or fork a process. Raises OSError."""
         memory = self.allowance.memory
         return ChildProcess(self.launch, memory) if self.warm is None else self.warm.process(memory)
 
@@ -292,14 +297,14 @@ class TargetSession:
             self._process.close()
             self._process = None
 
-    # --- asking -------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------
 
     def _pipeline(
         self, queue: deque[RequestBody], window: RequestWindow, *, fair: bool = False
     ) -> Iterator[Sequence[Outcome]]:
-        """Ask until the queue is empty; `window` always holds what is unanswered.
+        """Send requests until the queue is empty; `window` always contains the unanswered ones.
 
-        `fair`: the time that other processes take of an answer does not count, which costs more to find out.
+        With `fair`, CPU time of other processes does not count against the timeout; that takes longer to measure.
         """
         before: int | None = None
         while window.requests or queue:
@@ -318,16 +323,16 @@ class TargetSession:
             yield from window.parse_remaining(process.lines)
 
     def _line(self, process: ChildProcess, request: RequestBody, *, fair: bool) -> tuple[bytes, float]:
-        """The next line, and the seconds that it took the target.
+        """Return the next line, and the seconds that the target needed for it.
 
-        Raises TargetFailure; Late where it is better to ask what keeps the others waiting by itself.
+        Raises TargetFailure; AnswerDelayed if the request should be sent again alone, because others wait for it.
         """
         timeout, since = self.allowance.timeout, time.monotonic()
         with suppress(AnswerTimeout):
             line = process.line(since + min(POLL_S, timeout))
             self._quickest = 0
             return line, time.monotonic() - since if request.measured_bytes else 0
-        asked = PendingRequest(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
+        asked = PendingRequest(_DESCRIBE, 0, process)  # from here on, CPU time of other processes does not count
         haste = _FORKED_TIMEOUT_S + request.size / REQUEST_CHARS_PER_SECOND
         hastens = self._is_cheap and timeout > haste and not fair
         if not (fair or hastens):
@@ -338,7 +343,7 @@ class TargetSession:
             raise AnswerDelayed if hastens else AnswerTimeout from None
 
     def _check_resources(self, request: RequestBody, outcome: Outcome, cost: ResourceUse) -> Outcome:
-        """The outcome; a fault where it cost far too much, and again does in another process, warm and idle."""
+        """Return the outcome; a fault if it exceeded a limit, and again in a second process that is warm and idle."""
         spare, self._quickest = self._quickest, min(self._quickest, cost.seconds)
         is_dear = resource_violation(request, cost, cost, self.allowance, spare)
         if is_dear and not self._aborted and self._asks_again and self.faults.remaining(is_dear.how) > 0:
@@ -348,7 +353,7 @@ class TargetSession:
         return outcome
 
     def _measure_again(self, request: RequestBody) -> ResourceUse:
-        """What a request costs another process that has answered it before; nothing where it breaks down."""
+        """Return the cost of a request in another process that has answered it before; 0 if that process fails."""
         with TargetSession(self.launch, self.allowance, _asks_again=False) as other:
             if any(isinstance(outcome, NoAnswer) for outcome in other.ask([request])):
                 return ResourceUse(0, 0)
@@ -357,7 +362,7 @@ class TargetSession:
             return asked.cost()
 
     def _rerun_one_by_one(self, window: list[RequestBody], fault: TargetFailure) -> Iterator[Outcome | PendingRequest]:
-        """The outcomes of a window in which the target broke down, as soon as it is known which request did it."""
+        """Yield the outcomes of a window in which the target failed, once the request at fault is known."""
         self._end()
         each: list[Outcome | PendingRequest] = []
         is_explained = False
@@ -369,7 +374,7 @@ class TargetSession:
                     yield from each
                     each.clear()
         except CannotStart:
-            # It does not start again: only the requests in flight when it broke down can be blamed.
+            # It does not start again, so only the requests in flight at the fault can be the cause.
             yield from each if each or is_explained else [self._record_fault(fault, window[0])]
             raise
         for asked in each:
@@ -382,7 +387,7 @@ class TargetSession:
     def _attribute_fault(
         self, fault: TargetFailure, window: list[RequestBody], each: list[Outcome | PendingRequest]
     ) -> None:
-        """Blame the first request that was not answered when none of a window brought the target down alone."""
+        """Attribute the fault of a window to its first unanswered request, if no request fails alone."""
         seen = self._replay_window(window) if isinstance(fault, AnswerDelayed) else (0, fault)
         if seen is None:
             return
@@ -394,7 +399,7 @@ class TargetSession:
             self.faults.count("silence")
 
     def _send_alone(self, request: RequestBody) -> Outcome | PendingRequest:
-        """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
+        """Send a request to an idle process; return it without an outcome if no answer arrives soon.
 
         Raises CannotStart.
         """
@@ -411,7 +416,7 @@ class TargetSession:
             if asked.outcome is None:
                 again = self._send_alone(request)
                 if isinstance(again, PendingRequest) and not again.is_blamed:
-                    self.faults.count("crash")  # no request is to blame, and such a target must not cost hours either
+                    self.faults.count("crash")  # no request is at fault, but many such exits end the session
                 return again
         elif asked.outcome is None:
             self._aside.add(asked)
@@ -420,7 +425,8 @@ class TargetSession:
         return asked
 
     def _broke_down(self, asked: PendingRequest, timeout: float, seconds: float) -> bool:
-        """Wait so long for an outcome; whether the process broke down: without one where another may be to blame."""
+        """Wait for an outcome, and return whether the process failed; without an outcome, the cause may be an earlier
+        request."""
         try:
             line = asked.line(timeout, seconds)
             if line is None:
@@ -439,7 +445,7 @@ class TargetSession:
         return False
 
     def _replay_window(self, window: list[RequestBody]) -> tuple[int, TargetFailure] | None:
-        """What brings a fresh process down again over the window, if anything, and the place it had come to."""
+        """Replay a window in a new process; return the number of answers and the fault, or None without a fault."""
         self._end()
         answered = 0
         try:

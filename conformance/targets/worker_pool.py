@@ -1,4 +1,4 @@
-"""A target that runs as one or several processes at once, each of which answers a share of the cases."""
+"""A target with one or several processes, each of which answers a part of the cases."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from conformance.targets.protocol import RequestBody, RequestMaker, TargetDescri
 from conformance.targets.session import TargetSession
 
 _SHARE = 128
-"""Cases that a process takes from the queue at a time."""
+"""The number of cases that a process takes from the queue at a time."""
 
 _AHEAD = 2**24
-"""Bytes of memory that answers take before they are judged; beyond that only the share that is judged goes on."""
+"""The maximum memory of answers that are not judged yet, in bytes. Above it, only the chunk being judged continues."""
 
 _Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
 
 
 class _CaseChunk(Struct, frozen=True):
-    """Some of the cases, from one index to before another."""
+    """A range of the cases, from `start` to before `stop`."""
 
     cases: Sequence[CaseSummary]
     start: int
@@ -50,7 +50,7 @@ class WorkerPool:
     def __init__(
         self, launch: LaunchSpec, allowance: ResourceLimits, jobs: int, warm: ForkServer | None = None
     ) -> None:
-        """Nothing is started yet; `jobs` is the most processes at once. Who gives `warm` closes it."""
+        """Prepare up to `jobs` processes without starting one. The caller closes `warm`, if given."""
         self._launch, self._allowance, self._jobs = launch, allowance, jobs
         self._warm, self._shares_warm = warm or ForkServer(launch, allowance.startup), warm is not None
         self._first = TargetSession(launch, allowance, self._warm)
@@ -58,15 +58,15 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
         self._due, self._held, self._taken = 0, 0, threading.Condition()
-        """The share that is judged, the bytes that wait to be, and a sign whenever some were taken."""
+        """The chunk being judged, the bytes that wait for the judge, and a signal for changes of both."""
 
     @property
     def starts(self) -> int:
-        """How often a process of it was started."""
+        """The number of processes that were started."""
         return sum(session.starts for session in self._sessions)
 
     def describe(self) -> TargetDescription:
-        """What the target says of itself. Raises CannotStart."""
+        """Return the description of the target. Raises CannotStart."""
         return self._first.describe()
 
     def ask(
@@ -85,11 +85,11 @@ class WorkerPool:
         if workers > 1:
             yield from self._distribute(shares, workers)
         elif shares:
-            # One after another without a pause: the next requests are on their way before the last answer is there.
+            # One session without a pause between chunks: it sends requests before the last answer arrives.
             yield from self._first.ask(chain.from_iterable(share.requests() for share in shares))
 
     def _distribute(self, shares: list[_CaseChunk], workers: int) -> Iterator[Outcome]:
-        """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
+        """Let each free session take the next chunk; yield the outcomes in the order of the chunks."""
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(shares)):
             todo.put(number)
@@ -100,7 +100,7 @@ class WorkerPool:
         self._due = 0
         for session in self._sessions[:workers]:
             thread = threading.Thread(target=self._run_worker, args=(session, todo, shares, answers), daemon=True)
-            # In this order: an interrupt may come in between, and `close` must know of it.
+            # Append before the start: after an interrupt between the lines, `close` must know the thread.
             self._threads.append(thread)
             thread.start()
         for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
@@ -113,25 +113,25 @@ class WorkerPool:
                 self._reserve(pending_bytes(some), number)
                 missing -= len(some)
                 yield from some
-        while self._threads:  # their sessions are asked again
+        while self._threads:  # the next call uses their sessions again
             self._threads[-1].join()
             self._threads.pop()
 
     def _awaited(self, answers: _Answers) -> Sequence[Outcome] | Exception:
-        """The next answers; wakes up now and then, as a signal just before an endless wait would not be seen."""
+        """Return the next outcomes. The wait has a timeout because an endless one can miss a signal."""
         while not self._stop.is_set():
             with suppress(queue.Empty):
                 return answers.get(timeout=0.5)
         return CannotStart(f"{self._launch.name}: stopped")
 
     def _reserve(self, size: int, number: int) -> None:
-        """Say that so many bytes are on their way to be judged, of the share with this number."""
+        """Record that `size` bytes of this chunk have left the queue for the judge."""
         with self._taken:
             self._held, self._due = self._held - size, number
             self._taken.notify_all()
 
     def _release(self, outcomes: Sequence[Outcome], number: int, given: _Answers) -> None:
-        """Hand outcomes over, as soon as there is room for them; there always is for those that are awaited."""
+        """Pass outcomes to the judge when there is space; the chunk being judged always has space."""
 
         def is_room() -> bool:
             awaited = number == self._due and given.empty()
@@ -155,11 +155,11 @@ class WorkerPool:
                 try:
                     for outcomes in session.send_in_order(shares[number].requests()):
                         self._release(outcomes, number, answers[number])
-                except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
+                except Exception as error:  # noqa: BLE001 - raised by the thread that waits for this chunk
                     answers[number].put(error)
 
     def stop(self) -> None:
-        """End every process, from any thread: whoever waits for an answer gets CannotStart."""
+        """End every process, from any thread: a thread that waits for an answer gets CannotStart."""
         self._let_go()
         self._abort()
         self._warm.close()
@@ -174,14 +174,14 @@ class WorkerPool:
             self._taken.notify_all()
 
     def close(self) -> None:
-        """End every process, and the threads that talk to them."""
+        """End every process and all worker threads."""
         self._let_go()
         if self._threads:
             self._abort()
         if not self._shares_warm:
             self._warm.close()
         for thread in self._threads:
-            with suppress(RuntimeError):  # an interrupt kept it from starting
+            with suppress(RuntimeError):  # an interrupt came before its start
                 thread.join()
-        with ThreadPoolExecutor(len(self._sessions)) as pool:  # each may take a second over its end
+        with ThreadPoolExecutor(len(self._sessions)) as pool:  # each process may take a second to end
             list(pool.map(TargetSession.__exit__, self._sessions))
