@@ -1,4 +1,4 @@
-"""Vectors of operations on whole logs: what they ask, and the answer they state, held against the reference's."""
+"""Turns vectors of whole-log operations into requests, and checks their stated results against the reference."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from conformance.semantics.format_conversion import CONVERTED
 from conformance.semantics.producer_state import ANSWERS
 
 _DEFAULTS = {"isolation": ISOLATIONS[0]}
-"""What a vector of `read` need not say."""
+"""The default values of a `read` vector."""
 
 
 def question_of(row: Request, data: bytes | None) -> RequestWithExpectation:
-    """The question of a vector for a whole log; `data` are the bytes of its log, if it has one.
+    """Return the request and the expected result of a whole-log vector; `data` is its log, if any.
 
-    Raises NotationError for a part that is not in its notation, or a stated answer that differs from the reference's.
+    Raises NotationError for a part with invalid notation, or for a stated result that differs from the reference's.
     """
     if row.get("reject", "other") not in ERRORS:
         raise NotationError(f"reject: expected one of {', '.join(ERRORS)}, found {row['reject']!r}")
@@ -70,7 +70,7 @@ def _fetch(row: Request, parts: Request) -> RequestWithExpectation:
 
 
 def _readings(row: Request) -> list[object]:
-    """The value among the readings of an open place, as [value]; [] where any outcome will do."""
+    """Return the value under `either`, as [value]; [] if any result is correct."""
     match row["either"]:
         case "any":
             return []
@@ -137,7 +137,7 @@ def _asked(row: Request, parts: Request) -> RequestWithExpectation:
 
 
 def _check_stated(notation: ObjectOf | ListOf, stated: object, computed: Value) -> None:
-    """Raise NotationError where a stated answer has unknown fields, or differs from the computed one."""
+    """Raise NotationError if a stated result has unknown fields or differs from the computed one."""
     try:
         value = parse_known(notation, stated, "the answer")
     except NotationError as error:
@@ -159,7 +159,7 @@ def _exchange(row: Request, parts: Request) -> RequestWithExpectation:
 
 
 def of_every_version(vector: Vector) -> Iterator[Vector]:
-    """The vectors that a vector of `exchange` with `values` stands for: for each version, and each kind of edges.
+    """Yield one vector per version and kind of boundary values for a vector of `exchange` with `body`.
 
     Raises FileError.
     """

@@ -1,4 +1,4 @@
-"""Vectors → cases: what is asked of a target, and what must come of it."""
+"""Turns vectors into cases: the request for a target, and the expected result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from conformance.codec.log import STRUCTURED
 from conformance.codec.message_layout import with_absent
 
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
-"""Types whose bytes are a log to `read`."""
+"""The types whose bytes are a log for `read`."""
 
 _BATCHES = 2
 """The magic of record batches."""
@@ -50,7 +50,7 @@ _BATCHES = 2
 
 
 def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str = "") -> Iterator[Case]:
-    """The cases of a vector: decode, and where they exist encode and size. Raises FileError."""
+    """Yield the cases of a vector: decode, and encode and size if possible. Raises FileError."""
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
@@ -77,7 +77,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
 
 
 def _error_class(vector: Vector) -> tuple[str | None, str]:
-    """The class to judge, if any, and as worded. The documents name one class only: a CRC mismatch is corrupt."""
+    """Return the error class to judge, if any, and the stated one. The documents define only `corrupt`, for CRCs."""
     error = vector.row["reject"]
     if error not in ERRORS:
         raise vector.error(f"reject: expected one of {', '.join(ERRORS)}, found {error!r}")
@@ -118,7 +118,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
     origin: str
 
     def value_cases(self) -> Iterator[Case]:
-        """Decode, encode and size of a vector with value and bytes."""
+        """Yield decode, encode and size for a vector with a value and bytes."""
         vector, data = self.vector, self.vector.data
         assert data is not None
         consumed = vector.row.get("consumed", len(data))
@@ -127,13 +127,13 @@ class _VectorCaseBuilder(Struct, frozen=True):
         stated, value = self._values(data)
         yield self.decode(ExpectValue(value, consumed), self._checked_fields(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
-            # A field of a message that is left out has its default: the encoder gets no more than the vector states.
+            # An omitted field of a message has its default, so the encoder gets only the fields that the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
     def long_value(self) -> Iterator[Case]:
-        """The cases of bytes whose value is too long to be written out: it is the reference's.
+        """Yield the cases of bytes with a value too long to write: it is read by the reference.
 
-        Encode and size are asked where the vector says `canonical: true`.
+        Encode and size are added if the vector has `canonical: true`.
         """
         assert self.vector.data is not None
         read = codec.decode(self.vector.wire, self.vector.data)
@@ -144,13 +144,13 @@ class _VectorCaseBuilder(Struct, frozen=True):
             yield from self._encode_cases(read.value, self.vector.data)
 
     def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
-        """The decode case."""
+        """Return the decode case."""
         data = self.vector.data
         assert data is not None
         return self._case("decode", {"hex": data.hex()}, expect, about)
 
     def log_case(self) -> Case:
-        """The case of a vector for a whole log."""
+        """Return the case of a whole-log vector."""
         try:
             request, expect = question_of(self.vector.row, self.vector.data)
         except NotationError as error:
@@ -158,7 +158,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         return _lenient(self._case(self.vector.row["op"], request, expect, ()))
 
     def as_log(self, entries: list[codec.LogEntry]) -> Iterator[Case]:
-        """The same bytes, which hold these entries, through a fetch; a batch or message set also sent to a broker."""
+        """Yield cases with the same bytes in a fetch; a batch or message set is also sent to a broker."""
         yield self._read(entries)
         is_batch = self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}
         is_set = self.vector.type == "MESSAGE_SET" and self.vector.magics and self.vector.magics <= LAYOUTS.keys()
@@ -166,7 +166,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             yield self._append(entries)
 
     def _read(self, entries: list[codec.LogEntry]) -> Case:
-        """`read` from the first offset: what an application sees of them."""
+        """Return a `read` case from the first offset, with the records that an application gets."""
         data, row = self.vector.data, self.vector.row
         assert data is not None
         request, expect = read_expectation(data, entries)
@@ -181,7 +181,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
 
     def _append(self, entries: list[codec.LogEntry]) -> Case:
-        """`append`: what a broker makes of them."""
+        """Return an `append` case, with the records that a broker stores."""
         from conformance.cases.append import MESSAGES_LAST, batch_question
 
         assert self.vector.data is not None
@@ -191,7 +191,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         return broker_requirement(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 
     def refused_value(self) -> Case:
-        """An encode case whose value has no encoding."""
+        """Return an encode case for a value without encoding."""
         value = self.vector.row.get("value")
         if self.vector.row.get("reject") != "invalid-value":
             raise self.vector.error("reject: expected invalid-value for a value without hex")
@@ -216,11 +216,11 @@ class _VectorCaseBuilder(Struct, frozen=True):
             yield self._case("size", parts, ExpectSize(len(data)), (), suffix=":size")
 
     def _definition(self) -> Request:
-        """The definition that travels with a message."""
+        """Return the definition that the request of a message contains."""
         return {"definition": self.vector.definition} if self.vector.definition else {}
 
     def _values(self, data: bytes) -> tuple[Value, Value]:
-        """What the vector states, and the whole value: the reference's, where the vector may state a part of it."""
+        """Return the stated value and the whole one. The reference adds the fields that a vector may omit."""
         is_part = is_structured(self.vector.type)
         stated = _parse(self.vector, self.vector.row["value"])
         if not is_part:
@@ -236,7 +236,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         return stated, {**self._absent(stated, read.value), **read.value}
 
     def _absent(self, stated: Value, read: Value) -> Value:
-        """The fields that the vector is about and its version does not have: a reader's object holds their defaults."""
+        """Return the checked fields that the version does not have: the object of a reader contains their defaults."""
         wire = self.vector.wire
         if not isinstance(wire, codec.MessageType):
             return {}
@@ -285,7 +285,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         )
 
     def _bulk(self, requirement: str, expect: Expectation) -> int:
-        """What its cost is held against; what is sound throughout is not hostile."""
+        """Return the bytes that limit memory and time; 0 for valid bytes."""
         data = self.vector.data
         is_sound = isinstance(expect, ExpectValue) or (
             isinstance(expect, ExpectConsumerView) and expect.view.damage is None
@@ -296,12 +296,12 @@ class _VectorCaseBuilder(Struct, frozen=True):
 
 
 def _lenient(case: Case) -> Case:
-    """The case, at should if only a checksum is wrong in it (docs/concepts.md#how-a-case-is-judged)."""
+    """Return the case, at level should if only a checksum is wrong (docs/concepts.md#how-a-case-is-judged)."""
     return replace(case, level="should") if is_checksum_case(case.expect) and case.level == "must" else case
 
 
 def is_structured(name: str) -> bool:
-    """Whether vectors of a type state only the fields that they are about."""
+    """Return whether the vectors of a type state only the fields under test."""
     return name in STRUCTURED or name.startswith("MESSAGE<")
 
 

@@ -1,4 +1,4 @@
-"""Vector files and the register as they stand in YAML: their shape checked, nothing made of them yet."""
+"""Reads vector files and the register from YAML, and checks their structure. It makes no cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from conformance.files.yaml_mapping import YamlMapping
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One vector as it stands in a file, with its place."""
+    """One vector of a file, with its place."""
 
     id: str
     wire: codec.WireType = field(repr=False, compare=False)
@@ -31,7 +31,7 @@ class Vector:
     path: Path
     data: bytes | None
     definition: dict[str, object] | None = None
-    """That of the message which the vector is about."""
+    """The definition of its message."""
     codecs: frozenset[str] = frozenset()
     """The codecs of the entries in its bytes."""
     magics: frozenset[int] = frozenset()
@@ -43,12 +43,12 @@ class Vector:
         return self.wire.name
 
     def error(self, problem: str) -> FileError:
-        """An error that names the vector and its line."""
+        """Return an error that names the vector and its line."""
         return FileError(self.path, f"{self.id}: {problem}", self.row.line)
 
 
 def read_requirements(path: Path) -> dict[str, Requirement]:
-    """The register in a file. Raises FileError."""
+    """Return the requirements in a file. Raises FileError."""
     from conformance.files.yaml_loader import load
 
     rows = load(path)
@@ -95,11 +95,11 @@ _ID = re.compile(
     r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|"
     r"bytes/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/[0-9a-f]{12}\Z"
 )
-"""Ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probing cases have names of their own."""
+"""The ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probe cases have reserved names."""
 
 
 def read_vectors(path: Path, types: codec.TypeRegistry = codec.BUILT_IN) -> Iterator[Vector]:
-    """The vectors in a file, shape checked, beside the types known so far. Raises FileError with the line."""
+    """Yield the vectors in a file, with checked structure; `types` are known types. Raises FileError with the line."""
     from conformance.files.yaml_loader import load
 
     document = load(path)
@@ -118,15 +118,15 @@ def read_vectors(path: Path, types: codec.TypeRegistry = codec.BUILT_IN) -> Iter
 
 
 _MOST_BYTES = 32 * 2**20
-"""Bytes in the `hex` of one file, repeats included. The bundled files have 3 MiB at most."""
+"""The maximum bytes in the `hex` of one file, with repeats. The bundled files have at most 3 MiB."""
 
 
 def _check_total(path: Path, rows: list[object]) -> None:
-    """Bound what comes of repeats before any is carried out. Raises FileError."""
+    """Check the size before repeats are expanded, so that a file cannot fill the memory. Raises FileError."""
     total = 0
     for row in rows:
         if isinstance(row, YamlMapping):
-            with suppress(ValueError):  # told of where the vector is read
+            with suppress(ValueError):  # reported when the vector is read
                 total += sum(times * len(digits) // 2 for times, digits in hex_pieces(row.get("hex", [])))
             if total > _MOST_BYTES:
                 raise FileError(path, f"the vectors hold more than {_MOST_BYTES >> 20} MiB in `hex`", row.line)
@@ -166,9 +166,9 @@ def _vector(path: Path, row: object, common: YamlMapping, types: codec.TypeRegis
 def _message(
     path: Path, row: YamlMapping, common: YamlMapping, types: codec.TypeRegistry
 ) -> tuple[str, dict[str, object] | None, codec.TypeRegistry]:
-    """The type of a vector of a message, the definition that travels with it, and the types that have it.
+    """Return the type of a message vector, the definition in its requests, and the types with it.
 
-    The definition stands under `definitions` of the file; a shipped message needs none there.
+    The definition is under `definitions` in the file; shipped messages need none.
     """
     defined = common.get("definitions", {})
     name, version = row.get("message"), row.get("version")
@@ -226,7 +226,7 @@ def _check_keys(path: Path, row: YamlMapping) -> None:
 
 
 def hex_pieces(given: object) -> list[tuple[int, str]]:
-    """The pieces of a `hex`: how often, and the digits as written. Raises ValueError."""
+    """Return the pieces of a `hex`: the repeat count, and the digits as written. Raises ValueError."""
     pieces: list[tuple[int, str]] = []
     for piece in given if isinstance(given, list) else [given]:
         if isinstance(piece, str):
@@ -247,7 +247,7 @@ def _times(given: object, most: int) -> int:
 
 
 def _records(count: int, digits: str) -> str:
-    """The hex digits of so many records: each has its length, and its index in the place of the `*`."""
+    """Return the hex digits of `count` records: each has its length, and its index in the place of the `*`."""
     before, star, after = digits.partition("*")
     if not star:
         raise ValueError("record: expected hex digits with a * in the place of the offset delta")
@@ -270,7 +270,7 @@ VECTORS = PACKAGE / "vectors"
 
 
 def vector_files(root: Path) -> list[Path]:
-    """The vector files below a folder (or the file itself), in order. Raises FileError when there is nothing."""
+    """Return the vector files below a folder (or the file itself), in order. Raises FileError if there are none."""
     if root.is_file():
         return [root]
     if not root.is_dir():

@@ -1,4 +1,4 @@
-"""`conformance vectors check|fix`: vector files checked by the reference, formatted, checksums recomputed."""
+"""`conformance vectors check|fix`: checks vector files with the reference, formats them, and recomputes checksums."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from conformance.files.yaml_loader import content_of, in_file, misread
 
 @cache
 def _register() -> dict[str, Requirement]:
-    """Read once, however many files are checked: that takes as long as the check of one."""
+    """Return the register. It is read once for all files: reading it takes as long as a check of one file."""
     return read_requirements(VECTORS / "requirements.yaml")
 
 
 def check(path: Path) -> Iterator[FileError]:
-    """Everything that is wrong with a vector file, as errors with path and line."""
+    """Yield all errors in a vector file, with path and line."""
     requirements = _register()
     seen: set[str] = set()
     try:
@@ -55,7 +55,7 @@ def check(path: Path) -> Iterator[FileError]:
 
 
 def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
-    """Hold a decode case against what the reference makes of its bytes."""
+    """Compare a decode case with the result of the reference."""
     if case.op != "decode" or case.data is None:
         return
     read = codec.decode(case.wire, case.data)
@@ -96,7 +96,7 @@ def _is_reading(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes
 
 
 def _stale(vector: Vector) -> Iterator[FileError]:
-    """Bytes that a recomputation would change."""
+    """Yield an error if a recomputation would change the bytes."""
     wanted = _recompute(vector)
     if wanted and vector.data is not None and recomputed(vector.data, wanted) != vector.data:
         yield vector.error(f"{' and '.join(wanted)} would change when recomputed: run `conformance vectors fix`")
@@ -115,7 +115,7 @@ def _recompute(vector: Vector) -> list[str]:
 
 
 def recomputed(data: bytes, wanted: list[str]) -> bytes:
-    """A batch (the first, where several follow one another) with length and checksum made right again."""
+    """Return a batch (the first of several) with a correct length and checksum."""
     if "batchLength" in wanted:
         data = with_checksums(data, crc=False)
     if "crc" in wanted and len(data) >= OVERHEAD:
@@ -129,11 +129,11 @@ def recomputed(data: bytes, wanted: list[str]) -> bytes:
 
 
 def fix(path: Path) -> bool:
-    """Rewrite a file: misread scalars quoted, fields recomputed where asked, one form. Whether it changed.
+    """Rewrite a file: quote misread scalars, recompute fields, and use one format. Return whether it changed.
 
-    Comments and the order of things stay. Raises FileError for what cannot be mended by machine.
+    Comments and the order stay. Raises FileError for errors that need a person.
     """
-    before = content_of(path).decode("utf-8-sig")  # libyaml found it readable
+    before = content_of(path).decode("utf-8-sig")  # libyaml could read it
     path_text = _quoted(path, before)
     try:
         document = _round_trip().load(path_text)
@@ -165,7 +165,7 @@ def _write_null(representer: Any, _: None) -> Any:
 
 
 def _quoted(path: Path, text: str) -> str:
-    """The text with every unquoted scalar that YAML would misread put in quotes."""
+    """Return the text with quotes around every unquoted scalar that YAML would misread."""
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
@@ -177,7 +177,7 @@ def _quoted(path: Path, text: str) -> str:
 
 
 def _plain_scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Unquoted scalars below a node that are read as something else."""
+    """Yield the unquoted scalars below a node that YAML reads as another type."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
             yield node
@@ -206,7 +206,7 @@ def _fix_row(path: Path, row: object) -> None:
 
 
 def _put_back(row: CommentedMap, data: bytes) -> None:
-    """Write the bytes back into the pieces they came from, spaces and repeats as they were."""
+    """Write the bytes back into their pieces, with the same spaces and repeats."""
     if isinstance(row["hex"], str):
         row["hex"] = _refilled(row["hex"], data)
         return

@@ -1,4 +1,4 @@
-"""The covering set of control records: markers of every type, version and shape, decoded and in a fetch."""
+"""The covering set of control records: markers of every type, version and form, decoded and fetched."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ TABLE = FactorTable(
 
 
 def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The batch of the marker is decoded; then it is fetched between data."""
+    """Yield a decode request of the marker's batch, and a fetch of it between data."""
     base = 10
     marker = batch_bytes(_marker(row, base, number))
     yield RowRequest("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
@@ -89,7 +89,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 def _before(row: Row, base: int) -> tuple[bytes, list[dict[str, str]]]:
-    """The two records in front of the marker, and the list of aborted transactions."""
+    """Return the two records before the marker, and the list of aborted transactions."""
     kind = row["data before it"]
     if kind == "none":
         return b"", []

@@ -1,7 +1,7 @@
 """The covering sets by name: their factors, and the cases of their numbered rows.
 
-The rows stand in files (`vectors/covering/<family>.csv`), so that a number means the same case for ever: a level that
-is added adds rows at the end. `python -m conformance.catalog.pairwise` writes those that are missing.
+The rows are in files (`vectors/covering/<family>.csv`), so that a number always means the same case: a new level adds
+rows at the end. `python -m conformance.catalog.pairwise` writes the missing rows.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ ROWS = VECTORS / "covering"
 
 
 class PairwiseSet(Struct, frozen=True):
-    """A covering set: its factors, and what is asked by a row with its number."""
+    """A covering set: its factors, and the requests of a numbered row."""
 
     table: FactorTable
     asked: Callable[[Row, int], Iterator[RowRequest]]
     prefix: str
-    """What its ids begin with."""
+    """The prefix of its ids."""
 
 
 FAMILIES = {
@@ -57,7 +57,7 @@ FAMILIES = {
 
 
 def numbered_rows(name: str, folder: Path = ROWS) -> list[Row]:
-    """The rows of a family, from number 1 on. Raises FileError for a level that its table does not have."""
+    """Return the rows of a family, from number 1 on. Raises FileError for a level that its table does not have."""
     path, factors = folder / f"{name}.csv", FAMILIES[name].table.factors
     with path.open(newline="", encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
@@ -68,7 +68,7 @@ def numbered_rows(name: str, folder: Path = ROWS) -> list[Row]:
 
 
 def covering_cases(catalog: Catalog, folder: Path = ROWS) -> Iterator[Case]:
-    """The cases of all rows of all families. Raises FileError."""
+    """Yield the cases of all rows of all families. Raises FileError."""
     for name, family in FAMILIES.items():
         for number, row in enumerate(numbered_rows(name, folder), 1):
             for asked in family.asked(row, number):
@@ -77,7 +77,7 @@ def covering_cases(catalog: Catalog, folder: Path = ROWS) -> Iterator[Case]:
 
 
 def _case(identity: str, asked: RowRequest, row: Row, catalog: Catalog) -> Case:
-    """What is asked, and what must come of it by the reference."""
+    """Return a case of a row, with the result of the reference."""
     wire = catalog.types.wire(asked.type)
     if asked.op == "decode":
         case = decode_case(identity, wire, bytes.fromhex(asked.request["hex"]), catalog)

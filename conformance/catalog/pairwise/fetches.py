@@ -1,4 +1,4 @@
-"""The covering set of fetches: an entry of each kind in front, with what surrounds, hides or damages it."""
+"""The covering set of fetches: an entry of each kind, and entries or damage around it that may hide it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _EMPTIED_MARKER = "emptied marker"
 _NONE = "absent"
 _BASES = {"0": 0, "5": 5, "beyond 2^40": (1 << 40) + 3}
 _AT = {"its first offset": 0, "inside": 1, "after its records": 2, "below it": -3}
-"""Where a fetch begins, from the first offset of the entry on; a cleaned batch keeps the second of three."""
+"""The fetch offset, relative to the entry's first offset. A cleaned batch keeps the second of three records."""
 _FRONT, _INSIDE, _LAST, _BELOW = _AT
 _COUNT = 3
-"""Records in an entry that is not a marker or a single message."""
+"""The number of records in an entry that is not a marker or a single message."""
 _OLD = {"message of magic 0": 0, "message of magic 1": 1, "wrapper of magic 0": 0, "wrapper of magic 1": 1}
 _CREATED, _APPENDED, _UNTIMED = *TIMESTAMP_TYPES, "-1"
 _AWAY = {"key": (_NONE,), "value": (_NONE,), "headers": (_NONE,)}
@@ -111,14 +111,14 @@ TABLE = FactorTable(
 # --- logs ---------------------------------------------------------------------------------------------
 
 _OWN, _OTHER, _THIRD = 7, (1 << 40) + 1, 9
-"""Ids of producers."""
+"""The ids of producers."""
 _ABORT, _COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 _CUT = 30
-"""Bytes of the entry that ends a fetch cut off."""
+"""The size in bytes of the cut entry at the end of a fetch."""
 
 
 def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The log of a row is fetched."""
+    """Yield a fetch of the row's log."""
     del number
     log = _FetchLogBuilder(row, _BASES[row["base"]])
     log.grow()
@@ -138,7 +138,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 class _FetchLogBuilder(Struct):
-    """The log of a row as it grows."""
+    """Builds the log of a row."""
 
     row: Row
     base: int
@@ -149,7 +149,7 @@ class _FetchLogBuilder(Struct):
     """Producer and first offset of the aborted transactions."""
 
     def grow(self) -> None:
-        """Add the entry that the row is about, what stands behind it, and the end."""
+        """Add the tested entry, the entries after it, and the end."""
         kind, behind = self.row["kind"], self.row["after it"]
         self.data += self._first()
         self.end = self.base + (1 if "marker" in kind or "message" in self.row["entry"] else _COUNT)
@@ -170,7 +170,7 @@ class _FetchLogBuilder(Struct):
         self.data, self.end = self.data + data, self.end + offsets
 
     def _begin(self, producer: int) -> int:
-        """A batch that begins a transaction; its offset."""
+        """Add the first batch of a transaction; return its offset."""
         fields = entries.of_producer(producer, _COUNT if producer == _OWN else 0)
         self._add(batch_bytes(entries.batch(self.end, [{}], **fields)))
         return self.end - 1
@@ -182,13 +182,13 @@ class _FetchLogBuilder(Struct):
             self.aborted.append((producer, first))
 
     def _last(self) -> bytes:
-        """The plain batch at the end, perhaps damaged."""
+        """Return the plain batch at the end, damaged in some rows."""
         damage, values = self.row["damage"], entries.batch(self.end, [{"key": None}])
         data = batch_bytes(values, damaged=damage == "record after", sealed=damage != "checksum after")
         return BATCH_LAYOUT.with_field("batchLength", data, _CUT) if damage == "length after" else data
 
     def _first(self) -> bytes:
-        """The entry that the row is about."""
+        """Return the tested entry."""
         faults = {"damaged": self.row["damage"] == "record", "sealed": self.row["damage"] != "checksum"}
         if self.row["entry"] == "batch":
             return batch_bytes(self._batch(), **faults)
@@ -210,7 +210,7 @@ class _FetchLogBuilder(Struct):
         return {"key": CONTENTS[self.row["key"]], "value": CONTENTS[self.row["value"]]}
 
     def _time(self) -> tuple[int, int]:
-        """Timestamp and its type."""
+        """Return the timestamp and its type."""
         return -1 if self.row["timestamps"] == _UNTIMED else START_MS, int(self.row["timestamps"] == _APPENDED)
 
     def _batch(self) -> Values:
@@ -230,7 +230,7 @@ class _FetchLogBuilder(Struct):
         return {**values, "compression": codec}
 
     def _marker(self, kind: int, of_append: int) -> Values:
-        """A marker at the front; the transaction that an ABORT ends began before it."""
+        """Return a marker as the tested entry. The transaction of an ABORT began before it."""
         if kind == _ABORT and self.base:
             self.aborted.append((_OWN, self.base - 1))
         value = MARKER_VALUES[self.row["marker value"]]
@@ -243,7 +243,7 @@ class _FetchLogBuilder(Struct):
 
 
 _ENDED_BY = {"committed": _COMMIT, **dict.fromkeys(("aborted", _CLEANED[1], "emptied in a transaction"), _ABORT)}
-"""The marker that ends the transaction of a batch of such a kind."""
+"""The marker that ends the transaction of a batch of this kind."""
 
 _BEHIND: dict[str, tuple[tuple[int, int], ...]] = {
     "nothing": (),
@@ -253,4 +253,4 @@ _BEHIND: dict[str, tuple[tuple[int, int], ...]] = {
     "an abort": ((_OTHER, _ABORT),),
     "two others": ((_OTHER, _ABORT), (_THIRD, _COMMIT)),
 }
-"""Producers whose transactions begin behind the entry and end behind its own, with the marker that ends them."""
+"""Producers and end markers of transactions that begin after the tested entry and end after its own transaction."""

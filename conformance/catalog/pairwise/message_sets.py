@@ -89,7 +89,7 @@ TABLE = FactorTable(
 
 
 def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The set of a row is decoded, if it has no batch; then it is fetched."""
+    """Yield a decode request of the set, if it has no batch, and a fetch of it."""
     del number
     first = _BASES[row["first offset"]]
     before, start = _before(row, first), first + (2 if row["before it"] != "nothing" else 0)
@@ -118,7 +118,7 @@ def _fields(magic: int, offset: int, stamp: int) -> Values:
 
 
 def _before(row: Row, first: int) -> bytes:
-    """A message or a wrapper of two, in front of the entry."""
+    """Return two messages, or a wrapper of two, before the tested entry."""
     magic = int(row["magic"])
     if row["before it"] == "a message":
         return _message(magic, first, START_MS) + _message(magic, first + 1, START_MS)
@@ -130,7 +130,7 @@ def _before(row: Row, first: int) -> bytes:
 
 
 def _entry(row: Row, offsets: list[int]) -> bytes:
-    """The plain message or the wrapper that the row is about."""
+    """Return the plain message or the wrapper under test."""
     magic = int(row["magic"])
     step = _INNER_TIMES[row["inner timestamps"]]
     stamps = [-1 if step is None else START_MS + step * at for at in range(len(offsets))]

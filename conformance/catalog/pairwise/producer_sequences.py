@@ -1,4 +1,4 @@
-"""The covering set of sequences: what a producer did before, what it does now, and what comes in between."""
+"""The covering set of sequences: earlier batches of a producer, its next batch, and batches of others in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.semantics.producer_state import next_sequence
 _PRODUCERS = {"0": 0, "7": 7, "beyond 2^53": (1 << 53) + 1}
 _EPOCHS = {"0": 0, "3": 3, "32766": (1 << 15) - 2}
 _LONG = (1 << 31) - 4
-"""Records of a first batch after which the sequence is about to wrap."""
+"""The number of records in a first batch after which the sequence is about to wrap."""
 _HISTORIES = {"one": 1, "two": 2, "five": 5, "seven": 7}
 _COUNTS = {"one": 1, "two": 2, "ten": 10}
 _GAPS = {"a gap of one": 1, "a gap of a hundred": 100}
@@ -44,7 +44,7 @@ TABLE = FactorTable(
 
 
 def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The batches of a row are sent one after the other."""
+    """Yield a request with the batches of a row, in order."""
     del number
     batches = _sent(row)
     event = _event(row, batches)
@@ -65,7 +65,7 @@ def _following(batch: Values) -> int:
 
 
 def _sent(row: Row) -> list[Values]:
-    """What the producer sent before."""
+    """Return the producer's earlier batches."""
     count = _COUNTS[row["records"]]
     batches = [_own(row, 5 if row["first"] == "5" else 0, _LONG if "long" in row["first"] else count)]
     while len(batches) < _HISTORIES[row["batches"]]:
@@ -74,7 +74,7 @@ def _sent(row: Row) -> list[Values]:
 
 
 def _event(row: Row, sent: list[Values]) -> Values:
-    """What it sends now."""
+    """Return the tested batch."""
     event, count = row["event"], _COUNTS[row["records"]]
     if event in _REPEATS:
         return sent[-_REPEATS[event]]
@@ -95,7 +95,7 @@ def _between(row: Row) -> list[Values]:
 
 
 def _afterwards(row: Row, sent: list[Values], event: Values) -> list[Values]:
-    """What the producer sends then: on from the last batch that was right."""
+    """Return the producer's later batches, which follow its last correct batch."""
     is_right = row["event"] in ("the next", _NEWER)
     last = event if is_right else sent[-1]
     newer, following = last["producerEpoch"] - _EPOCHS[row["epoch"]], _following(last)
