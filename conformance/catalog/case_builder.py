@@ -51,11 +51,11 @@ def holds_other_bytes(wire: codec.WireType, value: Value) -> bool:
 def _record_sets(message: MessageSpec, structure: str, value: Value) -> Iterator[bytes | None]:
     """Yield the bytes of all records fields in a structure of a message."""
     for member in message.structures[structure]:
-        held = value.get(member.name)
+        field_value = value.get(member.name)
         if member.type == "records":
-            yield held
-        elif member.type in message.structures and held is not None:
-            for part in held if member.is_array else (held,):
+            yield field_value
+        elif member.type in message.structures and field_value is not None:
+            for part in field_value if member.is_array else (field_value,):
                 yield from _record_sets(message, member.type, part)
 
 
@@ -64,16 +64,16 @@ def _is_clean_log(data: bytes | None) -> bool:
     return read.ok and not read.remarks and not read.value["partial"]
 
 
-_MUCH = 1 << 20
+_LARGE_SIZE = 1 << 20
 """Bytes or elements from which on a reader can waste memory or time if it trusts a stated size."""
-_RULES = ("memory.", "robustness.")
+_RESOURCE_PREFIXES = ("memory.", "robustness.")
 """The prefixes of requirements about memory and time."""
 _NUMBER = re.compile("[0-9]{7,}")
 
 
 def is_resource_requirement(requirement: str) -> bool:
     """Return whether a requirement is about memory and time."""
-    return requirement.startswith(_RULES)
+    return requirement.startswith(_RESOURCE_PREFIXES)
 
 
 def measured_size(requirement: str, data: bytes, read: codec.DecodeResult) -> int:
@@ -83,21 +83,21 @@ def measured_size(requirement: str, data: bytes, read: codec.DecodeResult) -> in
     mebibyte or more.
     """
     if not is_resource_requirement(requirement) and not any(
-        _states_much(mark) for mark in (*read.violations, *read.remarks)
+        _states_large_size(violation) for violation in (*read.violations, *read.remarks)
     ):
         return 0
     return max(1, len(data) + sum(map(len, read.layers)))
 
 
-def _states_much(mark: codec.Violation) -> bool:
+def _states_large_size(violation: codec.Violation) -> bool:
     """Return whether the hint of a violation quotes such a large number."""
-    return any(int(number) >= _MUCH for number in _NUMBER.findall(mark.hint))
+    return any(int(number) >= _LARGE_SIZE for number in _NUMBER.findall(violation.hint))
 
 
-GENERAL = "general.exact-encoding"
+GENERAL_RULE = "general.exact-encoding"
 """A requirement for every type. The layout of a type is more specific, so generated cases use that."""
-_SET = "definitions.map-key-makes-set"
-_NAN = "float64.canonical-nan-written"
+_DUPLICATE_KEY_RULE = "definitions.map-key-makes-set"
+_NAN_RULE = "float64.canonical-nan-written"
 
 # --- bytes --------------------------------------------------------------------------------------------
 
@@ -115,12 +115,12 @@ def _expectation(wire: codec.WireType, read: codec.DecodeResult) -> tuple[Expect
     violations = [*read.violations, *read.remarks]
     requirement = _first_rule(violations, next(iter(read.rests_on), layout_rule(wire)))
     first = read.violations[0] if read.violations else None
-    moved = (
+    may_misread = (
         any(remark.openness is codec.Definedness.ELSEWHERE for remark in read.remarks)
         and first
         and first.requirement not in CHECKSUM_RULES
     )
-    if moved or any(violation.open for violation in read.violations):
+    if may_misread or any(violation.open for violation in read.violations):
         return ExpectAnyOf(), requirement
     if read.violations:
         corrupt = all(violation.requirement in CHECKSUM_RULES for violation in read.violations)
@@ -149,8 +149,8 @@ def decode_case(identity: str, wire: codec.WireType, data: bytes, catalog: Catal
     case = _case(
         identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data, mutation=mutation
     )
-    bulk = measured_size(requirement, data, read)
-    case = replace(case, measured_bytes=bulk) if bulk else case
+    measured = measured_size(requirement, data, read)
+    case = replace(case, measured_bytes=measured) if measured else case
     if case.disputed and (isinstance(wire, codec.MessageType) or wire.name == "TAGGED_FIELDS"):
         # Apache Kafka's code continues after such a place, and the next bytes may be a size on which it crashes.
         return replace(case, disputed=case.disputed | {"crash"})
@@ -160,17 +160,17 @@ def decode_case(identity: str, wire: codec.WireType, data: bytes, catalog: Catal
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, wire: codec.WireType, asked: object, catalog: Catalog, *, value: Value = None) -> Case:
+def encode_case(identity: str, wire: codec.WireType, given: object, catalog: Catalog, *, value: Value = None) -> Case:
     """Return a generated case that encodes a value. A MESSAGE_SET also has `magic` and `compression`, next to `value`.
 
     `given` is the value in notation, `value` its parsed form if there is one. Raises NotationError for a value of
     another type, and NotTestable for a value that some encoders cannot accept.
     """
     if wire.name == "MESSAGE_SET":
-        return _set_case(identity, asked, catalog)
+        return _message_set_case(identity, given, catalog)
     if wire.name == "LOG":
-        raise NotTestable("an encoder is asked for a RECORD_BATCH or a MESSAGE_SET, not for a LOG")
-    value = wire.notation.parse(asked) if value is None else value
+        raise NotTestable("encode needs a RECORD_BATCH or a MESSAGE_SET, not a LOG")
+    value = wire.notation.parse(given) if value is None else value
     data: bytes | None = None
     expect: Expectation
     try:
@@ -179,21 +179,21 @@ def encode_case(identity: str, wire: codec.WireType, asked: object, catalog: Cat
         expect, rule = expected_rejection(wire, value), error.requirement
     else:
         read = codec.decode(wire, data)
-        is_set = any(remark.requirement == _SET for remark in read.remarks)
+        is_set = any(remark.requirement == _DUPLICATE_KEY_RULE for remark in read.remarks)
         # A writer that stores elements by key keeps only one of two with the same key.
         expect = ExpectAnyOf() if is_set else encode_expectation(wire, value, data, data)
-        rule = _SET if is_set else next(iter(read.rests_on), layout_rule(wire))
+        rule = _DUPLICATE_KEY_RULE if is_set else next(iter(read.rests_on), layout_rule(wire))
         if wire.name == "FLOAT64" and is_nan(value):
-            rule = _NAN
-    return _case(identity, "encode", wire, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
+            rule = _NAN_RULE
+    return _case(identity, "encode", wire, {"value": given}, catalog, expect=expect, rule=rule, data=data)
 
 
-def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
+def _message_set_case(identity: str, given: object, catalog: Catalog) -> Case:
     """Return the case of a message set with rising offsets, because every writer can write only those."""
     row, wire = OPERATIONS["encode"], codec.wire("MESSAGE_SET")
-    if not isinstance(asked, dict) or set(asked) != set(row.names):
-        raise NotationError("a MESSAGE_SET to encode is an object of magic, compression and value")
-    parts = row.parse(asked, wire)
+    if not isinstance(given, dict) or set(given) != set(row.names):
+        raise NotationError("expected a MESSAGE_SET as an object of magic, compression and value")
+    parts = row.parse(given, wire)
     messages = parts.pop("value")
     try:
         data = codec.encode(wire, messages, **parts)
@@ -202,7 +202,7 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
     read = codec.decode(wire, data)
     offsets = [message["offset"] for message in messages]
     if not read.ok or read.remarks or offsets != sorted(set(offsets)):
-        raise NotTestable("no encoder is asked for a message set whose offsets do not rise")
+        raise NotTestable("encode is not tested with message sets whose offsets do not rise")
     request, expect = encode_question(wire, read.value, data)
     return _case(identity, "encode", wire, request, catalog, expect=expect, rule=layout_rule(wire), data=data)
 
@@ -217,12 +217,12 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
     """
     wire = codec.wire("LOG")
     parts = OPERATIONS[op].parse(_only_parts(op, request), wire)
-    ask = OPERATIONS[op].question
-    assert ask is not None
-    asked, expect = ask(parts)
+    question = OPERATIONS[op].question
+    assert question is not None
+    sent, expect = question(parts)
     data = parts.get("hex")
-    rule = next(_rules(op, asked, expect, data))
-    case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
+    rule = next(_rules(op, sent, expect, data))
+    case = _case(identity, op, wire, sent, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
     if is_resource_requirement(rule) and data is not None:
         case = replace(case, measured_bytes=measured_size(rule, data, codec.decode(wire, data)))
     if op == "append":
@@ -250,7 +250,7 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
     """Yield the requirements on which a case about a log can rest, the most specific first."""
     if isinstance(expect, ExpectSequenceResults):
         answers = [next(iter(right)) for right in expect.answers if len(right) == 1]
-        yield from (rule for answer, rule in _OF_ANSWERS.items() if answer in answers)
+        yield from (rule for answer, rule in _RESULT_RULES.items() if answer in answers)
         yield "sequence.monotonic-per-partition"
     if op == "convert":
         yield "convert.up-to-v2" if request["magic"] == 2 else "convert.down-for-old-consumers"
@@ -271,14 +271,14 @@ def _kafka_crashes(case: Case, data: bytes, catalog: Catalog) -> bool:
     expect = case.expect
     is_committed = case.request["isolation"] == READ_COMMITTED
     # A consumer that does not notice the first damage, or may ignore it, also reads the damaged entries after it.
-    is_passed_over = isinstance(expect, ExpectAnyOf) or VerdictKind.FAIL in case.disputed
+    may_ignore = isinstance(expect, ExpectAnyOf) or VerdictKind.FAIL in case.disputed
     is_sound = isinstance(expect, ExpectConsumerView) and not (expect.view.damage or expect.view.remarks)
-    if is_sound or not (is_committed or is_passed_over):
+    if is_sound or not (is_committed or may_ignore):
         return False
     entries = list(codec.entries(data))
-    rows = (catalog.requirements[mark.requirement] for entry in entries for mark in entry.violations)
+    known = (catalog.requirements[violation.requirement] for entry in entries for violation in entry.violations)
     return (is_committed and any(_kafka_crashes_on_marker(expect, data, entry) for entry in entries)) or (
-        is_passed_over and any(VerdictKind.CRASH in row.disputed("read") for row in rows)
+        may_ignore and any(VerdictKind.CRASH in row.disputed("read") for row in known)
     )
 
 
@@ -295,28 +295,29 @@ def _kafka_crashes_on_marker(expect: Expectation, data: bytes, entry: codec.LogE
     if count > entry.stop - entry.start:
         return codec_number > 0
     remarks = expect.view.remarks if isinstance(expect, ExpectConsumerView) else None
-    is_met = remarks is None or any(mark.requirement == "control.key-layout" for mark in remarks)
+    reads_key = remarks is None or any(violation.requirement == "control.key-layout" for violation in remarks)
     first = entry.value["records"][:1] if entry.value else ()
-    return is_met and any(record["key"] is None for record in first)
+    return reads_key and any(record["key"] is None for record in first)
 
 
 def _kafka_ignores_length(data: bytes) -> bool:
     """Return whether a length in compressed records is wrong: Apache Kafka's broker does not check record lengths."""
     read = codec.decode("LOG", data)
-    inside = [mark for mark in read.violations if mark.layer]
+    compressed = [violation for violation in read.violations if violation.layer]
     # If a cut field has bytes after it, only the length of its record is wrong.
     return any(
-        mark.requirement in _LENGTHS or (mark.requirement in _CUT and mark.at < len(read.layers[mark.layer - 1]))
-        for mark in inside
+        violation.requirement in _LENGTH_RULES
+        or (violation.requirement in _TRUNCATION_RULES and violation.at < len(read.layers[violation.layer - 1]))
+        for violation in compressed
     )
 
 
-_LENGTHS = (
+_LENGTH_RULES = (
     *("record.length-mismatch-rejected", "record.key-length", "record.value-length"),
     *("header.key-length", "header.value-length"),
 )
 """The violations that a wrong record length can cause."""
-_CUT = ("int.truncated-rejected", "varint.truncated-rejected")
+_TRUNCATION_RULES = ("int.truncated-rejected", "varint.truncated-rejected")
 
 
 def _rule_of_settings(request: Request) -> str:
@@ -329,7 +330,7 @@ def _rule_of_settings(request: Request) -> str:
     return "compression.broker-none-uncompresses" if is_plain else "compression.broker-codec-wins"
 
 
-_OF_ANSWERS = {
+_RESULT_RULES = {
     "fenced": "producer-epoch.fences",
     "out-of-order": "sequence.gap-out-of-order",
     "duplicate": "sequence.duplicate-deduplicated",
@@ -350,7 +351,7 @@ def _case(
     data: bytes | None,
     mutation: str = "",
 ) -> Case:
-    rule, known = layout_rule(wire) if rule == GENERAL else rule, catalog.requirements
+    rule, known = layout_rule(wire) if rule == GENERAL_RULE else rule, catalog.requirements
     requirement = writer_requirement(rule, wire, known) if op in WRITING_OPS else known[rule]
     codecs, magics = codecs_and_magics(wire.name, data or b"")
     return Case(

@@ -26,7 +26,7 @@ from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import FileError
 from conformance.files.cache import CacheEntry
 
-KEPT = CacheEntry("catalogue")
+CACHE = CacheEntry("catalogue")
 
 
 class BundledCatalog(Struct, frozen=True):
@@ -42,22 +42,22 @@ class BundledCatalog(Struct, frozen=True):
 
 def load_cached() -> BundledCatalog | None:
     """Return the catalogue of the current sources from the wheel or the cache; None if neither has it."""
-    content = KEPT.load()
+    content = CACHE.load()
     loaded = None if content is None else _loaded(content)
     return loaded if isinstance(loaded, BundledCatalog) else None
 
 
 def save_cached(bundled: BundledCatalog) -> None:
     """Cache the catalogue for the next command."""
-    KEPT.save(partial(_whole, bundled))
+    CACHE.save(partial(_with_digests, bundled))
 
 
 def write_to_wheel(bundled: BundledCatalog) -> None:
     """Write the catalogue into the package, for a wheel. Raises OSError."""
-    KEPT.write_to_package(_whole(bundled))
+    CACHE.write_to_package(_with_digests(bundled))
 
 
-def _whole(bundled: BundledCatalog) -> bytes:
+def _with_digests(bundled: BundledCatalog) -> bytes:
     return _dumped(replace(bundled, cases=bundled.cases.with_digests()))
 
 

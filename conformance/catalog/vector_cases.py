@@ -54,26 +54,26 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
-    maker = _VectorCaseBuilder(vector, requirements, origin)
+    builder = _VectorCaseBuilder(vector, requirements, origin)
     if "body" in row:
         for one in of_every_version(vector):
             yield from make_cases(one, requirements, origin)
         return
     if "op" in row:
-        yield maker.log_case()
+        yield builder.log_case()
         return
     if vector.data is None:
-        yield maker.refused_value()
+        yield builder.rejected_value()
     elif "value" in row:
-        yield from maker.value_cases()
+        yield from builder.value_cases()
     elif "reject" in row:
-        yield maker.decode(ExpectRejection(*_error_class(vector)), ())
+        yield builder.decode(ExpectRejection(*_error_class(vector)), ())
     elif "either" not in row:
-        yield from maker.long_value()
+        yield from builder.long_value()
     else:
-        yield maker.decode(ExpectAnyOf(tuple(_readings(vector))), ())
+        yield builder.decode(ExpectAnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
-        yield from maker.as_log(list(codec.entries(vector.data)))
+        yield from builder.log_cases(list(codec.entries(vector.data)))
 
 
 def _error_class(vector: Vector) -> tuple[str | None, str]:
@@ -92,7 +92,7 @@ def _readings(vector: Vector) -> Iterator[ExpectValue | ExpectRejection]:
     if given == "any":
         return
     if not isinstance(given, list) or not given:
-        raise vector.error("either: expected `any` or a list of readings")
+        raise vector.error("either: expected `any` or a list of results")
     for reading in given:
         if reading == "reject":
             yield ExpectRejection()
@@ -100,7 +100,7 @@ def _readings(vector: Vector) -> Iterator[ExpectValue | ExpectRejection]:
             value = _parse(vector, reading["value"]) if "value" in reading else UNSHOWN
             yield ExpectValue(value, reading.get("consumed"))
         else:
-            raise vector.error(f"either: expected readings `reject` or {{value, consumed}}, found {reading!r:.60}")
+            raise vector.error(f"either: expected `reject` or {{value, consumed}}, found {reading!r:.60}")
 
 
 def _parse(vector: Vector, given: object) -> Value:
@@ -143,11 +143,11 @@ class _VectorCaseBuilder(Struct, frozen=True):
         if self.vector.row.get("canonical", False):
             yield from self._encode_cases(read.value, self.vector.data)
 
-    def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
+    def decode(self, expect: Expectation, checked: tuple[str, ...]) -> Case:
         """Return the decode case."""
         data = self.vector.data
         assert data is not None
-        return self._case("decode", {"hex": data.hex()}, expect, about)
+        return self._case("decode", {"hex": data.hex()}, expect, checked)
 
     def log_case(self) -> Case:
         """Return the case of a whole-log vector."""
@@ -157,7 +157,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             raise self.vector.error(str(error)) from None
         return _lenient(self._case(self.vector.row["op"], request, expect, ()))
 
-    def as_log(self, entries: list[codec.LogEntry]) -> Iterator[Case]:
+    def log_cases(self, entries: list[codec.LogEntry]) -> Iterator[Case]:
         """Yield cases with the same bytes in a fetch; a batch or message set is also sent to a broker."""
         yield self._read(entries)
         is_batch = self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}
@@ -190,7 +190,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         expect = ExpectAnyOf() if "either" in self.vector.row else expect
         return broker_requirement(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 
-    def refused_value(self) -> Case:
+    def rejected_value(self) -> Case:
         """Return an encode case for a value without encoding."""
         value = self.vector.row.get("value")
         if self.vector.row.get("reject") != "invalid-value":
@@ -210,7 +210,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         except NotTestable as error:
             if vector.type in READABLE:
                 return
-            raise vector.error(f"{error}: say `canonical: false`") from None
+            raise vector.error(f"{error}: use `canonical: false`") from None
         yield self._case("encode", parts, expect, (), suffix=":encode")
         if isinstance(expect, ExpectBytes) or vector.type not in READABLE:
             yield self._case("size", parts, ExpectSize(len(data)), (), suffix=":size")
@@ -227,7 +227,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             return stated, stated
         read = codec.decode(self.vector.wire, data)
         if not read.ok:
-            raise self.vector.error(f"hex: the reference refuses these bytes: {read.violations[0]}")
+            raise self.vector.error(f"hex: the reference rejects these bytes: {read.violations[0]}")
         path = next(self.vector.wire.notation.mismatches(stated, read.value), None)
         if path:
             raise self.vector.error(f"value: it differs from the bytes at {path}")
@@ -241,11 +241,13 @@ class _VectorCaseBuilder(Struct, frozen=True):
         if not isinstance(wire, codec.MessageType):
             return {}
         whole = with_absent(wire.message, wire.message.name, read) or {}
-        about = self.vector.row.get("checked-fields", ())
-        absent = {name: whole[name] for name in about if name in stated and name in whole and name not in read}
+        checked = self.vector.row.get("checked-fields", ())
+        absent = {name: whole[name] for name in checked if name in stated and name in whole and name not in read}
         path = next(wire.notation.mismatches(stated, absent), None)
         if path:
-            raise self.vector.error(f"value: {path} is not at its default, and the version does not have it")
+            raise self.vector.error(
+                f"value: {path}: expected the default, because the version does not have this field"
+            )
         return absent
 
     def _checked_fields(self, stated: Value) -> tuple[str, ...]:
@@ -262,7 +264,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             return ()
         return tuple(dict.fromkeys(_leaves(self.vector.wire.notation, stated)))
 
-    def _case(self, op: Op, parts: Request, expect: Expectation, about: tuple[str, ...], *, suffix: str = "") -> Case:
+    def _case(self, op: Op, parts: Request, expect: Expectation, checked: tuple[str, ...], *, suffix: str = "") -> Case:
         vector, row = self.vector, self.vector.row
         rule, known = row["requirement"], self.requirements
         requirement = writer_requirement(rule, vector.wire, known) if op in WRITING_OPS else known[rule]
@@ -275,16 +277,16 @@ class _VectorCaseBuilder(Struct, frozen=True):
             request=request_of(op, vector.wire, {**self._definition(), **parts}),
             expect=expect,
             data=vector.data,
-            checked_fields=about,
+            checked_fields=checked,
             disputed=requirement.disputed(op),
             codecs=vector.codecs,
             magics=vector.magics,
             origin=self.origin,
-            measured_bytes=self._bulk(requirement.id, expect) if op in ("decode", "read") else 0,
+            measured_bytes=self._measured_bytes(requirement.id, expect) if op in ("decode", "read") else 0,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
 
-    def _bulk(self, requirement: str, expect: Expectation) -> int:
+    def _measured_bytes(self, requirement: str, expect: Expectation) -> int:
         """Return the bytes that limit memory and time; 0 for valid bytes."""
         data = self.vector.data
         is_sound = isinstance(expect, ExpectValue) or (

@@ -65,28 +65,30 @@ class FactorTable:
             for level in self.factors[one]:
                 yield from (((one, level), (other, further)) for further in self.factors[other])
 
-    def why_apart(self, one: Level, other: Level) -> str:
+    def why_incompatible(self, one: Level, other: Level) -> str:
         """Return the reason why no row can have both levels; empty if one can.
 
         It also follows indirect constraints, as long as they leave a factor only one level.
         """
-        sure, reasons = [one, other], dict[str, None]()
-        for level in sure:
-            reasons.update(dict.fromkeys(why for had in sure if (why := self.forbids(level, had))))
-            if any(self.forbids(level, had) for had in sure):
+        implied, reasons = [one, other], dict[str, None]()
+        for level in implied:
+            reasons.update(dict.fromkeys(why for other_level in implied if (why := self.forbids(level, other_level))))
+            if any(self.forbids(level, other_level) for other_level in implied):
                 return "; ".join(reasons)
-            for factor in [name for name in self.factors if name not in dict(sure)]:
-                left = [item for item in self.factors[factor] if not self._barred((factor, item), sure)]
-                if len(left) < 2:
-                    reasons.update(dict.fromkeys(self._barred((factor, item), sure) for item in self.factors[factor]))
-                    sure += ((factor, item) for item in left)
-                if not left:
+            for factor in [name for name in self.factors if name not in dict(implied)]:
+                remaining = [item for item in self.factors[factor] if not self._why_excluded((factor, item), implied)]
+                if len(remaining) < 2:
+                    reasons.update(
+                        dict.fromkeys(self._why_excluded((factor, item), implied) for item in self.factors[factor])
+                    )
+                    implied += ((factor, item) for item in remaining)
+                if not remaining:
                     return "; ".join(filter(None, reasons))
         return ""
 
-    def _barred(self, level: Level, sure: Iterable[Level]) -> str:
+    def _why_excluded(self, level: Level, implied: Iterable[Level]) -> str:
         """Return the reason why a level excludes one of these; empty if it does not."""
-        return next(filter(None, (self.forbids(had, level) for had in sure)), "")
+        return next(filter(None, (self.forbids(other_level, level) for other_level in implied)), "")
 
     def forbids(self, one: Level, other: Level) -> str:
         """Return the reason of a constraint between both levels; empty if there is none."""
@@ -100,14 +102,14 @@ class FactorTable:
                     self._forbidden[(factor, level), constraint.when] = constraint.why
 
 
-def rows(table: FactorTable, kept: Iterable[Row] = ()) -> list[Row]:
+def rows(table: FactorTable, existing: Iterable[Row] = ()) -> list[Row]:
     """Return the existing rows, and new rows until every possible pair is in one.
 
     A row starts from the first pair without a row; pairs without a masking level are first. For each further factor,
     the row takes a level that masks nothing, if there is one; of these the level with the most new pairs; then the
     level that was used least; then the first in the table.
     """
-    return _PairwiseSearch(table).extended(kept)
+    return _PairwiseSearch(table).extended(existing)
 
 
 class _PairwiseSearch:
@@ -115,37 +117,37 @@ class _PairwiseSearch:
 
     def __init__(self, table: FactorTable) -> None:
         self._table = table
-        self._todo: Pairs = dict.fromkeys(sorted(table.pairs(), key=lambda pair: sum(map(table.masks, pair))))
+        self._missing: Pairs = dict.fromkeys(sorted(table.pairs(), key=lambda pair: sum(map(table.masks, pair))))
         self._used = Counter[Level]()
-        self._apart = {pair for pair in self._todo if table.forbids(*pair)}
+        self._incompatible = {pair for pair in self._missing if table.forbids(*pair)}
 
-    def extended(self, kept: Iterable[Row]) -> list[Row]:
-        covered: list[Row] = []
-        for row in kept:
-            self._add(row, covered)
-        while self._todo:
-            seed = next(iter(self._todo))
+    def extended(self, existing: Iterable[Row]) -> list[Row]:
+        all_rows: list[Row] = []
+        for row in existing:
+            self._add(row, all_rows)
+        while self._missing:
+            seed = next(iter(self._missing))
             row_or_none = self._completed(dict(seed))
             if row_or_none is None:
-                del self._todo[seed]
+                del self._missing[seed]
             else:
-                self._add(row_or_none, covered)
-        return covered
+                self._add(row_or_none, all_rows)
+        return all_rows
 
-    def _add(self, row: Row, covered: list[Row]) -> None:
-        covered.append({factor: row[factor] for factor in self._table.factors})
+    def _add(self, row: Row, all_rows: list[Row]) -> None:
+        all_rows.append({factor: row[factor] for factor in self._table.factors})
         self._used.update(row.items())
-        for pair in combinations(covered[-1].items(), 2):
-            self._todo.pop(pair, None)
+        for pair in combinations(all_rows[-1].items(), 2):
+            self._missing.pop(pair, None)
 
     def _completed(self, row: Row) -> Row | None:
         """Return the row with a level for every factor; None if the levels of the row exclude each other."""
         if not all(self._compatible(one, other) for one, other in combinations(row.items(), 2)):
             return None
-        rest = [factor for factor in self._table.factors if factor not in row]
-        if not rest:
+        missing_factors = [factor for factor in self._table.factors if factor not in row]
+        if not missing_factors:
             return row
-        levels = [(rest[0], level) for level in self._table.factors[rest[0]]]
+        levels = [(missing_factors[0], level) for level in self._table.factors[missing_factors[0]]]
         for factor, level in sorted(levels, key=lambda new: self._rank(new, row)):
             whole = self._completed({**row, factor: level})
             if whole is not None:
@@ -158,7 +160,7 @@ class _PairwiseSearch:
         return not is_masked and self._table.masks(new), -self._gain(new, row), self._used[new]
 
     def _gain(self, new: Level, row: Row) -> int:
-        return sum((new, old) in self._todo or (old, new) in self._todo for old in row.items())
+        return sum((new, old) in self._missing or (old, new) in self._missing for old in row.items())
 
     def _compatible(self, one: Level, other: Level) -> bool:
-        return (one, other) not in self._apart and (other, one) not in self._apart
+        return (one, other) not in self._incompatible and (other, one) not in self._incompatible

@@ -49,7 +49,7 @@ def headers(level: str) -> tuple[Values, ...]:
     return tuple({"key": key, "value": value} for key, value in HEADERS[level])
 
 
-_LATER = 5000
+_APPEND_DELAY_MS = 5000
 """The broker's delay after every producer, in milliseconds: a reader that adds deltas to it returns a wrong time."""
 
 
@@ -62,7 +62,7 @@ def batch(base: int, contents: Sequence[Values], **fields: object) -> Values:
     built = build(builders.batch(rows, **{"baseOffset": base, "partitionLeaderEpoch": 0, **fields}))
     if not built["timestampType"]:
         return built
-    newest = built["maxTimestamp"] + _LATER
+    newest = built["maxTimestamp"] + _APPEND_DELAY_MS
     return {
         **built,
         "maxTimestamp": newest,

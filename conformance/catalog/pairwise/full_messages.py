@@ -23,10 +23,10 @@ _FIELDS = (_FILLED, _NULL, _NULL_INSIDE, _DEFAULT, _EMPTY)
 """Filled: every field has its own value, and every array an element. Null: all nullable fields are null, or all but
 arrays. Default, for requests: all fields but names and arrays have their defaults. Empty: strings, bytes and arrays are
 empty, but for arrays of structures."""
-_HOLLOW: dict[str, Value] = {"string": "", "bytes": b"", "records": b""}
+_EMPTY_VALUES: dict[str, Value] = {"string": "", "bytes": b"", "records": b""}
 _ERRORS = (3, 6)
 """Error codes that libraries know. The top level has none: an ApiVersions response with an error has version 0."""
-_ONE = 0x3FF0_0000_0000_0000
+_FLOAT64_ONE = 0x3FF0_0000_0000_0000
 """The bits of a FLOAT64 of 1."""
 
 
@@ -41,7 +41,7 @@ def table() -> FactorTable:
     return FactorTable({"message": tuple(one.when[1] for one in constraints), "fields": _FIELDS}, constraints)
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
     """Yield requests to decode and to encode the message of a row."""
     del number
     name, _, version = row["message"].partition(" ")
@@ -80,8 +80,8 @@ class _FullMessageBuilder:
         if self._fields == _EMPTY and member.type not in self._message.structures:
             if member.is_array:
                 return ()
-            if member.type in _HOLLOW:
-                return _HOLLOW[member.type]
+            if member.type in _EMPTY_VALUES:
+                return _EMPTY_VALUES[member.type]
         if member.is_array:
             return (self._one(member),)
         is_name = member.type == "string" or (member.type == "uuid" and self._version not in member.tagged)
@@ -103,7 +103,7 @@ class _FullMessageBuilder:
             case "uuid":
                 return bytes([number] * 16)
             case "float64":
-                return _ONE + number
+                return _FLOAT64_ONE + number
             case name if name in self._message.structures:
                 return self.structure(name)
         if "ErrorCode" in member.name:

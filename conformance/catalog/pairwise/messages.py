@@ -26,7 +26,7 @@ _UUID = bytes(range(16, 32))
 _ERRORS, _TIMES = (0, 3, 6), (-1, 0, START_MS)
 """Numbers that libraries may convert to enums or times, which reject others."""
 _FLEXIBLE = " flexible"
-_DEEP = 2
+_SHORT_ARRAY_DEPTH = 2
 """The depth from which on an array has at most two elements."""
 _TEXTS = ("", "a", "x" * 127, "\u20ac" * 43)
 """Two of these have a compact length of two bytes."""
@@ -55,7 +55,7 @@ def table() -> FactorTable:
     )
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
     """Yield requests to decode and to encode the message of a row."""
     del number
     message, version = messages()[row["message"].removesuffix(_FLEXIBLE)], int(row["version"])
@@ -96,17 +96,17 @@ class RotatingFieldValues:
         if self._version in member.tagged and not (member.is_array or member.type in SCALARS):
             shapes.append(default_of(self._message, member))
         if member.is_array:
-            counts = (0, 1, 2 if depth >= _DEEP else 3)
+            counts = (0, 1, 2 if depth >= _SHORT_ARRAY_DEPTH else 3)
             shapes += (tuple(self._one(member, turn + at, depth + 1) for at in range(count)) for count in counts)
         else:
-            shapes += self._several(member, turn, depth)
+            shapes += self._values(member, turn, depth)
         return shapes[turn % len(shapes)]
 
     def _one(self, member: FieldSpec, turn: int, depth: int) -> Value:
-        several = self._several(member, turn, depth)
-        return several[turn % len(several)]
+        values = self._values(member, turn, depth)
+        return values[turn % len(values)]
 
-    def _several(self, member: FieldSpec, turn: int, depth: int) -> list[Value]:
+    def _values(self, member: FieldSpec, turn: int, depth: int) -> list[Value]:
         """Return the values of a present field or element."""
         if "ErrorCode" in member.name:
             return [*_ERRORS]

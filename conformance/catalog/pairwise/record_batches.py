@@ -142,7 +142,7 @@ TABLE = FactorTable(FACTORS, CONSTRAINTS)
 # --- batches ------------------------------------------------------------------------------------------
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
     """Yield a decode request of the row's batch."""
     yield RowRequest("", "decode", "RECORD_BATCH", {"hex": batch(row, number)[0].hex()})
 
