@@ -221,7 +221,7 @@ class BundledBroker:
     def __init__(self, manifest: BrokerManifest) -> None:
         """Start it, and wait until it answers. Raises BrokerError or OSError; nothing is left running then."""
         if manifest.lacking:
-            raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(manifest.lacking)}")
+            raise BrokerError(f"broker:{manifest.name} cannot run here; missing: {', '.join(manifest.lacking)}")
         self.manifest = manifest
         self._program: Daemon | None = None
         self._folder = BrokerWorkFolder()

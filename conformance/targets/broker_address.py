@@ -16,7 +16,7 @@ from conformance.errors import FileError
 from conformance.files.yaml_mapping import YamlMapping
 from conformance.targets.manifests import BROKER
 
-_PREFIX = "conformance-"
+_DEFAULT_PREFIX = "conformance-"
 """The default prefix of the names of topics that the suite creates."""
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^:/\s]+)):(?P<port>[0-9]{1,5})\Z")
 _Prefix = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
@@ -42,7 +42,7 @@ class BrokerAddress(Struct, frozen=True):
     name: str
     version: str = ""
     language: str = ""
-    prefix: str = _PREFIX
+    prefix: str = _DEFAULT_PREFIX
     """The prefix of the names of created topics."""
     topics: tuple[str, ...] = ()
     """Existing topics, used in place of created ones."""
@@ -87,34 +87,34 @@ class _BrokerManifest(_ManifestPart):
     sasl: _Sasl | None = None
 
 
-def address_of(given: str) -> BrokerAddress | None:
+def address_of(text: str) -> BrokerAddress | None:
     """Return the address in a text or a file; None for the file of a broker that the suite starts.
 
     Raises FileError, and ValueError for a text that is neither a file nor an address.
     """
-    return _address_in(Path(given)) if Path(given).name == BROKER else _address(given)
+    return _address_in_file(Path(text)) if Path(text).name == BROKER else _address(text)
 
 
-def _address(given: str) -> BrokerAddress:
-    return BrokerAddress(*_place("address", given), f"broker {given}")
+def _address(text: str) -> BrokerAddress:
+    return BrokerAddress(*_host_and_port("address", text), f"broker {text}")
 
 
-def _place(key: str, given: str) -> tuple[str, int]:
+def _host_and_port(key: str, text: str) -> tuple[str, int]:
     """Return the host and the port in a text. Raises ValueError."""
-    match = _HOST_AND_PORT.match(given)
+    match = _HOST_AND_PORT.match(text)
     if not match or not 0 < int(match["port"]) < 1 << 16:
-        raise ValueError(f"{key}: {given!r} is not HOST:PORT")
+        raise ValueError(f"{key}: {text!r} is not HOST:PORT")
     return match["six"] or match["host"], int(match["port"])
 
 
-def _address_in(path: Path) -> BrokerAddress | None:
+def _address_in_file(path: Path) -> BrokerAddress | None:
     from conformance.files.yaml_loader import load
 
     row = load(path)
     if not isinstance(row, YamlMapping) or "address" not in row:
         return None
     try:
-        return _made(msgspec.convert(row, _BrokerManifest), path.parent)
+        return _address_from_manifest(msgspec.convert(row, _BrokerManifest), path.parent)
     except ValueError as problem:  # msgspec.ValidationError is a ValueError
         parts = [
             part
@@ -124,15 +124,15 @@ def _address_in(path: Path) -> BrokerAddress | None:
         raise FileError(path, str(problem), parts[0].line if parts else row.line) from None
 
 
-def _made(described: _BrokerManifest, folder: Path) -> BrokerAddress:
+def _address_from_manifest(manifest: _BrokerManifest, folder: Path) -> BrokerAddress:
     """Return the address in a manifest. Raises ValueError."""
-    topics = described.topics
-    if topics and (described.prefix or len({*topics}) < len(topics)):
-        raise ValueError("topics: each stands once, and where some are given, there is no prefix for new ones")
-    security = _logging_in(described.sasl, _with_tls(described.tls, folder))
-    brokers = tuple(_place("brokers", given) for given in described.brokers)
-    prefix = described.prefix or _PREFIX
-    return replace(_address(described.address), prefix=prefix, topics=topics, brokers=brokers, security=security)
+    topics = manifest.topics
+    if topics and (manifest.prefix or len({*topics}) < len(topics)):
+        raise ValueError("topics: expected each topic once, and no prefix")
+    security = _with_sasl(manifest.sasl, _with_tls(manifest.tls, folder))
+    brokers = tuple(_host_and_port("brokers", text) for text in manifest.brokers)
+    prefix = manifest.prefix or _DEFAULT_PREFIX
+    return replace(_address(manifest.address), prefix=prefix, topics=topics, brokers=brokers, security=security)
 
 
 def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
@@ -144,7 +144,7 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
     if missing := [part for part, file in files.items() if not file.is_file()]:
         raise ValueError(f"tls: {missing[0]}: there is no file {files[missing[0]]}")
     if tls.key and not tls.certificate:
-        raise ValueError("tls: a key belongs to a certificate")
+        raise ValueError("tls: key: expected a certificate, too")
     part = "ca"
     try:
         context = ssl.create_default_context(cafile=files.get(part))
@@ -157,11 +157,12 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
     return ConnectionSecurity(context, tls.server_name)
 
 
-def _logging_in(sasl: _Sasl | None, security: ConnectionSecurity) -> ConnectionSecurity:
+def _with_sasl(sasl: _Sasl | None, security: ConnectionSecurity) -> ConnectionSecurity:
     """Return the settings with a SASL login. Raises ValueError."""
     if sasl is None:
         return security
     password = os.environ.get(sasl.password_variable)
     if not sasl.username or not password:
-        raise ValueError(f"sasl: there is a username, and a password in the variable {sasl.password_variable!r}")
+        variable = sasl.password_variable
+        raise ValueError(f"sasl: expected a username, and a password in the environment variable {variable!r}")
     return replace(security, username=sasl.username, password=password)

@@ -64,13 +64,13 @@ def resource_violation(
     """
     if min(first.memory, again.memory) > allowance.memory_for(request):
         detail = (
-            f"memory grew by {first.memory >> 20} MiB, and by {again.memory >> 20} MiB when asked again in another "
+            f"memory grew by {first.memory >> 20} MiB, and by {again.memory >> 20} MiB when repeated in another "
             f"process, {allowance.memory_for(request) / 2**20:.0f} MiB are allowed for {request.measured_bytes} bytes"
         )
         return NoAnswer("memory", detail)
     if min(first.seconds, again.seconds) > allowance.seconds_for(request) + quickest:
         size = request.measured_bytes or request.size // 2
-        detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when asked again, for {size} bytes"
+        detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when repeated, for {size} bytes"
         return NoAnswer("slow", detail)
     return None
 
@@ -82,7 +82,7 @@ FAULT_LIMITS = {
 """The number of faults of each kind that ends the session: a broken target must not cost hours."""
 FAULT_LIMITS_BEFORE_FIRST_ANSWER = {"timeout": 3, "protocol": 3, "crash": 40, "memory": 5}
 """The same for a target that has not answered any request."""
-_IN_PROPORTION = 1000
+_MAX_EXPANSION = 1000
 """Bytes of memory limit per byte of a request: only a larger request may need all of the memory. Gzip expands a byte to
 at most 1032 bytes, so more memory for a smaller request is a fault of the target."""
 
@@ -99,10 +99,10 @@ class GiveUpLimits:
 
     def remaining(self, kind: str) -> int:
         """Return how many more faults of a kind are allowed; the last one of them ends the session."""
-        patience = (FAULT_LIMITS_BEFORE_FIRST_ANSWER if self.never_answered else FAULT_LIMITS).get(
+        limit = (FAULT_LIMITS_BEFORE_FIRST_ANSWER if self.never_answered else FAULT_LIMITS).get(
             kind, FAULT_LIMITS[kind]
         )
-        return patience - self._counts[kind]
+        return limit - self._counts[kind]
 
     def add(self, kind: str) -> None:
         """Count a fault that never ends the session."""
@@ -114,24 +114,24 @@ class GiveUpLimits:
         if self.remaining(kind) > 0:
             return
         count = self._counts[kind]
-        self.stop_reason = f"not asked: the target was given up after {count} faults ({kind})"
+        self.stop_reason = f"not sent: the target was given up after {count} faults ({kind})"
         if kind == "silence":
             self.stop_reason = (
-                f"not asked: the target fell silent {count} times over cases that it answered when they were asked "
-                "again; no case is blamed, and the rest is not asked"
+                f"not sent: the target timed out {count} times on cases that it answered when they were repeated; "
+                "the timeouts count for no case, and the remaining cases are not sent"
             )
 
 
-def fault_kind(fault: Exception, broke: NoAnswer) -> str:
+def fault_kind(fault: Exception, outcome: NoAnswer) -> str:
     """Return the kind under which a fault is counted."""
-    return "closed output" if isinstance(fault, TargetExited) and fault.lingers else broke.how
+    return "closed output" if isinstance(fault, TargetExited) and fault.lingers else outcome.how
 
 
 def fault_outcome(fault: Exception, request: RequestBody, timeout: float, memory: int) -> NoAnswer:
     """Return a fault as the outcome of a request, for limits of `timeout` seconds and `memory` bytes."""
     match fault:
         case TargetExited(detail=detail, memory=True):
-            small = request.size * _IN_PROPORTION <= memory
+            small = request.size * _MAX_EXPANSION <= memory
             return NoAnswer("memory", f"{detail}, for a request of {request.size} bytes", unprovoked=small)
         case TargetExited(detail=detail):
             return NoAnswer("crash", detail)
@@ -141,8 +141,8 @@ def fault_outcome(fault: Exception, request: RequestBody, timeout: float, memory
             return NoAnswer("protocol", str(fault))
 
 
-def unattributed(broke: NoAnswer, *, again: bool) -> NoAnswer:
+def unattributed(outcome: NoAnswer, *, again: bool) -> NoAnswer:
     """Return a fault that no request causes alone, with a remark; flaky unless it happened `again`."""
-    remark = "and again when all were replayed" if again else "it did not happen again"
-    detail = f"{broke.detail} (no question does this alone: blamed on the first one without an answer; {remark})"
-    return replace(broke, detail=detail, flaky=not again)
+    remark = "it happened again when all were replayed" if again else "it did not happen again"
+    detail = f"{outcome.detail} (no request causes this alone: attributed to the first one without an answer; {remark})"
+    return replace(outcome, detail=detail, flaky=not again)

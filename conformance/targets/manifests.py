@@ -35,7 +35,7 @@ SHIM = Path(__file__).with_name("module_shim.py")
 _BUNDLED = Path(__file__).parent.parent / "adapters"
 
 
-Besides = dict[str, Any]
+FurtherKeys = dict[str, Any]
 """The keys that only one kind of manifest has."""
 
 
@@ -55,9 +55,9 @@ class AdapterManifest(Struct, frozen=True):
     gaps: tuple[str, ...] = ()
     base: Path | None = None
     """A shared folder or another adapter, whose files the build copies before the adapter's own files."""
-    live: Besides = field(default_factory=dict)
+    live: FurtherKeys = field(default_factory=dict)
     """The keys for a driver of an unmodified client (live_clients/driver_manifest.py)."""
-    broker: Besides = field(default_factory=dict)
+    broker: FurtherKeys = field(default_factory=dict)
     """The keys for a broker (live_brokers/bundled_broker.py)."""
 
     @property
@@ -118,8 +118,8 @@ class AdapterManifest(Struct, frozen=True):
         if self.live:
             return LaunchSpec(self.target, own_python("conformance.live_clients", str(self.driver), python))
         if self.broker:
-            asking = own_python("conformance.live_brokers", str(self.folder / BROKER), "--python", python)
-            return LaunchSpec(self.target, asking)
+            command = own_python("conformance.live_brokers", str(self.folder / BROKER), "--python", python)
+            return LaunchSpec(self.target, command)
         if self.module:
             return LaunchSpec(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
@@ -140,22 +140,22 @@ def _installed(requirement: str) -> bool:
         return False
 
 
-_SHAPE: dict[str, type] = {
+_KEYS: dict[str, type] = {
     **{"name": str, "about": str, "language": str, "module": str, "command": list, "env": dict},
     **{"base": str, "requires": list, "tools": list, "setup": list, "gaps": list},
 }
 
 
-_Shape = dict[str, type]
-_LIVE: _Shape = {"entry-point": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
-_BROKER: _Shape = {"version": str, "startup": int}
-_BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
-    DRIVER: ("driver", _LIVE, {"versions": str, "producer-features": list, "writer": str, "groups": bool}),
-    BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
+_KeyTypes = dict[str, type]
+_DRIVER_KEYS: _KeyTypes = {"entry-point": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
+_BROKER_KEYS: _KeyTypes = {"version": str, "startup": int}
+_FURTHER_KEYS: dict[str, tuple[str, _KeyTypes, _KeyTypes]] = {
+    DRIVER: ("driver", _DRIVER_KEYS, {"versions": str, "producer-features": list, "writer": str, "groups": bool}),
+    BROKER: ("broker", _BROKER_KEYS, {"prepare": list, "files": list, "log": str}),
 }
 """By file name: the thing that it describes, its required further keys, and the optional ones."""
-_WORDS = ("command", "requires", "tools", "gaps", "files")
-_COMMANDS = ("setup", "prepare")
+_STRING_LISTS = ("command", "requires", "tools", "gaps", "files")
+_COMMAND_LISTS = ("setup", "prepare")
 
 
 def adapter_in(path: Path) -> AdapterManifest:
@@ -164,21 +164,21 @@ def adapter_in(path: Path) -> AdapterManifest:
 
     row: Any = load(path)
     if not isinstance(row, dict):
-        raise FileError(path, "a mapping is expected")
-    what, needed, optional = _BESIDES.get(path.name, ("adapter", {}, {}))
+        raise FileError(path, "expected a mapping")
+    what, needed, optional = _FURTHER_KEYS.get(path.name, ("adapter", {}, {}))
     for key, given in row.items():
-        if not _has_shape(key, given, {**_SHAPE, **needed, **optional}):
-            raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
+        if not _is_valid(key, given, {**_KEYS, **needed, **optional}):
+            raise FileError(path, f"{key!r}: unknown key, or a value of the wrong type", row.line)  # type: ignore[attr-defined]
     if not all(key in row for key in needed):
-        raise FileError(path, f"a {what} has {', '.join(needed)}")
+        raise FileError(path, f"a {what} needs the keys {', '.join(needed)}")
     if row.get("versions", "bare") not in VERSION_PROFILES:
-        raise FileError(path, f"versions is one of {', '.join(VERSION_PROFILES)}, not {row['versions']!r}")
+        raise FileError(path, f"versions: expected one of {', '.join(VERSION_PROFILES)}, found {row['versions']!r}")
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
-        raise FileError(path, "name is the folder's, and there is either module or command")
+        raise FileError(path, "expected the folder's name as `name`, and either `module` or `command`")
     base = path.parent.parent / row["base"] if "base" in row else None
     if base and not ("setup" in row and base.is_dir()):
-        raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
-    besides = {key: row[key] for key in (*needed, *optional) if key in row}
+        raise FileError(path, "base: expected a folder next to this one, and `setup` commands")
+    further = {key: row[key] for key in (*needed, *optional) if key in row}
     return AdapterManifest(
         row["name"],
         row.get("about", ""),
@@ -192,21 +192,21 @@ def adapter_in(path: Path) -> AdapterManifest:
         tuple(tuple(step) for step in row.get("setup", ())),
         tuple(row.get("gaps", ())),
         base,
-        besides if path.name == DRIVER else {},
-        besides if path.name == BROKER else {},
+        further if path.name == DRIVER else {},
+        further if path.name == BROKER else {},
     )
 
 
-def _has_shape(key: str, given: object, shape: _Shape) -> bool:
+def _is_valid(key: str, given: object, shape: _KeyTypes) -> bool:
     """Return whether a key is known and its value has the right type."""
     if key not in shape or not isinstance(given, shape[key]):
         return False
-    if isinstance(given, list) and key in _COMMANDS:
-        return all(_are_words(step) for step in given)
-    return key not in _WORDS or _are_words(given)
+    if isinstance(given, list) and key in _COMMAND_LISTS:
+        return all(_are_strings(step) for step in given)
+    return key not in _STRING_LISTS or _are_strings(given)
 
 
-def _are_words(given: object) -> bool:
+def _are_strings(given: object) -> bool:
     return isinstance(given, list) and all(isinstance(word, str) for word in given)
 
 
@@ -217,9 +217,9 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
         yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
         return
     home = adapter.home
-    with _alone(home) as waited:
+    with _build_lock(home) as waited:
         if waited and not adapter.missing():
-            yield f"{adapter.name} was set up meanwhile, by another process"
+            yield f"{adapter.name} was set up by another process at the same time"
             return
         shutil.rmtree(home, ignore_errors=True)
         for folder in filter(None, (adapter.base, adapter.folder)):
@@ -232,7 +232,7 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[bool]:
+def _build_lock(home: Path) -> Iterator[bool]:
     """Lock the build of an adapter against other processes; yield whether another build had to end first."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f".{home.name}.lock").open("a") as lock:

@@ -239,7 +239,7 @@ def main(name, control=None):
         gc.freeze()  # the collector skips existing objects: no time is lost, and forked processes share their memory
     if control is None:
         serve(module, out)
-    elif is_alone(before):
+    elif can_fork(before):
         fork_on_request(module, out, int(control))
     return 0
 
@@ -259,7 +259,7 @@ def descriptors():
     return opened
 
 
-def is_alone(before):
+def can_fork(before):
     """Return whether a fork is safe: no threads, children or new descriptors, and no shared writable memory."""
     if sys.platform != "linux" or sys.version_info < (3, 9) or descriptors() != before:
         return False
@@ -272,7 +272,7 @@ def is_alone(before):
 def fork_on_request(module, out, control):
     """Fork a supervisor and its target for each message on the socket, on the received pipes, and write its process
     id."""
-    theirs, sys.path[:] = sys.path[:], PATH  # the target's folder may contain modules of these names
+    target_path, sys.path[:] = sys.path[:], PATH  # the target's folder may contain modules of these names
     import signal
     import socket
 
@@ -280,10 +280,10 @@ def fork_on_request(module, out, control):
     spec = importlib.util.spec_from_file_location("supervisor", path)
     supervisor = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(supervisor)
-    sys.path[:] = theirs
+    sys.path[:] = target_path
     handlers = {number: signal.getsignal(number) for number in supervisor.RESET_SIGNALS}
-    awake = signal.set_wakeup_fd(-1)
-    if awake != -1 or None in handlers.values():
+    wakeup = signal.set_wakeup_fd(-1)
+    if wakeup != -1 or None in handlers.values():
         return  # the handlers of the module cannot be restored in the children
     channel, parent = socket.socket(fileno=control), os.getpid()
     write_all(out, b"ready\n")
@@ -295,7 +295,7 @@ def fork_on_request(module, out, control):
         child = os.fork()
         if child == 0:
             channel.close()
-            be_supervisor(supervisor, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
+            run_supervisor(supervisor, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
         for descriptor in pipes:
             os.close(descriptor)
         write_all(out, b"%d\n" % child)
@@ -310,7 +310,7 @@ def reap():
         pass
 
 
-def be_supervisor(supervisor, parent, pipes, out, become):
+def run_supervisor(supervisor, parent, pipes, out, become):
     """Run as the supervisor of a target; never returns."""
     try:
         os.setsid()

@@ -18,11 +18,11 @@ from conformance.process.errors import AnswerTimeout, TargetFailure
 from conformance.targets.limits import ResourceUse
 from conformance.targets.protocol import AnswerDelayed, RequestBody
 
-_OWN = 1 / 4
+_MIN_COUNTED_SHARE = 1 / 4
 """The minimum share of elapsed time that counts: a wait ends even on a machine that is always busy."""
-_HELD = 128
+_MAX_WAITING_OUTCOMES = 128
 """The maximum number of later outcomes that are kept while an earlier one is missing."""
-_AWAY = 0.5
+_MAX_PAUSE_S = 0.5
 """The pause between two polls, in seconds, above which it does not count as waiting."""
 
 
@@ -39,29 +39,29 @@ class PendingRequest:
     """True if its process got no earlier request."""
     outcome: Outcome | None = None
     """The result; None while the answer is missing."""
-    is_blamed: bool = False
+    is_at_fault: bool = False
     """True if its process failed because of it."""
-    was_aside: bool = False
+    was_pending: bool = False
     """True if other requests were sent while it was pending."""
-    follows: bool = False
+    is_follower: bool = False
     """True if an earlier request of the same timeout group has priority on the CPU."""
-    _held: int | None = field(init=False)
+    _memory_before: int | None = field(init=False)
     """The memory of its process before the request, in bytes; None if it is not measured."""
-    _frozen: float | None = None
+    _suspended_since: float | None = None
     """The time at which its process was suspended; None while it runs."""
     _since: float = field(init=False)
-    _delay: float = field(init=False)
-    _left: float = field(init=False)
+    _cpu_wait_before: float = field(init=False)
+    _last_poll: float = field(init=False)
     """The time of the last poll."""
 
     def __post_init__(self) -> None:
-        self._since = self._left = time.monotonic()
-        self._delay = self.process.cpu_wait_s()
-        self._held = self.process.start_measuring() if self.request.measured_bytes else None
+        self._since = self._last_poll = time.monotonic()
+        self._cpu_wait_before = self.process.cpu_wait_s()
+        self._memory_before = self.process.start_measuring() if self.request.measured_bytes else None
 
     def counted_s(self) -> float:
         """Return the elapsed seconds, without those in which other processes kept this one from the CPU."""
-        return max(self.cpu_available_s(), self.elapsed_s() * _OWN)
+        return max(self.cpu_available_s(), self.elapsed_s() * _MIN_COUNTED_SHARE)
 
     def deadline_s(self) -> float:
         """Return the seconds that count against a timeout: wall-clock time, at most twice the available CPU time."""
@@ -69,11 +69,11 @@ class PendingRequest:
 
     def cost(self) -> ResourceUse:
         """Return its cost so far."""
-        return ResourceUse(self.counted_s(), self.process.memory_growth(self._held))
+        return ResourceUse(self.counted_s(), self.process.memory_growth(self._memory_before))
 
     def cpu_available_s(self) -> float:
         """Return the seconds in which it could run: it ran, or waited for something other than the CPU."""
-        return self.elapsed_s() - max(self.process.cpu_wait_s() - self._delay, 0)
+        return self.elapsed_s() - max(self.process.cpu_wait_s() - self._cpu_wait_before, 0)
 
     def elapsed_s(self) -> float:
         """Return the seconds since the request, without suspensions."""
@@ -81,18 +81,18 @@ class PendingRequest:
 
     def suspend(self) -> None:
         """Suspend its process."""
-        if self._frozen is None:
-            self._frozen = time.monotonic()
+        if self._suspended_since is None:
+            self._suspended_since = time.monotonic()
             self.process.suspend()
 
     def resume(self) -> None:
         """Continue its process; the suspension does not count as elapsed time."""
-        if self._frozen is not None:
-            self._since += time.monotonic() - self._frozen
-            self._frozen = None
+        if self._suspended_since is not None:
+            self._since += time.monotonic() - self._suspended_since
+            self._suspended_since = None
             self.process.suspend(thaw=True)
 
-    def awaited(self) -> Outcome:
+    def wait(self) -> Outcome:
         """Wait for the outcome; only possible when the session has nothing else to do."""
         while self.outcome is None:
             self.poll()
@@ -103,17 +103,17 @@ class PendingRequest:
 
         Raises AnswerTimeout after `timeout` seconds of the process, TargetExited or OutputTooLong.
         """
-        self._return()
+        self._skip_pause()
         try:
             return self._line(timeout, time.monotonic() + seconds)
         finally:
-            self._left = time.monotonic()
+            self._last_poll = time.monotonic()
 
-    def _return(self) -> None:
+    def _skip_pause(self) -> None:
         """Do not count a long pause since the last poll: a long answer may have waited in the pipe."""
-        away = time.monotonic() - self._left
-        if away > _AWAY:
-            self._since += away
+        pause = time.monotonic() - self._last_poll
+        if pause > _MAX_PAUSE_S:
+            self._since += pause
 
     def _line(self, timeout: float, until: float) -> bytes | None:
         while True:
@@ -129,32 +129,32 @@ class PendingRequest:
 
 def ordered(runs: Iterable[Sequence[Outcome | PendingRequest]]) -> Iterator[Sequence[Outcome]]:
     """Yield the outcomes in order, as many at once as possible: a missing outcome delays the later ones."""
-    held: deque[Outcome | PendingRequest] = deque()
+    waiting: deque[Outcome | PendingRequest] = deque()
     for run in runs:
-        held.extend(run)
-        there = _completed(held)
-        if len(held) >= _HELD:
-            there += [_awaited(held.popleft()), *_completed(held)]
-        if there:
-            yield there
-    while held:
-        yield [_awaited(held.popleft()), *_completed(held)]
+        waiting.extend(run)
+        completed = _completed(waiting)
+        if len(waiting) >= _MAX_WAITING_OUTCOMES:
+            completed += [_awaited(waiting.popleft()), *_completed(waiting)]
+        if completed:
+            yield completed
+    while waiting:
+        yield [_awaited(waiting.popleft()), *_completed(waiting)]
 
 
-def _completed(held: deque[Outcome | PendingRequest]) -> list[Outcome]:
+def _completed(waiting: deque[Outcome | PendingRequest]) -> list[Outcome]:
     """Remove and return the first outcomes, up to the first missing one."""
-    there = []
-    while held and (outcome := outcome_of_asked(held[0])) is not None:
-        there.append(outcome)
-        held.popleft()
-    return there
+    completed = []
+    while waiting and (outcome := outcome_or_none(waiting[0])) is not None:
+        completed.append(outcome)
+        waiting.popleft()
+    return completed
 
 
 def _awaited(outcome: Outcome | PendingRequest) -> Outcome:
-    return outcome.awaited() if isinstance(outcome, PendingRequest) else outcome
+    return outcome.wait() if isinstance(outcome, PendingRequest) else outcome
 
 
-def outcome_of_asked(outcome: Outcome | PendingRequest) -> Outcome | None:
+def outcome_or_none(outcome: Outcome | PendingRequest) -> Outcome | None:
     """Return the outcome; None while the answer is missing."""
     return outcome.outcome if isinstance(outcome, PendingRequest) else outcome
 
@@ -162,7 +162,7 @@ def outcome_of_asked(outcome: Outcome | PendingRequest) -> Outcome | None:
 def reproduces(outcome: Outcome | PendingRequest, fault: TargetFailure) -> bool:
     """Return whether a request that was sent alone repeated the fault of its window."""
     return isinstance(outcome, PendingRequest) and (
-        outcome.is_blamed or (outcome.was_aside and isinstance(fault, AnswerDelayed))
+        outcome.is_at_fault or (outcome.was_pending and isinstance(fault, AnswerDelayed))
     )
 
 
@@ -181,12 +181,12 @@ class LazyRequestQueue(deque[RequestBody]):
 
 MAX_PENDING_PROCESSES = 4
 """The maximum number of processes with a pending request."""
-POLL_S, _LONG = 0.05, 1.0
+POLL_S, _LONG_ANSWER_POLL_S = 0.05, 1.0
 """Seconds of each poll: while there is no answer; while a long answer arrives."""
-_AT_LEAST, _AT_MOST = 0.25, 12
+_FOLLOWER_MIN_CPU_S, _FOLLOWER_MAX_TIMEOUTS = 0.25, 12
 """Limits of a follower: its minimum seconds of available CPU time, unless this number of timeouts has elapsed."""
 
-_BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
+_FOLLOWER_REMARK = "; another case of this requirement ran at the same time with priority, and got no answer either"
 
 
 class SlowRequests(Struct):
@@ -199,64 +199,71 @@ class SlowRequests(Struct):
     """
 
     timeout: float
-    finish: Callable[[PendingRequest, float, float], bool]
+    wait_for: Callable[[PendingRequest, float, float], bool]
     """Waits for a request (arguments: timeout and length of this wait, in seconds); returns whether its process
     failed."""
-    blame: Callable[[Exception, RequestBody], NoAnswer]
+    record_fault: Callable[[Exception, RequestBody], NoAnswer]
     """Counts a fault; returns the outcome of the request that caused it."""
-    waited_for: list[PendingRequest] = msgspec.field(default_factory=list)
-    _silent: set[str] = msgspec.field(default_factory=set)
+    requests: list[PendingRequest] = msgspec.field(default_factory=list)
+    _timed_out_groups: set[str] = msgspec.field(default_factory=set)
     """Groups of which one request timed out with full CPU priority."""
 
-    def add(self, asked: PendingRequest) -> None:
+    def add(self, pending: PendingRequest) -> None:
         """Add a request whose answer did not arrive soon."""
-        asked.was_aside, asked.follows = True, self._is_led(asked.request)
-        if asked.follows:
-            asked.process.lower_priority()
-        self.waited_for.append(asked)
+        pending.was_pending, pending.is_follower = True, self._has_leader(pending.request)
+        if pending.is_follower:
+            pending.process.lower_priority()
+        self.requests.append(pending)
 
-    def mark_timed_out(self, asked: PendingRequest) -> None:
+    def mark_timed_out(self, pending: PendingRequest) -> None:
         """Record the group of a request that timed out."""
-        if asked.request.timeout_group:
-            self._silent.add(asked.request.timeout_group)
+        if pending.request.timeout_group:
+            self._timed_out_groups.add(pending.request.timeout_group)
 
     def poll(self, seconds: float = POLL_S) -> None:
         """Wait for each request in turn; end the processes of those that answered or failed."""
-        for asked in [*self.waited_for]:
-            wait = _LONG if asked.process.is_answering else seconds
-            if not asked.follows:
-                self.finish(asked, self.timeout, wait)
-            elif asked.request.timeout_group in self._silent and self._is_over(asked):
-                broke = self.blame(AnswerTimeout(), asked.request)
-                asked.is_blamed, asked.outcome = True, replace(broke, detail=f"{broke.detail}{_BESIDE}")
+        for pending in [*self.requests]:
+            wait = _LONG_ANSWER_POLL_S if pending.process.is_answering else seconds
+            if not pending.is_follower:
+                self.wait_for(pending, self.timeout, wait)
+            elif pending.request.timeout_group in self._timed_out_groups and self._is_over(pending):
+                timeout = self.record_fault(AnswerTimeout(), pending.request)
+                pending.is_at_fault, pending.outcome = True, replace(timeout, detail=timeout.detail + _FOLLOWER_REMARK)
             else:
-                self._follow(asked, wait)
-            if asked.outcome is not None:
-                self.waited_for.remove(asked)
-                asked.process.close()
+                self._poll_follower(pending, wait)
+            if pending.outcome is not None:
+                self.requests.remove(pending)
+                pending.process.close()
 
     def close(self) -> None:
         """End the processes."""
-        while self.waited_for:
-            self.waited_for.pop().process.close()
+        while self.requests:
+            self.requests.pop().process.close()
 
-    def _follow(self, asked: PendingRequest, seconds: float) -> None:
+    def _poll_follower(self, pending: PendingRequest, seconds: float) -> None:
         """Wait for a follower. It gets a full timeout when its leader is gone."""
-        is_led = self._is_led(asked.request)
-        if not is_led:
-            asked.resume()
-        self.finish(asked, math.inf if is_led else self.timeout, seconds)
-        if is_led and asked.outcome is None and asked.cpu_available_s() >= _AT_LEAST and not asked.process.is_answering:
-            asked.suspend()
+        has_leader = self._has_leader(pending.request)
+        if not has_leader:
+            pending.resume()
+        self.wait_for(pending, math.inf if has_leader else self.timeout, seconds)
+        if (
+            has_leader
+            and pending.outcome is None
+            and pending.cpu_available_s() >= _FOLLOWER_MIN_CPU_S
+            and not pending.process.is_answering
+        ):
+            pending.suspend()
 
-    def _is_over(self, asked: PendingRequest) -> bool:
-        passed = asked.elapsed_s()
-        return passed >= self.timeout and (asked.cpu_available_s() >= _AT_LEAST or passed >= _AT_MOST * self.timeout)
-
-    def _is_led(self, request: RequestBody) -> bool:
-        return bool(request.timeout_group) and (
-            request.timeout_group in self._silent or self._has_leader(request.timeout_group)
+    def _is_over(self, pending: PendingRequest) -> bool:
+        passed = pending.elapsed_s()
+        return passed >= self.timeout and (
+            pending.cpu_available_s() >= _FOLLOWER_MIN_CPU_S or passed >= _FOLLOWER_MAX_TIMEOUTS * self.timeout
         )
 
-    def _has_leader(self, kin: str) -> bool:
-        return any(asked.request.timeout_group == kin and not asked.follows for asked in self.waited_for)
+    def _has_leader(self, request: RequestBody) -> bool:
+        return bool(request.timeout_group) and (
+            request.timeout_group in self._timed_out_groups or self._has_pending_leader(request.timeout_group)
+        )
+
+    def _has_pending_leader(self, group: str) -> bool:
+        return any(pending.request.timeout_group == group and not pending.is_follower for pending in self.requests)

@@ -90,7 +90,7 @@ def fields(line: bytes, number: int) -> Answer:
     if not isinstance(answer, dict):
         raise ProtocolError(f"not a JSON object: {printable_line(line)}")
     if answer.get("id") != number or isinstance(answer.get("id"), bool):
-        raise ProtocolError(f"an answer to request {number} is due, but this came: {printable_line(line)}")
+        raise ProtocolError(f"expected the answer to request {number}, found: {printable_line(line)}")
     if line.count(b"[") + line.count(b"{") > DEEPEST and is_deep(answer):
         raise ProtocolError(f"not a line of JSON ({too_deep()}): {printable_line(line)}")
     return answer
@@ -114,11 +114,11 @@ LONGEST_TEXT = 400
 
 def shorten(text: str) -> str:
     """Return a text of a target; a long one as its beginning, length and digest."""
-    whole = text.encode("utf-8", "surrogatepass")
-    if len(whole) <= LONGEST_TEXT:
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) <= LONGEST_TEXT:
         return text
-    front = whole[:LONGEST_TEXT].decode("utf-8", "ignore")
-    return f"{front}… ({len(text)} characters, sha256 {hashlib.sha256(whole).hexdigest()[:16]})"
+    beginning = encoded[:LONGEST_TEXT].decode("utf-8", "ignore")
+    return f"{beginning}… ({len(text)} characters, sha256 {hashlib.sha256(encoded).hexdigest()[:16]})"
 
 
 def outcome(answer: Answer, size: int = 0) -> Outcome:
@@ -140,8 +140,8 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
         error = answer.get("error")
         if error in ERRORS:
             return Rejected(error, shorten(str(answer.get("message", ""))), shorten(str(answer.get("codes", ""))))
-        return NoAnswer("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
-    return NoAnswer("protocol", f"neither ok, unsupported nor crash: {printable_line(_encode(answer))}")
+        return NoAnswer("protocol", f"error: expected one of {', '.join(ERRORS)}, found {error!r:.60}")
+    return NoAnswer("protocol", f"expected ok, unsupported or crash, found: {printable_line(_encode(answer))}")
 
 
 # --- describe -----------------------------------------------------------------------------------------
@@ -216,8 +216,8 @@ class TargetDescription(Struct, frozen=True):
 
     def unused(self, case: CaseSummary) -> str:
         """Return the call that a case would test, if the library does not use it; else an empty text."""
-        door = self.entry_point(case.op, case.type)
-        return door.call if door is not None and door.who == "unused" else ""
+        entry_point = self.entry_point(case.op, case.type)
+        return entry_point.call if entry_point is not None and entry_point.who == "unused" else ""
 
     def lacks(self, case: CaseSummary) -> str:
         """Return the reason why a case is not sent; empty when it is sent."""
@@ -257,18 +257,20 @@ def description(answer: Answer) -> TargetDescription:
     if answer.get("ok") is not True:
         raise ProtocolError(
             str(
-                answer.get("targetUnavailable", f"describe was not answered with ok: {printable_line(_encode(answer))}")
+                answer.get(
+                    "targetUnavailable", f"describe: expected ok: true, found: {printable_line(_encode(answer))}"
+                )
             )
         )
     if answer.get("protocol", PROTOCOL) != PROTOCOL:
-        raise ProtocolError(f"protocol {answer['protocol']!r}, the suite speaks {PROTOCOL}")
+        raise ProtocolError(f"describe: protocol: expected {PROTOCOL}, found {answer['protocol']!r}")
     supports = answer.get("supports", {})
     if not isinstance(supports, dict):
-        raise ProtocolError("describe: supports is an object of operations and types")
+        raise ProtocolError("describe: supports: expected an object of operations and types")
     claimed = {op: _names(supports.get(op, []), f"supports.{op}") for op in OPS}
     magics = answer.get("magics")
     if magics is not None and not (isinstance(magics, list) and all(type(magic) is int for magic in magics)):
-        raise ProtocolError("describe: magics is a list of numbers")
+        raise ProtocolError("describe: magics: expected a list of numbers")
     name, version, language = (str(answer.get(key, "")) for key in ("name", "version", "language"))
     return TargetDescription(
         name,
@@ -291,33 +293,33 @@ _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5})|(\+))?\Z")
 def _messages(given: object) -> dict[str, VersionRange]:
     """Return the messages that a target claims, with their versions."""
     if not isinstance(given, dict):
-        raise ProtocolError("describe: messages is an object of names and versions")
+        raise ProtocolError("describe: messages: expected an object of names and versions")
     claimed = {}
     for name, versions in given.items():
         match = _RANGE.match(versions) if isinstance(versions, str) else None
         if match is None:
-            raise ProtocolError(f"describe: messages.{name}: versions such as 0-3, not {versions!r:.40}")
+            raise ProtocolError(f"describe: messages.{name}: expected versions such as 0-3, found {versions!r:.40}")
         claimed[name] = VersionRange(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
     return claimed
 
 
-_DOOR = re.compile(r"(public|internal|unused): (\S.*)", re.DOTALL)
+_ENTRY_POINT = re.compile(r"(public|internal|unused): (\S.*)", re.DOTALL)
 
 
 def _entry_points(given: object) -> EntryPoints:
     """Return the entry points in `via`, by operation and type."""
     if not isinstance(given, dict):
-        raise ProtocolError("describe: via is an object of operations and calls")
+        raise ProtocolError("describe: via: expected an object of operations and calls")
     entry_points = {}
-    for key, door in given.items():
+    for key, entry_point in given.items():
         op, space, name = key.partition(" ")
         if op not in OPS and (op not in WHOLE_LOG or space):
             problem = "expected an operation, and a type for " + ", ".join(OPS)
             raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, such as 'decode RECORD_BATCH' or 'read'")
-        match = _DOOR.fullmatch(door) if isinstance(door, str) else None
+        match = _ENTRY_POINT.fullmatch(entry_point) if isinstance(entry_point, str) else None
         if match is None:
             problem = "expected public, internal or unused, then ': ' and the call"
-            raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, not {door!r:.60}")
+            raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, found {entry_point!r:.60}")
         entry_points[op, re.sub(r"\s", "", name)] = EntryPoint(match[1], match[2])
     return entry_points
 
@@ -326,5 +328,5 @@ def _names(given: object, where: str) -> frozenset[str]:
     if given is False or given is None:
         return frozenset()
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise ProtocolError(f"describe: {where} is a list of names")
+        raise ProtocolError(f"describe: {where}: expected a list of names")
     return frozenset(re.sub(r"\s", "", name) for name in given)

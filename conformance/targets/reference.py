@@ -51,26 +51,26 @@ def answer(request: Request, types: codec.TypeRegistry | None = None) -> Answer:
     op = request.get("op")
     if op == "describe":
         return describe()
-    row = OPERATIONS.get(op) if isinstance(op, str) else None
-    if row is None:
+    operation = OPERATIONS.get(op) if isinstance(op, str) else None
+    if operation is None:
         return {"unsupported": f"no operation {op!r}"}
     try:
-        wire = codec.wire("LOG") if row.question else _type(request, types or shipped_types())
+        wire = codec.wire("LOG") if operation.question else _type(request, types or shipped_types())
         _check_fields(wire, request)
-        answered: Answer = row.answer(wire, row.parse(request, wire))
+        result: Answer = operation.answer(wire, operation.parse(request, wire))
     except codec.UnknownType as error:
         return {"unsupported": str(error)}
     except (codec.Unencodable, NotationError) as error:
         return {"ok": False, "error": "invalid-value", "message": str(error)}
     except NotConvertible as error:
         return {"ok": False, "error": error_class(error.violation), "message": str(error)}
-    return answered
+    return result
 
 
 def _type(request: Request, types: codec.TypeRegistry) -> codec.WireType:
     name = request.get("type")
     if not isinstance(name, str):
-        raise codec.UnknownType("a request names a type")
+        raise codec.UnknownType("type: expected a name")
     if name != "MESSAGE":
         return types.wire(name)
     if isinstance(request.get("definition"), dict):

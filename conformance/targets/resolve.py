@@ -78,9 +78,14 @@ def target_spec(
         # Its process has separate timeouts for each topic, and reports them itself.
         is_live = name.startswith("live:")
         memory = allowance.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else allowance.memory + BROKER_MEMORY
-        late = max(LIVE_TIMEOUT, allowance.timeout)
+        timeout = max(LIVE_TIMEOUT, allowance.timeout)
         allowance = replace(
-            allowance, timeout=late, startup=late, memory=memory, base_seconds=math.inf, base_memory_growth=math.inf
+            allowance,
+            timeout=timeout,
+            startup=timeout,
+            memory=memory,
+            base_seconds=math.inf,
+            base_memory_growth=math.inf,
         )
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
@@ -90,26 +95,26 @@ def resolve(target: str, python: str | None = None, broker: BrokerOptions = Brok
 
     Raises UsageError for the log folder of a broker that the suite starts.
     """
-    kind, colon, rest = target.partition(":")
+    kind, colon, argument = target.partition(":")
     interpreter = python or sys.executable
     if colon and kind == "command":
-        return LaunchSpec(target, _command(target, rest))
+        return LaunchSpec(target, _command(target, argument))
     if colon and kind == "module":
-        _check_module(target, rest)
-        return LaunchSpec(target, (interpreter, str(SHIM), rest), forks=True)
+        _check_module(target, argument)
+        return LaunchSpec(target, (interpreter, str(SHIM), argument), forks=True)
     if colon and kind == "live":
-        return _ready(target, _driver(target, rest), python, interpreter)
+        return _ready(target, _driver(target, argument), python, interpreter)
     if colon and kind == "broker":
-        launch = _broker(target, rest, python, interpreter)
+        launch = _broker(target, argument, python, interpreter)
         if "--run" in launch.command:
             return replace(launch, command=(*launch.command, *broker.arguments()))
         if broker.log_dir is not None:
-            raise UsageError("--log-dir", f"where {target} keeps its log is known, as the suite starts it")
+            raise UsageError("--log-dir", f"the suite starts {target} and knows its log folder")
         return launch
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(
-            f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py, "
+            f"unknown target {target!r}, expected reference, {', '.join(known)}, module:NAME, module:./FILE.py, "
             "command:COMMAND LINE, live:NAME, broker:NAME or broker:HOST:PORT"
         )
     return _ready(target, adapter_in(known[target]), python, interpreter)
@@ -117,9 +122,9 @@ def resolve(target: str, python: str | None = None, broker: BrokerOptions = Brok
 
 def _ready(target: str, adapter: AdapterManifest, python: str | None, interpreter: str) -> LaunchSpec:
     """Return the start command of an adapter. Raises UnknownTarget if a requirement is missing."""
-    lacking = adapter.missing(python)
-    if lacking:
-        raise UnknownTarget(f"{target} cannot run here, it lacks {', '.join(lacking)}")
+    missing = adapter.missing(python)
+    if missing:
+        raise UnknownTarget(f"{target} cannot run here; missing: {', '.join(missing)}")
     return adapter.launch(interpreter)
 
 
@@ -130,11 +135,11 @@ _RUNNERS = {".go": "go run", ".java": "java", ".jar": "java -jar", **dict.fromke
 def _check_module(target: str, name: str) -> None:
     """Raise UnknownTarget for a name that is no Python module: empty, a folder, or a file of another language."""
     if not name:
-        raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
+        raise UnknownTarget(f"{target}: expected module:dotted.name or module:./file.py")
     path = Path(name)
     is_path = os.sep in name or name.endswith(".py")
     if is_path and path.is_dir():
-        raise UnknownTarget(f"{target}: {name} is a folder, name the Python file in it, module:./FILE.py")
+        raise UnknownTarget(f"{target}: {name} is a folder; expected the Python file in it, module:./FILE.py")
     if is_path and not path.exists():
         raise UnknownTarget(f"{target}: there is no file {name}")
     if name.endswith(".py") or not path.is_file():
@@ -144,7 +149,7 @@ def _check_module(target: str, name: str) -> None:
         line = f"{runner} {shlex.quote(name)}"
     else:
         line = shlex.quote(name) if os.access(path, os.X_OK) else "COMMAND LINE"
-    raise UnknownTarget(f"{target}: {name} is not a Python module; say {shlex.quote('command:' + line)} instead")
+    raise UnknownTarget(f"{target}: {name} is not a Python module; use {shlex.quote('command:' + line)} instead")
 
 
 def drivers() -> dict[str, AdapterManifest]:
@@ -157,40 +162,40 @@ def brokers() -> dict[str, AdapterManifest]:
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{BROKER}"))}
 
 
-def _broker(target: str, rest: str, python: str | None, interpreter: str) -> LaunchSpec:
+def _broker(target: str, argument: str, python: str | None, interpreter: str) -> LaunchSpec:
     """Return the start command for a broker. Raises UnknownTarget, or FileError for an invalid broker.yaml."""
     from conformance.targets.broker_address import address_of
 
     known = brokers()
-    if rest in known:
-        return _ready(target, known[rest], python, interpreter)
-    path = Path(rest)
+    if argument in known:
+        return _ready(target, known[argument], python, interpreter)
+    path = Path(argument)
     if path.name == BROKER and not path.is_file():
-        raise UnknownTarget(f"{target}: there is no file {rest}")
+        raise UnknownTarget(f"{target}: there is no file {argument}")
     try:
-        address = address_of(rest)
+        address = address_of(argument)
     except ValueError:
         names = ", ".join(known)
         raise UnknownTarget(
-            f"{target}: a broker is broker:HOST:PORT, broker:./{BROKER}, or broker: and one of {names}"
+            f"{target}: expected broker:HOST:PORT, broker:./{BROKER}, or broker: with one of {names}"
         ) from None
     if address is None:
         return _ready(target, adapter_in(path.resolve()), python, interpreter)
-    asking = own_python("conformance.live_brokers", rest, "--run", uuid4().hex[:8])
-    return LaunchSpec(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
+    command = own_python("conformance.live_brokers", argument, "--run", uuid4().hex[:8])
+    return LaunchSpec(target, command, cleaning=() if address.topics else (*command, "--clean"))
 
 
-def _driver(target: str, rest: str) -> AdapterManifest:
+def _driver(target: str, argument: str) -> AdapterManifest:
     """Return the driver of `live:NAME` or `live:./driver.yaml`. Raises UnknownTarget."""
-    path = Path(rest)
+    path = Path(argument)
     if path.name == DRIVER:
         if not path.is_file():
-            raise UnknownTarget(f"{target}: there is no file {rest}")
+            raise UnknownTarget(f"{target}: there is no file {argument}")
         return adapter_in(path.resolve())
     known = drivers()
-    if rest not in known:
-        raise UnknownTarget(f"{target}: the live clients are {', '.join(known)}, or live:./{DRIVER}")
-    return known[rest]
+    if argument not in known:
+        raise UnknownTarget(f"{target}: unknown live client, expected one of {', '.join(known)}, or live:./{DRIVER}")
+    return known[argument]
 
 
 def _command(target: str, line: str) -> tuple[str, ...]:
@@ -199,5 +204,5 @@ def _command(target: str, line: str) -> tuple[str, ...]:
     except ValueError as error:
         raise UnknownTarget(f"{target}: {error}") from None
     if not command or not shutil.which(command[0]):
-        raise UnknownTarget(f"{target}: there is no program {command[0] if command else ''!r}")
+        raise UnknownTarget(f"{target}: there is no program named {command[0] if command else ''!r}")
     return command

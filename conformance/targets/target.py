@@ -56,7 +56,7 @@ class TargetSpec:
     allowance: ResourceLimits = field(default_factory=ResourceLimits)
     jobs: int = 1
     """The maximum number of its processes."""
-    warm: ForkServer | None = field(default=None, compare=False)
+    fork_server: ForkServer | None = field(default=None, compare=False)
     """A fork server shared by all users of this target; None: each user starts one."""
 
     def open(self) -> Target:
@@ -68,7 +68,7 @@ class TargetSpec:
             return ReferenceTarget()
         from conformance.targets.worker_pool import WorkerPool
 
-        return WorkerPool(self.launch, self.allowance, self.jobs, self.warm)
+        return WorkerPool(self.launch, self.allowance, self.jobs, self.fork_server)
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
     if spec.launch is None:
         yield spec
         return
-    with closing(ForkServer(spec.launch, spec.allowance.startup)) as warm:
+    with closing(ForkServer(spec.launch, spec.allowance.startup)) as fork_server:
         if spec.launch.forks:
-            warm.prestart(spec.allowance.memory)
-        yield replace(spec, warm=warm)
+            fork_server.prestart(spec.allowance.memory)
+        yield replace(spec, fork_server=fork_server)

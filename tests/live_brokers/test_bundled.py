@@ -52,12 +52,18 @@ files: [port]
 GOOD = "name: fake\nversion: '1'\ncommand: [cat]\nstartup: 20\n"
 WRONG = {
     "no version": ("name: fake\ncommand: [cat]\nstartup: 20\n", "a broker has version, startup"),
-    "another name": (GOOD.replace("fake", "other"), "name is the folder's"),
-    "an unknown key": (GOOD + "doors: x\n", "'doors' is unknown or of the wrong shape"),
-    "a time in words": (GOOD.replace("20", "soon"), "'startup' is unknown or of the wrong shape"),
+    "another name": (GOOD.replace("fake", "other"), "expected the folder's name as `name`"),
+    "an unknown key": (GOOD + "doors: x\n", "'doors': unknown key, or a value of the wrong type"),
+    "a time in words": (GOOD.replace("20", "soon"), "'startup': unknown key, or a value of the wrong type"),
     "no time": (GOOD.replace("20", "0"), "startup is a number of seconds, not 0"),
-    "a number in a command": (GOOD.replace("[cat]", "[cat, 1]"), "'command' is unknown or of the wrong shape"),
-    "a command in place of commands": (GOOD + "prepare: [cat]\n", "'prepare' is unknown or of the wrong shape"),
+    "a number in a command": (
+        GOOD.replace("[cat]", "[cat, 1]"),
+        "'command': unknown key, or a value of",
+    ),
+    "a command in place of commands": (
+        GOOD + "prepare: [cat]\n",
+        "'prepare': unknown key, or a value of",
+    ),
     "an unknown place": (GOOD.replace("[cat]", "[cat, '{prot}']"), r"broker.yaml: {prot} is not one of {dir}, {run}"),
     "an unknown place in a file": (GOOD + "files: [wrong]\n", r"wrong: {node} is not one of {dir}, {run}"),
     "a file that is not there": (GOOD + "files: [nowhere]\n", "there is no file 'nowhere' beside it"),
@@ -199,7 +205,7 @@ def test_a_broker_that_is_not_set_up_says_how(fake):
     described = fake("", manifest)
     with pytest.raises(BrokerError) as told:
         BundledBroker(described)
-    lacking = "cannot run here, it lacks no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
+    lacking = "cannot run here; missing: no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
     assert lacking in str(told.value)
     assert str(told.value).endswith("/fake/broker.yaml)")
 

@@ -529,7 +529,7 @@ def test_a_user_driver_is_built_in_a_separate_folder(tmp_path, traces):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("live:nobody", "the live clients are"),
+        ("live:nobody", "unknown live client"),
         ("live:./driver.yaml", "there is no file"),
     ],
 )
@@ -543,9 +543,9 @@ def test_an_unknown_live_client_is_one_line(tmp_path, given, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("concurrency: many", "'concurrency' is unknown or of the wrong shape"),
+        ("concurrency: many", "'concurrency': unknown key, or a value of the wrong type"),
         ("speed: 3", "'speed' is unknown"),
-        ("concurrency: 1\nversions: all", "versions is one of bare, low, full, old, not 'all'"),
+        ("concurrency: 1\nversions: all", "versions: expected one of bare, low, full, old, found 'all'"),
     ],
 )
 def test_an_invalid_driver_file_is_one_line_with_its_place(tmp_path, line, said):

@@ -107,7 +107,7 @@ def test_an_adapter_that_takes_seconds_to_end_is_in_order(tmp_path):
 
 
 def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(TargetSession.finish, "__kwdefaults__", {"patience": 0.5})
+    monkeypatch.setattr(TargetSession.finish, "__kwdefaults__", {"timeout": 0.5})
     (tmp_path / "t.py").write_text(SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(600)))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     *others, last = examine(launch, shipped_types())
@@ -246,7 +246,7 @@ def test_each_operation_on_whole_logs_is_asked(tmp_path):
 WRONG_LOGS = {
     "read": ("read", "answered['value'] = answered['value']['records']", "expected an object"),
     "records": ("read", "answered['value']['records'][0]['key'] = 'a2V5'", "expected hex digits or null"),
-    "error": ("read", "answered['value']['error'] = 'damaged'", "error is one of malformed, corrupt"),
+    "error": ("read", "answered['value']['error'] = 'damaged'", "error: expected one of malformed, corrupt"),
     "convert": ("convert", "del answered['hex']", "hex: expected hex digits"),
     "sequence": ("sequence", "answered['value'] = 'accept'", "expected 1 of accept, duplicate"),
     "fate": ("sequence", "answered['value'] = ['accepted']", "expected 1 of accept, duplicate"),

@@ -36,7 +36,7 @@ def decode(type, data, **parameters):
 """
 SPINS = "\n        while True: pass"
 TIMEOUT = "no answer within 3 s"
-BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
+BESIDE = "; another case of this requirement ran at the same time with priority, and got no answer either"
 
 
 @pytest.fixture
@@ -75,14 +75,14 @@ def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(se
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
     assert isinstance(ahead[1], PendingRequest)
     assert ahead[1].outcome is None
-    assert ahead[1].awaited() == NoAnswer("timeout", TIMEOUT)
+    assert ahead[1].wait() == NoAnswer("timeout", TIMEOUT)
 
 
 @pytest.mark.once
 def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores_to_it(session):
     running = session(SPINS)
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 2, 3, 5)]))
-    leader, *followers = (asked.process for asked in running._aside.waited_for)
+    leader, *followers = (asked.process for asked in running._slow.requests)
     assert {priority for process in followers for priority in priorities(process)} == {19}
     assert 19 not in priorities(leader)
     assert flat(ordered([ahead])) == [
@@ -101,12 +101,12 @@ def priorities(process):
 def test_what_follows_stands_still_after_a_moment_until_the_first_one_is_given_up(session):
     running = session("time.sleep(3600)")
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 3)]))
-    leader, follower = running._aside.waited_for
+    leader, follower = running._slow.requests
     states = {asked: set() for asked in (leader, follower)}
     while follower.outcome is None:
         for asked, seen in states.items():
             seen |= {each.status() for each in asked.process._family if asked.outcome is None}
-        running._aside.poll()
+        running._slow.poll()
     assert psutil.STATUS_STOPPED in states[follower]
     assert psutil.STATUS_STOPPED not in states[leader]
     assert flat(ordered([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
@@ -116,7 +116,7 @@ def test_what_follows_stands_still_after_a_moment_however_much_else_is_asked(ses
     running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
     numbers = [1, 3, *[2] * 70, *[100] * 400]
     _, follower, *_ = flat(running.send_batches([question(number, "read a.b" * (number % 2)) for number in numbers]))
-    assert follower.outcome is not None or follower._frozen is not None
+    assert follower.outcome is not None or follower._suspended_since is not None
 
 
 def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypatch):
@@ -152,7 +152,7 @@ def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_
     asked = PendingRequest(question(1), 1, process)
     now[0] += passed
     delay[0] = passed - own
-    asked._left = now[0]
+    asked._last_poll = now[0]
     if is_over:
         with pytest.raises(AnswerTimeout):
             asked.line(3.0, 0)

@@ -56,7 +56,7 @@ def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it(catalog):
     assert (disproved.case.type, disproved.verdict.kind) == (types[0], VerdictKind.PROTOCOL)
     first, heartbeat, last = runner.results(cases)
     assert heartbeat.failed
-    reason = "the claim to decode MESSAGE<ResponseHeader{}> was disproved at the start"
+    reason = "the claim to decode MESSAGE<ResponseHeader{}> is false, as a probe shows"
     assert [first.verdict.detail, last.verdict.detail] == [reason.format(",1"), reason.format(",0")]
 
 

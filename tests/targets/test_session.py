@@ -152,7 +152,7 @@ def test_a_death_that_no_question_causes_alone_is_blamed_on_the_first_one_withou
     body = STARTS + LOGS + "    if number == 7 and start != 2: os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [7]
-    assert outcomes[7].detail.startswith("exited with status 5 (no question does this alone: blamed on the first one")
+    assert outcomes[7].detail.startswith("exited with status 5 (no request causes this alone: attributed to the first")
     assert "again when all were replayed" in outcomes[7].detail
     assert not outcomes[7].flaky
     assert honest(outcomes) == OTHERS
@@ -191,9 +191,9 @@ def test_a_target_that_dies_of_every_second_question_is_given_up_and_no_question
     outcomes = list(running.ask(questions(3 * WINDOW)))
     skipped = [outcome for outcome in outcomes if isinstance(outcome, Unsupported)]
     assert len(skipped) > 2 * WINDOW
-    assert skipped[0].reason == "not asked: the target was given up after 6 faults (crash)"
+    assert skipped[0].reason == "not sent: the target was given up after 6 faults (crash)"
     assert running.starts < 30
-    assert all("no question does this alone" in outcomes[place].detail for place in broken(outcomes))
+    assert all("no request causes this alone" in outcomes[place].detail for place in broken(outcomes))
 
 
 def test_a_silence_that_does_not_happen_again_blames_nobody_as_any_target_is_late_on_a_busy_machine(session, tmp_path):
@@ -229,7 +229,7 @@ def test_after_many_silences_that_do_not_happen_again_the_rest_is_skipped_and_no
     assert honest(outcomes) == list(range(len(outcomes) - len(skipped)))
     assert len(skipped) > 4 * WINDOW
     (reason,) = {outcome.reason for outcome in skipped}
-    assert reason.startswith("not asked: the target fell silent 2 times over cases that it answered when they were")
+    assert reason.startswith("not sent: the target timed out 2 times on cases that it answered when they were")
 
 
 def test_the_silent_are_waited_for_together_and_the_others_are_asked_meanwhile(session, tmp_path):
@@ -258,7 +258,7 @@ def test_only_so_many_are_waited_for_as_there_is_patience_left(session, monkeypa
     monkeypatch.setitem(FAULT_LIMITS, "timeout", 2)
     outcomes = list(session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(9)))
     assert list(broken(outcomes)) == [3, 4]
-    assert set(outcomes[5:]) == {Unsupported("not asked: the target was given up after 2 faults (timeout)")}
+    assert set(outcomes[5:]) == {Unsupported("not sent: the target was given up after 2 faults (timeout)")}
     assert max(asked(tmp_path)) == 4
 
 
@@ -319,7 +319,7 @@ def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
     running = session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=600)
     thread = threading.Thread(target=lambda: [*map(running._send_alone, questions(6))], daemon=True)
     thread.start()
-    until(lambda: len(running._aside.waited_for) == 3)
+    until(lambda: len(running._slow.requests) == 3)
     running.abort()
     thread.join(60)
     assert not thread.is_alive()
@@ -366,7 +366,7 @@ def test_an_answer_that_is_slow_twice_is_blamed_for_it_and_no_other(session, tmp
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
     assert list(broken(outcomes)) == [5]
     assert outcomes[5].how == "slow"
-    assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when asked again, for \d+ bytes", outcomes[5].detail)
+    assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when repeated, for \d+ bytes", outcomes[5].detail)
     assert len(honest(outcomes)) == 19
     # In its place, then warming up a process of its own, and once more.
     assert asked(tmp_path)[5] == 3
@@ -436,7 +436,7 @@ def test_memory_that_is_set_aside_and_given_back_is_found(session):
     assert list(broken(outcomes)) == [1]
     assert outcomes[1].how == "memory"
     assert not outcomes[1].unprovoked
-    grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when asked again in another process"
+    grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when repeated in another process"
     assert re.fullmatch(grown + ", 64 MiB are allowed for 2 bytes", outcomes[1].detail)
     assert outcomes[1].answered == honestly([90])[0]
 
@@ -491,7 +491,7 @@ def test_after_many_faults_the_rest_is_skipped_and_says_so(deed, how, session, t
     outcomes = list(session(LOGS + f"    if number > 9: {deed}\n" + ANSWERS, timeout=1).ask(questions(300)))
     assert list(broken(outcomes)) == [10, 11, 12]
     assert honest(outcomes) == list(range(10))
-    assert set(outcomes[13:]) == {Unsupported(f"not asked: the target was given up after 3 faults ({how})")}
+    assert set(outcomes[13:]) == {Unsupported(f"not sent: the target was given up after 3 faults ({how})")}
     assert max(asked(tmp_path)) < 10 + WINDOW
 
 
@@ -508,7 +508,7 @@ def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(sessi
     assert list(broken(outcomes)) == [10, 11, 12, 13]
     assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and continued to run"}
     assert honest(outcomes) == list(range(10))
-    assert set(outcomes[14:]) == {Unsupported("not asked: the target was given up after 4 faults (closed output)")}
+    assert set(outcomes[14:]) == {Unsupported("not sent: the target was given up after 4 faults (closed output)")}
     assert asked(tmp_path).total() == 10 + 1 + 4
 
 
@@ -520,7 +520,7 @@ def test_a_target_that_never_answers_is_given_up_sooner(deed, how, faults, sessi
     monkeypatch.setitem(FAULT_LIMITS_BEFORE_FIRST_ANSWER, "crash", 6)
     outcomes = list(session(f"for request in requests(): {deed}\n", timeout=0.5).ask(questions(60)))
     assert list(broken(outcomes)) == list(range(faults))
-    assert set(outcomes[faults:]) == {Unsupported(f"not asked: the target was given up after {faults} faults ({how})")}
+    assert set(outcomes[faults:]) == {Unsupported(f"not sent: the target was given up after {faults} faults ({how})")}
 
 
 def test_a_target_that_answered_before_its_faults_were_forgotten_is_mute_again(session, monkeypatch):
@@ -545,12 +545,12 @@ def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(se
 @pytest.mark.parametrize(
     ("described", "said"),
     [
-        ({"ok": False, "error": "other"}, "not answered with ok"),
-        ({"ok": True, "protocol": 2}, "protocol 2, the suite speaks 1"),
-        ({"ok": True, "supports": ["INT8"]}, "supports is an object"),
-        ({"ok": True, "supports": {"decode": "INT8"}}, "supports.decode is a list of names"),
-        ({"ok": True, "codecs": [1]}, "codecs is a list of names"),
-        ({"ok": True, "magics": ["2"]}, "magics is a list of numbers"),
+        ({"ok": False, "error": "other"}, "describe: expected ok: true, found"),
+        ({"ok": True, "protocol": 2}, "describe: protocol: expected 1, found 2"),
+        ({"ok": True, "supports": ["INT8"]}, "supports: expected an object"),
+        ({"ok": True, "supports": {"decode": "INT8"}}, "describe: supports.decode: expected a list of names"),
+        ({"ok": True, "codecs": [1]}, "describe: codecs: expected a list of names"),
+        ({"ok": True, "magics": ["2"]}, "describe: magics: expected a list of numbers"),
         ({"ok": True, "via": {"decode": "mine"}}, "via: 'decode': expected public, internal or unused"),
     ],
 )
@@ -665,10 +665,10 @@ def test_an_answer_means_what_the_protocol_says(line, outcome):
         (b'{"id":1,"ok":true,"value":"\\udcff","more":' + b"[" * 500 + b"]" * 500 + b"}", "nested more than 128 deep"),
         (b'{"id":1,"ok":true,"value":[' + b"0," * 1_000_000 + b"0]}", "more than 1,000,000 values"),
         (b"[1]", "not a JSON object"),
-        (b'{"ok":true}', "an answer to request 1 is due"),
-        (b'{"id":2,"ok":true}', "an answer to request 1 is due"),
-        (b'{"id":"1","ok":true}', "an answer to request 1 is due"),
-        (b'{"id":true,"ok":true}', "an answer to request 1 is due"),
+        (b'{"ok":true}', "expected the answer to request 1"),
+        (b'{"id":2,"ok":true}', "expected the answer to request 1"),
+        (b'{"id":"1","ok":true}', "expected the answer to request 1"),
+        (b'{"id":true,"ok":true}', "expected the answer to request 1"),
     ],
 )
 def test_a_line_that_is_no_answer_is_told_with_what_it_said(line, said):
