@@ -1,4 +1,4 @@
-"""Cases made by the reference: of some bytes, a value or a request about a log, with what must come of it."""
+"""Builds cases from bytes, values or requests; the reference computes the expected result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RECORDS = ("RECORDS", "COMPACT_RECORDS")
 
 
 def holds_other_bytes(wire: codec.WireType, value: Value) -> bool:
-    """Whether a value has such a field with bytes that are no whole batches: only a reader of bytes takes them."""
+    """Return whether a value has a records field that is not complete batches, which some readers reject."""
     if wire.name in _RECORDS:
         return not _is_clean_log(value)
     if not isinstance(wire, codec.MessageType):
@@ -49,13 +49,13 @@ def holds_other_bytes(wire: codec.WireType, value: Value) -> bool:
 
 
 def _record_sets(message: MessageSpec, structure: str, value: Value) -> Iterator[bytes | None]:
-    """The bytes of all fields of records in a structure of a message."""
+    """Yield the bytes of all records fields in a structure of a message."""
     for member in message.structures[structure]:
-        held = value.get(member.name)
+        field_value = value.get(member.name)
         if member.type == "records":
-            yield held
-        elif member.type in message.structures and held is not None:
-            for part in held if member.is_array else (held,):
+            yield field_value
+        elif member.type in message.structures and field_value is not None:
+            for part in field_value if member.is_array else (field_value,):
                 yield from _record_sets(message, member.type, part)
 
 
@@ -64,70 +64,71 @@ def _is_clean_log(data: bytes | None) -> bool:
     return read.ok and not read.remarks and not read.value["partial"]
 
 
-_MUCH = 1 << 20
-"""Bytes or elements from which on it could cost something to believe what is stated."""
-_RULES = ("memory.", "robustness.")
-"""How the requirements begin that are about what a target does with its memory and time."""
+_LARGE_SIZE = 1 << 20
+"""Bytes or elements from which on a reader can waste memory or time if it trusts a stated size."""
+_RESOURCE_PREFIXES = ("memory.", "robustness.")
+"""The prefixes of requirements about memory and time."""
 _NUMBER = re.compile("[0-9]{7,}")
 
 
 def is_resource_requirement(requirement: str) -> bool:
-    """Whether a requirement is about what a target does with its memory and time."""
-    return requirement.startswith(_RULES)
+    """Return whether a requirement is about memory and time."""
+    return requirement.startswith(_RESOURCE_PREFIXES)
 
 
 def measured_size(requirement: str, data: bytes, read: codec.DecodeResult) -> int:
-    """Bytes that memory and time are held against: those of the input, and those that come out of its payloads.
+    """Return the bytes that limit memory and time: input and decompressed payloads; 0 for a case that is not hostile.
 
-    0 where the case is not hostile: its requirement is about something else, and nothing that the reference found
-    wrong is a length or count of a mebibyte or more.
+    A case is hostile if its requirement is about memory or time, or if the reference found a wrong length or count of a
+    mebibyte or more.
     """
     if not is_resource_requirement(requirement) and not any(
-        _states_much(mark) for mark in (*read.violations, *read.remarks)
+        _states_large_size(violation) for violation in (*read.violations, *read.remarks)
     ):
         return 0
     return max(1, len(data) + sum(map(len, read.layers)))
 
 
-def _states_much(mark: codec.Violation) -> bool:
-    """Whether the hint, which quotes what is stated, names so large a number."""
-    return any(int(number) >= _MUCH for number in _NUMBER.findall(mark.hint))
+def _states_large_size(violation: codec.Violation) -> bool:
+    """Return whether the hint of a violation quotes such a large number."""
+    return any(int(number) >= _LARGE_SIZE for number in _NUMBER.findall(violation.hint))
 
 
-GENERAL = "general.exact-encoding"
-"""It holds for every type; the layout of the type is nearer, so generated cases are charged to that."""
-_SET = "definitions.map-key-makes-set"
-_NAN = "float64.canonical-nan-written"
+GENERAL_RULE = "general.exact-encoding"
+"""A requirement for every type. The layout of a type is more specific, so generated cases use that."""
+_DUPLICATE_KEY_RULE = "definitions.map-key-makes-set"
+_NAN_RULE = "float64.canonical-nan-written"
 
 # --- bytes --------------------------------------------------------------------------------------------
 
 
 def expectation(wire: codec.WireType, data: bytes) -> tuple[Expectation, str]:
-    """What a target must make of bytes, and by which requirement, by rule 6 of decisions#how-we-judge-with-this-page.
+    """Return the expected result for bytes, and its requirement, by rule 6 of decisions#how-we-judge-with-this-page.
 
-    A definite violation is refused, open places leave readings, everything else is the value.
+    A definite violation means a rejection. Open behaviour allows several results. All other bytes have one value.
     """
     return _expectation(wire, codec.decode(wire, data))
 
 
 def _expectation(wire: codec.WireType, read: codec.DecodeResult) -> tuple[Expectation, str]:
-    """The same of bytes that the reference has read."""
+    """Return the same for bytes that the reference has read."""
     violations = [*read.violations, *read.remarks]
     requirement = _first_rule(violations, next(iter(read.rests_on), layout_rule(wire)))
     first = read.violations[0] if read.violations else None
-    moved = (
+    may_misread = (
         any(remark.openness is codec.Definedness.ELSEWHERE for remark in read.remarks)
         and first
         and first.requirement not in CHECKSUM_RULES
     )
-    if moved or any(violation.open for violation in read.violations):
+    if may_misread or any(violation.open for violation in read.violations):
         return ExpectAnyOf(), requirement
     if read.violations:
         corrupt = all(violation.requirement in CHECKSUM_RULES for violation in read.violations)
         return ExpectRejection("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
     value = ExpectValue(read.value, read.consumed)
     if holds_other_bytes(wire, read.value):
-        # Some readers take these fields for bytes, others for record batches: settled is only what both read alike.
+        # Some readers treat these fields as bytes, others as record batches: only content that both accept has one
+        # result.
         return ExpectAnyOf((ExpectRejection(), value)), requirement if read.rests_on else "records.content-batches"
     if any(remark.openness is codec.Definedness.ANY_VALUE for remark in read.remarks):
         return ExpectAnyOf(), requirement
@@ -135,23 +136,23 @@ def _expectation(wire: codec.WireType, read: codec.DecodeResult) -> tuple[Expect
 
 
 def _first_rule(violations: Sequence[codec.Violation], otherwise: str) -> str:
-    """The requirement that a case rests on: where readers are known to die if there is such a place, or the first."""
+    """Return the requirement of a case: one about known crashes if there is one, else the first."""
     rules = [one.requirement for one in violations]
     return next((rule for rule in rules if rule.startswith("robustness.")), next(iter(rules), otherwise))
 
 
 def decode_case(identity: str, wire: codec.WireType, data: bytes, catalog: Catalog, *, mutation: str = "") -> Case:
-    """A generated case that asks for bytes to be decoded; `mutation` they went through."""
+    """Return a generated case that decodes bytes; `mutation` names the change of the bytes."""
     read = codec.decode(wire, data)
     expect, requirement = _expectation(wire, read)
     request = {"hex": data.hex()}
     case = _case(
         identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data, mutation=mutation
     )
-    bulk = measured_size(requirement, data, read)
-    case = replace(case, measured_bytes=bulk) if bulk else case
+    measured = measured_size(requirement, data, read)
+    case = replace(case, measured_bytes=measured) if measured else case
     if case.disputed and (isinstance(wire, codec.MessageType) or wire.name == "TAGGED_FIELDS"):
-        # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
+        # Apache Kafka's code continues after such a place, and the next bytes may be a size on which it crashes.
         return replace(case, disputed=case.disputed | {"crash"})
     return case
 
@@ -159,17 +160,17 @@ def decode_case(identity: str, wire: codec.WireType, data: bytes, catalog: Catal
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, wire: codec.WireType, asked: object, catalog: Catalog, *, value: Value = None) -> Case:
-    """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
+def encode_case(identity: str, wire: codec.WireType, given: object, catalog: Catalog, *, value: Value = None) -> Case:
+    """Return a generated case that encodes a value. A MESSAGE_SET also has `magic` and `compression`, next to `value`.
 
-    These stand beside `value` in an object. The argument `value` is what is asked, if it was parsed already. Raises
-    NotationError for a value that is not of the type, NotTestable for one that not every encoder can be asked for.
+    `given` is the value in notation, `value` its parsed form if there is one. Raises NotationError for a value of
+    another type, and NotTestable for a value that some encoders cannot accept.
     """
     if wire.name == "MESSAGE_SET":
-        return _set_case(identity, asked, catalog)
+        return _message_set_case(identity, given, catalog)
     if wire.name == "LOG":
-        raise NotTestable("an encoder is asked for a RECORD_BATCH or a MESSAGE_SET, not for a LOG")
-    value = wire.notation.parse(asked) if value is None else value
+        raise NotTestable("encode needs a RECORD_BATCH or a MESSAGE_SET, not a LOG")
+    value = wire.notation.parse(given) if value is None else value
     data: bytes | None = None
     expect: Expectation
     try:
@@ -178,21 +179,21 @@ def encode_case(identity: str, wire: codec.WireType, asked: object, catalog: Cat
         expect, rule = expected_rejection(wire, value), error.requirement
     else:
         read = codec.decode(wire, data)
-        is_set = any(remark.requirement == _SET for remark in read.remarks)
-        # A writer that keeps elements by key has only one of two with the same key.
+        is_set = any(remark.requirement == _DUPLICATE_KEY_RULE for remark in read.remarks)
+        # A writer that stores elements by key keeps only one of two with the same key.
         expect = ExpectAnyOf() if is_set else encode_expectation(wire, value, data, data)
-        rule = _SET if is_set else next(iter(read.rests_on), layout_rule(wire))
+        rule = _DUPLICATE_KEY_RULE if is_set else next(iter(read.rests_on), layout_rule(wire))
         if wire.name == "FLOAT64" and is_nan(value):
-            rule = _NAN
-    return _case(identity, "encode", wire, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
+            rule = _NAN_RULE
+    return _case(identity, "encode", wire, {"value": given}, catalog, expect=expect, rule=rule, data=data)
 
 
-def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
-    """The case of a message set whose offsets rise, as every writer can be asked only for those."""
+def _message_set_case(identity: str, given: object, catalog: Catalog) -> Case:
+    """Return the case of a message set with rising offsets, because every writer can write only those."""
     row, wire = OPERATIONS["encode"], codec.wire("MESSAGE_SET")
-    if not isinstance(asked, dict) or set(asked) != set(row.names):
-        raise NotationError("a MESSAGE_SET to encode is an object of magic, compression and value")
-    parts = row.parse(asked, wire)
+    if not isinstance(given, dict) or set(given) != set(row.names):
+        raise NotationError("expected a MESSAGE_SET as an object of magic, compression and value")
+    parts = row.parse(given, wire)
     messages = parts.pop("value")
     try:
         data = codec.encode(wire, messages, **parts)
@@ -201,7 +202,7 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
     read = codec.decode(wire, data)
     offsets = [message["offset"] for message in messages]
     if not read.ok or read.remarks or offsets != sorted(set(offsets)):
-        raise NotTestable("no encoder is asked for a message set whose offsets do not rise")
+        raise NotTestable("encode is not tested with message sets whose offsets do not rise")
     request, expect = encode_question(wire, read.value, data)
     return _case(identity, "encode", wire, request, catalog, expect=expect, rule=layout_rule(wire), data=data)
 
@@ -210,18 +211,18 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
 
 
 def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutation: str = "") -> Case:
-    """A generated case of an operation on a whole log, from its request in notation (docs/adapters.md#whole-logs).
+    """Return a generated case of a whole-log operation, from its request in notation (docs/adapters.md#whole-logs).
 
-    Raises NotationError for a request that is not in its notation, NotTestable for one that no target is asked.
+    Raises NotationError for a request with invalid notation, and NotTestable for a request that is not tested.
     """
     wire = codec.wire("LOG")
     parts = OPERATIONS[op].parse(_only_parts(op, request), wire)
-    ask = OPERATIONS[op].question
-    assert ask is not None
-    asked, expect = ask(parts)
+    question = OPERATIONS[op].question
+    assert question is not None
+    sent, expect = question(parts)
     data = parts.get("hex")
-    rule = next(_rules(op, asked, expect, data))
-    case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
+    rule = next(_rules(op, sent, expect, data))
+    case = _case(identity, op, wire, sent, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
     if is_resource_requirement(rule) and data is not None:
         case = replace(case, measured_bytes=measured_size(rule, data, codec.decode(wire, data)))
     if op == "append":
@@ -236,7 +237,7 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
 
 
 def _only_parts(op: Op, request: object) -> Request:
-    """The request, if it is an object with all fields that the operation needs and no others than it knows."""
+    """Return the request if it is an object with all required fields of the operation and no unknown ones."""
     needed = {part.name for part in OPERATIONS[op].parts if part.needed}
     further = set(OPERATIONS[op].names) - needed
     if isinstance(request, dict) and needed <= set(request) <= needed | further:
@@ -246,10 +247,10 @@ def _only_parts(op: Op, request: object) -> Request:
 
 
 def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) -> Iterator[str]:
-    """The requirement that a case about a log rests on first of all."""
+    """Yield the requirements on which a case about a log can rest, the most specific first."""
     if isinstance(expect, ExpectSequenceResults):
         answers = [next(iter(right)) for right in expect.answers if len(right) == 1]
-        yield from (rule for answer, rule in _OF_ANSWERS.items() if answer in answers)
+        yield from (rule for answer, rule in _RESULT_RULES.items() if answer in answers)
         yield "sequence.monotonic-per-partition"
     if op == "convert":
         yield "convert.up-to-v2" if request["magic"] == 2 else "convert.down-for-old-consumers"
@@ -266,26 +267,26 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
 
 
 def _kafka_crashes(case: Case, data: bytes, catalog: Catalog) -> bool:
-    """Whether Apache Kafka's consumer dies of a fetch in a place that no violation of the case names."""
+    """Return whether Apache Kafka's consumer crashes on a fetch at a place that no violation of the case names."""
     expect = case.expect
     is_committed = case.request["isolation"] == READ_COMMITTED
-    # Where it does not see the first damage, or anything may come of it, it may meet what stands behind.
-    is_passed_over = isinstance(expect, ExpectAnyOf) or VerdictKind.FAIL in case.disputed
+    # A consumer that does not notice the first damage, or may ignore it, also reads the damaged entries after it.
+    may_ignore = isinstance(expect, ExpectAnyOf) or VerdictKind.FAIL in case.disputed
     is_sound = isinstance(expect, ExpectConsumerView) and not (expect.view.damage or expect.view.remarks)
-    if is_sound or not (is_committed or is_passed_over):
+    if is_sound or not (is_committed or may_ignore):
         return False
     entries = list(codec.entries(data))
-    rows = (catalog.requirements[mark.requirement] for entry in entries for mark in entry.violations)
+    known = (catalog.requirements[violation.requirement] for entry in entries for violation in entry.violations)
     return (is_committed and any(_kafka_crashes_on_marker(expect, data, entry) for entry in entries)) or (
-        is_passed_over and any(VerdictKind.CRASH in row.disputed("read") for row in rows)
+        may_ignore and any(VerdictKind.CRASH in row.disputed("read") for row in known)
     )
 
 
 def _kafka_crashes_on_marker(expect: Expectation, data: bytes, entry: codec.LogEntry) -> bool:
-    """Whether an entry is a producer's marker of which that consumer dies under read_committed.
+    """Return whether an entry is a marker on which that consumer crashes under read_committed.
 
-    It looks at the key of the first record, which may be null, and reads compressed records into a list of as many as
-    the batch says.
+    The consumer reads the key of the first record, which may be null. It reads compressed records into a list of the
+    size that the batch states.
     """
     names = ("isControlBatch", "producerId", "compression", "recordCount")
     is_control, producer, codec_number, count = (BATCH_LAYOUT.read_field(name, data, entry.start) for name in names)
@@ -294,32 +295,33 @@ def _kafka_crashes_on_marker(expect: Expectation, data: bytes, entry: codec.LogE
     if count > entry.stop - entry.start:
         return codec_number > 0
     remarks = expect.view.remarks if isinstance(expect, ExpectConsumerView) else None
-    is_met = remarks is None or any(mark.requirement == "control.key-layout" for mark in remarks)
+    reads_key = remarks is None or any(violation.requirement == "control.key-layout" for violation in remarks)
     first = entry.value["records"][:1] if entry.value else ()
-    return is_met and any(record["key"] is None for record in first)
+    return reads_key and any(record["key"] is None for record in first)
 
 
 def _kafka_ignores_length(data: bytes) -> bool:
-    """Whether a length inside compressed records is wrong: Apache Kafka's broker does not look at that of a record."""
+    """Return whether a length in compressed records is wrong: Apache Kafka's broker does not check record lengths."""
     read = codec.decode("LOG", data)
-    inside = [mark for mark in read.violations if mark.layer]
-    # A field that is cut where more follows is cut by the length of its record alone.
+    compressed = [violation for violation in read.violations if violation.layer]
+    # If a cut field has bytes after it, only the length of its record is wrong.
     return any(
-        mark.requirement in _LENGTHS or (mark.requirement in _CUT and mark.at < len(read.layers[mark.layer - 1]))
-        for mark in inside
+        violation.requirement in _LENGTH_RULES
+        or (violation.requirement in _TRUNCATION_RULES and violation.at < len(read.layers[violation.layer - 1]))
+        for violation in compressed
     )
 
 
-_LENGTHS = (
+_LENGTH_RULES = (
     *("record.length-mismatch-rejected", "record.key-length", "record.value-length"),
     *("header.key-length", "header.value-length"),
 )
-"""What is found wrong where the length of a record is not that of its fields."""
-_CUT = ("int.truncated-rejected", "varint.truncated-rejected")
+"""The violations that a wrong record length can cause."""
+_TRUNCATION_RULES = ("int.truncated-rejected", "varint.truncated-rejected")
 
 
 def _rule_of_settings(request: Request) -> str:
-    """What a sound batch in a topic with these settings rests on."""
+    """Return the requirement of a valid batch in a topic with these settings."""
     if "timestampType" in request:
         return "timestamp.log-append-overwritten"
     if "compressionType" not in request:
@@ -328,13 +330,13 @@ def _rule_of_settings(request: Request) -> str:
     return "compression.broker-none-uncompresses" if is_plain else "compression.broker-codec-wins"
 
 
-_OF_ANSWERS = {
+_RESULT_RULES = {
     "fenced": "producer-epoch.fences",
     "out-of-order": "sequence.gap-out-of-order",
     "duplicate": "sequence.duplicate-deduplicated",
 }
 
-# --- any ----------------------------------------------------------------------------------------------
+# --- common -------------------------------------------------------------------------------------------
 
 
 def _case(
@@ -349,7 +351,7 @@ def _case(
     data: bytes | None,
     mutation: str = "",
 ) -> Case:
-    rule, known = layout_rule(wire) if rule == GENERAL else rule, catalog.requirements
+    rule, known = layout_rule(wire) if rule == GENERAL_RULE else rule, catalog.requirements
     requirement = writer_requirement(rule, wire, known) if op in WRITING_OPS else known[rule]
     codecs, magics = codecs_and_magics(wire.name, data or b"")
     return Case(
@@ -378,9 +380,9 @@ def ad_hoc_case(
     kind: CaseOrigin = CaseOrigin.AD_HOC,
     origin: str = "",
 ) -> Case:
-    """The case of a request's parts, under an id of its own: its type and a digest; `origin` is the file of its bytes.
+    """Return the case of a request's parts; its id has the type and a digest. `origin` is the file with its bytes.
 
-    Raises NotationError for parts that are not in their notation, NotTestable for a request that no target is asked.
+    Raises NotationError for parts with invalid notation, and NotTestable for a request that is not tested.
     """
     identity = ad_hoc_id(op, wire.name, parts)
     if op == "decode":
@@ -393,11 +395,11 @@ def ad_hoc_case(
 
 
 def ad_hoc_id(op: Op, name: str, parts: Request) -> str:
-    """The id of a shrunk or ad hoc case: its type and a digest of its bytes, its value, or all of its parts."""
+    """Return the id of a shrunk or ad hoc case: its type, and a digest of its bytes, its value or all of its parts."""
     data = bytes.fromhex(parts["hex"]) if op == "decode" else json.dumps(as_given(parts)).encode()
     return f"bytes/{name}/{hashlib.sha256(data).hexdigest()[:12]}"
 
 
 def as_given(parts: Request) -> object:
-    """What a user writes after `TYPE:` for a request: its value if there is nothing else, or all of its parts."""
+    """Return the text after `TYPE:` on the command line: the value if it is the only part, or all parts."""
     return parts["value"] if set(parts) == {"value"} else parts

@@ -1,4 +1,4 @@
-"""The catalogue: the requirements register and all vectors, made into cases; and which of them are wanted."""
+"""The catalogue: the register of requirements and all cases; and the selection of cases."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Catalog:
     requirements: dict[str, Requirement]
     cases: CaseStore = field(repr=False)
     types: codec.TypeRegistry = codec.BUILT_IN
-    """The types that cases may be made of."""
+    """The types for cases."""
 
     def covering(self) -> dict[str, list[str]]:
-        """Requirement id to the ids of its cases."""
+        """Return the ids of the cases of each requirement."""
         cases: dict[str, list[str]] = {name: [] for name in self.requirements}
         for case in self.cases.summaries.values():
             cases[case.requirement].append(case.id)
@@ -38,12 +38,12 @@ L = TypeVar("L", bound=CaseSummary)
 
 
 def select(cases: Iterable[L], patterns: Iterable[str]) -> list[L]:
-    """The cases that match any pattern: a glob over ids, or `type:`, `requirement:` or `level:` and a glob."""
+    """Return the cases that match any pattern: a glob over ids, or `type:`, `requirement:` or `level:` with a glob."""
     return [*selected(cases, patterns)]
 
 
 def selected(cases: Iterable[L], patterns: Iterable[str]) -> Iterator[L]:
-    """The same, one by one."""
+    """Yield the same cases."""
     wanted = [_matcher(pattern) for pattern in patterns]
     return (case for case in cases if not wanted or any(matches(case) for matches in wanted))
 
@@ -68,7 +68,7 @@ def is_based(case: CaseSummary, bases: Collection[str], requirements: Mapping[st
 
 
 def as_of(cases: Iterable[L], version: str) -> list[L]:
-    """The cases that a release of the suite had: those introduced no later than it. Raises ValueError."""
+    """Return the cases of a release of the suite, and of earlier ones. Raises ValueError for an invalid version."""
     limit = _version(version)
     return [case for case in cases if not case.since or _version(case.since) <= limit]
 
@@ -78,7 +78,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 class CaseStore(Mapping[str, Case]):
-    """Cases by id, in order. Each is unpacked when it is needed."""
+    """Cases by id, in order. Each is deserialized when it is needed."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
         self.summaries: dict[str, StoredCase] = {}
@@ -86,7 +86,7 @@ class CaseStore(Mapping[str, Case]):
             self.add(case)
 
     def add(self, case: Case) -> None:
-        """Add a case at the end, as bytes."""
+        """Add a case at the end, in serialized form."""
         self.summaries[case.id] = store(case)
 
     def with_digests(self) -> CaseStore:

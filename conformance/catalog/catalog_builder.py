@@ -1,7 +1,7 @@
-"""The bundled catalogue, compiled: its cases are made once for each version of the sources, and kept.
+"""Builds the bundled catalogue once for each version of the sources, and caches it.
 
-To make all cases from YAML takes seconds, to load them takes a fraction of a tenth. The wheel comes with them; in a
-checkout they are kept in the user's cache (files/cache.py).
+Building it from YAML takes seconds; loading it takes less than a tenth of a second. A wheel contains the built
+catalogue; a checkout stores it in the user's cache (files/cache.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import FileError
 from conformance.files.cache import CacheEntry
 
-KEPT = CacheEntry("catalogue")
+CACHE = CacheEntry("catalogue")
 
 
 class BundledCatalog(Struct, frozen=True):
@@ -41,28 +41,28 @@ class BundledCatalog(Struct, frozen=True):
 
 
 def load_cached() -> BundledCatalog | None:
-    """The catalogue of these very sources, if the wheel or the cache has it."""
-    content = KEPT.load()
+    """Return the catalogue of the current sources from the wheel or the cache; None if neither has it."""
+    content = CACHE.load()
     loaded = None if content is None else _loaded(content)
     return loaded if isinstance(loaded, BundledCatalog) else None
 
 
 def save_cached(bundled: BundledCatalog) -> None:
-    """Keep the catalogue for the next command."""
-    KEPT.save(partial(_whole, bundled))
+    """Cache the catalogue for the next command."""
+    CACHE.save(partial(_with_digests, bundled))
 
 
 def write_to_wheel(bundled: BundledCatalog) -> None:
-    """Put the catalogue into the package, which is built into a wheel. Raises OSError."""
-    KEPT.write_to_package(_whole(bundled))
+    """Write the catalogue into the package, for a wheel. Raises OSError."""
+    CACHE.write_to_package(_with_digests(bundled))
 
 
-def _whole(bundled: BundledCatalog) -> bytes:
+def _with_digests(bundled: BundledCatalog) -> bytes:
     return _dumped(replace(bundled, cases=bundled.cases.with_digests()))
 
 
 class _CasePickler(pickle.Pickler):
-    """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
+    """Writes a type as its name. A message that vectors define is written with its definition."""
 
     def persistent_id(self, given: object) -> str | None:
         return given.name if isinstance(given, codec.WireType) and not is_custom_message(given) else None
@@ -84,7 +84,7 @@ def _loaded(data: bytes) -> object:
 
 
 def read_catalog(further: Iterable[Path] = (), messages: Iterable[MessageSpec] = ()) -> Catalog:
-    """The bundled catalogue, with the vectors of further folders or files.
+    """Return the bundled catalogue, with the vectors of further folders or files.
 
     Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
     FileError.
@@ -103,7 +103,7 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[MessageSpec] =
 
 
 def build() -> BundledCatalog:
-    """The bundled catalogue from its files. Raises FileError."""
+    """Return the bundled catalogue, built from its files. Raises FileError."""
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), CaseStore()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
     if (VECTORS / "covering").is_dir():
@@ -118,7 +118,7 @@ def build() -> BundledCatalog:
 def _add_vectors(
     cases: CaseStore, requirements: dict[str, Requirement], types: codec.TypeRegistry, root: Path, origin: str = ""
 ) -> codec.TypeRegistry:
-    """Add the cases of the vectors below a folder; the types with the messages they define. Raises FileError."""
+    """Add the cases of the vectors below a folder; return the types with their messages. Raises FileError."""
     for path in vector_files(root):
         for vector in read_vectors(path, types):
             if vector.definition is not None and isinstance(vector.wire, codec.MessageType):

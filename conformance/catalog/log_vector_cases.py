@@ -1,4 +1,4 @@
-"""Vectors of operations on whole logs: what they ask, and the answer they state, held against the reference's."""
+"""Turns vectors of whole-log operations into requests, and checks their stated results against the reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS
-from conformance.catalog.vector_files import OF_A_MESSAGE, Vector
+from conformance.catalog.vector_files import MESSAGE_KEYS, Vector
 from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import ListOf, NotationError, ObjectOf
 from conformance.codec.message_layout import wire_of
@@ -35,24 +35,24 @@ from conformance.semantics.format_conversion import CONVERTED
 from conformance.semantics.producer_state import ANSWERS
 
 _DEFAULTS = {"isolation": ISOLATIONS[0]}
-"""What a vector of `read` need not say."""
+"""The default values of a `read` vector."""
 
 
 def question_of(row: Request, data: bytes | None) -> RequestWithExpectation:
-    """The question of a vector for a whole log; `data` are the bytes of its log, if it has one.
+    """Return the request and the expected result of a whole-log vector; `data` is its log, if any.
 
-    Raises NotationError for a part that is not in its notation, or a stated answer that differs from the reference's.
+    Raises NotationError for a part with invalid notation, or for a stated result that differs from the reference's.
     """
     if row.get("reject", "other") not in ERRORS:
         raise NotationError(f"reject: expected one of {', '.join(ERRORS)}, found {row['reject']!r}")
     if data is not None and row["op"] in ("sequence", "scenario"):
-        raise NotationError(f"a {row['op']} request has no hex of its own")
+        raise NotationError(f"hex: a {row['op']} request has none")
     given = {**_DEFAULTS, **row, **({} if data is None else {"hex": data.hex()})}
     return _QUESTIONS[row["op"]](row, OPERATIONS[row["op"]].parse(given, codec.TYPES["LOG"]))
 
 
 def _fetch(row: Request, parts: Request) -> RequestWithExpectation:
-    request, expect = _asked(row, parts)
+    request, expect = _reference_question(row, parts)
     stated = row.get("value")
     damage = expect.view.damage if isinstance(expect, ExpectConsumerView) else None
     if "either" in row:
@@ -61,16 +61,18 @@ def _fetch(row: Request, parts: Request) -> RequestWithExpectation:
             return RequestWithExpectation(request, ExpectAnyOf())
         expect, stated = or_rejection(expect), readings[-1]
     elif ("reject" in row) != (damage is not None):
-        raise NotationError(f"reject: the log is damaged: {damage}" if damage else "reject: the log is not damaged")
+        raise NotationError(
+            f"reject: missing, but the log is damaged: {damage}" if damage else "reject: the log is not damaged"
+        )
     elif not isinstance(expect, ExpectConsumerView) or expect.open:
-        raise NotationError("the documents leave open how these bytes are read: say `either`")
+        raise NotationError("the documents do not define the result for these bytes: use `either`")
     if stated is not None and isinstance(expect, ExpectConsumerView):
         _check_stated(VIEW_NOTATION, stated, {"records": expect.view.records, "nextOffset": expect.view.next_offset})
     return RequestWithExpectation(request, expect)
 
 
 def _readings(row: Request) -> list[object]:
-    """The value among the readings of an open place, as [value]; [] where any outcome will do."""
+    """Return the value under `either`, as [value]; [] if any result is correct."""
     match row["either"]:
         case "any":
             return []
@@ -82,62 +84,62 @@ def _readings(row: Request) -> list[object]:
 def _conversion(row: Request, parts: Request) -> RequestWithExpectation:
     if "either" in row:
         if _readings(row):
-            raise NotationError("either: expected `any` for a conversion")
+            raise NotationError("either: a conversion accepts only `any`")
         data: bytes = parts["hex"]
         base = {"baseOffset": str(parts["baseOffset"])} if "baseOffset" in parts else {}
         return RequestWithExpectation({"hex": data.hex(), "magic": parts["magic"], **base}, ExpectAnyOf())
     try:
-        question = _asked(row, parts)
+        question = _reference_question(row, parts)
     except NotTestable as error:
-        raise NotationError(f"{error}: say `either: any`") from None
+        raise NotationError(f"{error}: use `either: any`") from None
     expect = question.expect
     if (
         isinstance(expect, ExpectConvertedRecords) != ("value" in row)
         or row.get("reject", "invalid-value") != "invalid-value"
     ):
-        there = "this conversion exists: say `value`"
-        none = "this conversion does not exist: say `reject: invalid-value`"
-        raise NotationError(there if isinstance(expect, ExpectConvertedRecords) else none)
+        exists = "this conversion exists: use `value`"
+        missing = "this conversion does not exist: use `reject: invalid-value`"
+        raise NotationError(exists if isinstance(expect, ExpectConvertedRecords) else missing)
     if isinstance(expect, ExpectConvertedRecords):
         _check_stated(CONVERTED, row["value"], expect.records)
     return question
 
 
 def _sequence(row: Request, parts: Request) -> RequestWithExpectation:
-    question = _asked(row, parts)
+    question = _reference_question(row, parts)
     assert isinstance(question.expect, ExpectSequenceResults)
-    due = ["either" if len(right) > 1 else next(iter(right)) for right in question.expect.answers]
-    if row.get("value") != due:
-        raise NotationError(f"value: by the rules it is {', '.join(due)} (of {', '.join(ANSWERS)}, either)")
+    expected = ["either" if len(right) > 1 else next(iter(right)) for right in question.expect.answers]
+    if row.get("value") != expected:
+        raise NotationError(f"value: expected {', '.join(expected)} (of {', '.join(ANSWERS)}, either)")
     return question
 
 
 def _append(row: Request, parts: Request) -> RequestWithExpectation:
-    question = _asked(row, parts)
-    due = {ExpectRejection: "reject", ExpectAnyOf: "either"}.get(type(question.expect), "value")
-    if due not in row:
-        raise NotationError(f"what a broker makes of these bytes by the rules: say `{due}`")
+    question = _reference_question(row, parts)
+    expected = {ExpectRejection: "reject", ExpectAnyOf: "either"}.get(type(question.expect), "value")
+    if expected not in row:
+        raise NotationError(f"a broker has another result for these bytes: use `{expected}`")
     if isinstance(question.expect, ExpectAppend):
         _check_stated(CONVERTED, row["value"], question.expect.records)
     return question
 
 
 def _scenario(row: Request, parts: Request) -> RequestWithExpectation:
-    question = _asked(row, parts)
+    question = _reference_question(row, parts)
     assert isinstance(question.expect, ExpectScenario)
     if row.get("value") != list(question.expect.due):
-        raise NotationError(f"value: by the rules it is {list(question.expect.due)}")
+        raise NotationError(f"value: expected {list(question.expect.due)}")
     return question
 
 
-def _asked(row: Request, parts: Request) -> RequestWithExpectation:
-    ask = OPERATIONS[row["op"]].question
-    assert ask is not None
-    return ask(parts)
+def _reference_question(row: Request, parts: Request) -> RequestWithExpectation:
+    question = OPERATIONS[row["op"]].question
+    assert question is not None
+    return question(parts)
 
 
 def _check_stated(notation: ObjectOf | ListOf, stated: object, computed: Value) -> None:
-    """Raise NotationError where a stated answer has unknown fields, or differs from the computed one."""
+    """Raise NotationError if a stated result has unknown fields or differs from the computed one."""
     try:
         value = parse_known(notation, stated, "the answer")
     except NotationError as error:
@@ -150,7 +152,7 @@ def _check_stated(notation: ObjectOf | ListOf, stated: object, computed: Value) 
 def _exchange(row: Request, parts: Request) -> RequestWithExpectation:
     from conformance.cases import raw_requests
 
-    question = _asked(row, parts)
+    question = _reference_question(row, parts)
     is_of_answer = row["requirement"] == raw_requests.RULES[raw_requests.PLAIN]
     assert isinstance(question.expect, ExpectResponses)
     return question._replace(
@@ -159,7 +161,7 @@ def _exchange(row: Request, parts: Request) -> RequestWithExpectation:
 
 
 def of_every_version(vector: Vector) -> Iterator[Vector]:
-    """The vectors that a vector of `exchange` with `values` stands for: for each version, and each kind of edges.
+    """Yield one vector per version and kind of boundary values for a vector of `exchange` with `body`.
 
     Raises FileError.
     """
@@ -167,7 +169,7 @@ def of_every_version(vector: Vector) -> Iterator[Vector]:
 
     row, wire = vector.row, vector.wire
     assert isinstance(wire, codec.MessageType)
-    shared = {name: row[name] for name in row if name not in OF_A_MESSAGE}
+    shared = {name: row[name] for name in row if name not in MESSAGE_KEYS}
     for version in range(row.get("first-version", wire.message.valid.low), wire.version + 1):
         for kind, rule in raw_requests.RULES.items():
             try:
@@ -187,7 +189,7 @@ _QUESTIONS = {
     "read": _fetch,
     "convert": _conversion,
     "sequence": _sequence,
-    "send": _asked,
+    "send": _reference_question,
     "append": _append,
     "exchange": _exchange,
     "scenario": _scenario,

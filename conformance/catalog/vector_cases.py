@@ -1,4 +1,4 @@
-"""Vectors → cases: what is asked of a target, and what must come of it."""
+"""Turns vectors into cases: the request for a target, and the expected result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from conformance.codec.log import STRUCTURED
 from conformance.codec.message_layout import with_absent
 
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
-"""Types whose bytes are a log to `read`."""
+"""The types whose bytes are a log for `read`."""
 
 _BATCHES = 2
 """The magic of record batches."""
@@ -50,34 +50,34 @@ _BATCHES = 2
 
 
 def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str = "") -> Iterator[Case]:
-    """The cases of a vector: decode, and where they exist encode and size. Raises FileError."""
+    """Yield the cases of a vector: decode, and encode and size if possible. Raises FileError."""
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
-    maker = _VectorCaseBuilder(vector, requirements, origin)
+    builder = _VectorCaseBuilder(vector, requirements, origin)
     if "body" in row:
         for one in of_every_version(vector):
             yield from make_cases(one, requirements, origin)
         return
     if "op" in row:
-        yield maker.log_case()
+        yield builder.log_case()
         return
     if vector.data is None:
-        yield maker.refused_value()
+        yield builder.rejected_value()
     elif "value" in row:
-        yield from maker.value_cases()
+        yield from builder.value_cases()
     elif "reject" in row:
-        yield maker.decode(ExpectRejection(*_error_class(vector)), ())
+        yield builder.decode(ExpectRejection(*_error_class(vector)), ())
     elif "either" not in row:
-        yield from maker.long_value()
+        yield from builder.long_value()
     else:
-        yield maker.decode(ExpectAnyOf(tuple(_readings(vector))), ())
+        yield builder.decode(ExpectAnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
-        yield from maker.as_log(list(codec.entries(vector.data)))
+        yield from builder.log_cases(list(codec.entries(vector.data)))
 
 
 def _error_class(vector: Vector) -> tuple[str | None, str]:
-    """The class to judge, if any, and as worded. The documents name one class only: a CRC mismatch is corrupt."""
+    """Return the error class to judge, if any, and the stated one. The documents define only `corrupt`, for CRCs."""
     error = vector.row["reject"]
     if error not in ERRORS:
         raise vector.error(f"reject: expected one of {', '.join(ERRORS)}, found {error!r}")
@@ -92,7 +92,7 @@ def _readings(vector: Vector) -> Iterator[ExpectValue | ExpectRejection]:
     if given == "any":
         return
     if not isinstance(given, list) or not given:
-        raise vector.error("either: expected `any` or a list of readings")
+        raise vector.error("either: expected `any` or a list of results")
     for reading in given:
         if reading == "reject":
             yield ExpectRejection()
@@ -100,7 +100,7 @@ def _readings(vector: Vector) -> Iterator[ExpectValue | ExpectRejection]:
             value = _parse(vector, reading["value"]) if "value" in reading else UNSHOWN
             yield ExpectValue(value, reading.get("consumed"))
         else:
-            raise vector.error(f"either: expected readings `reject` or {{value, consumed}}, found {reading!r:.60}")
+            raise vector.error(f"either: expected `reject` or {{value, consumed}}, found {reading!r:.60}")
 
 
 def _parse(vector: Vector, given: object) -> Value:
@@ -118,7 +118,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
     origin: str
 
     def value_cases(self) -> Iterator[Case]:
-        """Decode, encode and size of a vector with value and bytes."""
+        """Yield decode, encode and size for a vector with a value and bytes."""
         vector, data = self.vector, self.vector.data
         assert data is not None
         consumed = vector.row.get("consumed", len(data))
@@ -127,13 +127,13 @@ class _VectorCaseBuilder(Struct, frozen=True):
         stated, value = self._values(data)
         yield self.decode(ExpectValue(value, consumed), self._checked_fields(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
-            # A field of a message that is left out has its default: the encoder gets no more than the vector states.
+            # An omitted field of a message has its default, so the encoder gets only the fields that the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
     def long_value(self) -> Iterator[Case]:
-        """The cases of bytes whose value is too long to be written out: it is the reference's.
+        """Yield the cases of bytes with a value too long to write: it is read by the reference.
 
-        Encode and size are asked where the vector says `canonical: true`.
+        Encode and size are added if the vector has `canonical: true`.
         """
         assert self.vector.data is not None
         read = codec.decode(self.vector.wire, self.vector.data)
@@ -143,22 +143,22 @@ class _VectorCaseBuilder(Struct, frozen=True):
         if self.vector.row.get("canonical", False):
             yield from self._encode_cases(read.value, self.vector.data)
 
-    def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
-        """The decode case."""
+    def decode(self, expect: Expectation, checked: tuple[str, ...]) -> Case:
+        """Return the decode case."""
         data = self.vector.data
         assert data is not None
-        return self._case("decode", {"hex": data.hex()}, expect, about)
+        return self._case("decode", {"hex": data.hex()}, expect, checked)
 
     def log_case(self) -> Case:
-        """The case of a vector for a whole log."""
+        """Return the case of a whole-log vector."""
         try:
             request, expect = question_of(self.vector.row, self.vector.data)
         except NotationError as error:
             raise self.vector.error(str(error)) from None
         return _lenient(self._case(self.vector.row["op"], request, expect, ()))
 
-    def as_log(self, entries: list[codec.LogEntry]) -> Iterator[Case]:
-        """The same bytes, which hold these entries, through a fetch; a batch or message set also sent to a broker."""
+    def log_cases(self, entries: list[codec.LogEntry]) -> Iterator[Case]:
+        """Yield cases with the same bytes in a fetch; a batch or message set is also sent to a broker."""
         yield self._read(entries)
         is_batch = self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}
         is_set = self.vector.type == "MESSAGE_SET" and self.vector.magics and self.vector.magics <= LAYOUTS.keys()
@@ -166,7 +166,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             yield self._append(entries)
 
     def _read(self, entries: list[codec.LogEntry]) -> Case:
-        """`read` from the first offset: what an application sees of them."""
+        """Return a `read` case from the first offset, with the records that an application gets."""
         data, row = self.vector.data, self.vector.row
         assert data is not None
         request, expect = read_expectation(data, entries)
@@ -181,7 +181,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
 
     def _append(self, entries: list[codec.LogEntry]) -> Case:
-        """`append`: what a broker makes of them."""
+        """Return an `append` case, with the records that a broker stores."""
         from conformance.cases.append import MESSAGES_LAST, batch_question
 
         assert self.vector.data is not None
@@ -190,8 +190,8 @@ class _VectorCaseBuilder(Struct, frozen=True):
         expect = ExpectAnyOf() if "either" in self.vector.row else expect
         return broker_requirement(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 
-    def refused_value(self) -> Case:
-        """An encode case whose value has no encoding."""
+    def rejected_value(self) -> Case:
+        """Return an encode case for a value without encoding."""
         value = self.vector.row.get("value")
         if self.vector.row.get("reject") != "invalid-value":
             raise self.vector.error("reject: expected invalid-value for a value without hex")
@@ -210,24 +210,24 @@ class _VectorCaseBuilder(Struct, frozen=True):
         except NotTestable as error:
             if vector.type in READABLE:
                 return
-            raise vector.error(f"{error}: say `canonical: false`") from None
+            raise vector.error(f"{error}: use `canonical: false`") from None
         yield self._case("encode", parts, expect, (), suffix=":encode")
         if isinstance(expect, ExpectBytes) or vector.type not in READABLE:
             yield self._case("size", parts, ExpectSize(len(data)), (), suffix=":size")
 
     def _definition(self) -> Request:
-        """The definition that travels with a message."""
+        """Return the definition that the request of a message contains."""
         return {"definition": self.vector.definition} if self.vector.definition else {}
 
     def _values(self, data: bytes) -> tuple[Value, Value]:
-        """What the vector states, and the whole value: the reference's, where the vector may state a part of it."""
+        """Return the stated value and the whole one. The reference adds the fields that a vector may omit."""
         is_part = is_structured(self.vector.type)
         stated = _parse(self.vector, self.vector.row["value"])
         if not is_part:
             return stated, stated
         read = codec.decode(self.vector.wire, data)
         if not read.ok:
-            raise self.vector.error(f"hex: the reference refuses these bytes: {read.violations[0]}")
+            raise self.vector.error(f"hex: the reference rejects these bytes: {read.violations[0]}")
         path = next(self.vector.wire.notation.mismatches(stated, read.value), None)
         if path:
             raise self.vector.error(f"value: it differs from the bytes at {path}")
@@ -236,16 +236,18 @@ class _VectorCaseBuilder(Struct, frozen=True):
         return stated, {**self._absent(stated, read.value), **read.value}
 
     def _absent(self, stated: Value, read: Value) -> Value:
-        """The fields that the vector is about and its version does not have: a reader's object holds their defaults."""
+        """Return the checked fields that the version does not have: the object of a reader contains their defaults."""
         wire = self.vector.wire
         if not isinstance(wire, codec.MessageType):
             return {}
         whole = with_absent(wire.message, wire.message.name, read) or {}
-        about = self.vector.row.get("checked-fields", ())
-        absent = {name: whole[name] for name in about if name in stated and name in whole and name not in read}
+        checked = self.vector.row.get("checked-fields", ())
+        absent = {name: whole[name] for name in checked if name in stated and name in whole and name not in read}
         path = next(wire.notation.mismatches(stated, absent), None)
         if path:
-            raise self.vector.error(f"value: {path} is not at its default, and the version does not have it")
+            raise self.vector.error(
+                f"value: {path}: expected the default, because the version does not have this field"
+            )
         return absent
 
     def _checked_fields(self, stated: Value) -> tuple[str, ...]:
@@ -262,7 +264,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
             return ()
         return tuple(dict.fromkeys(_leaves(self.vector.wire.notation, stated)))
 
-    def _case(self, op: Op, parts: Request, expect: Expectation, about: tuple[str, ...], *, suffix: str = "") -> Case:
+    def _case(self, op: Op, parts: Request, expect: Expectation, checked: tuple[str, ...], *, suffix: str = "") -> Case:
         vector, row = self.vector, self.vector.row
         rule, known = row["requirement"], self.requirements
         requirement = writer_requirement(rule, vector.wire, known) if op in WRITING_OPS else known[rule]
@@ -275,17 +277,17 @@ class _VectorCaseBuilder(Struct, frozen=True):
             request=request_of(op, vector.wire, {**self._definition(), **parts}),
             expect=expect,
             data=vector.data,
-            checked_fields=about,
+            checked_fields=checked,
             disputed=requirement.disputed(op),
             codecs=vector.codecs,
             magics=vector.magics,
             origin=self.origin,
-            measured_bytes=self._bulk(requirement.id, expect) if op in ("decode", "read") else 0,
+            measured_bytes=self._measured_bytes(requirement.id, expect) if op in ("decode", "read") else 0,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
 
-    def _bulk(self, requirement: str, expect: Expectation) -> int:
-        """What its cost is held against; what is sound throughout is not hostile."""
+    def _measured_bytes(self, requirement: str, expect: Expectation) -> int:
+        """Return the bytes that limit memory and time; 0 for valid bytes."""
         data = self.vector.data
         is_sound = isinstance(expect, ExpectValue) or (
             isinstance(expect, ExpectConsumerView) and expect.view.damage is None
@@ -296,12 +298,12 @@ class _VectorCaseBuilder(Struct, frozen=True):
 
 
 def _lenient(case: Case) -> Case:
-    """The case, at should if only a checksum is wrong in it (docs/concepts.md#how-a-case-is-judged)."""
+    """Return the case, at level should if only a checksum is wrong (docs/concepts.md#how-a-case-is-judged)."""
     return replace(case, level="should") if is_checksum_case(case.expect) and case.level == "must" else case
 
 
 def is_structured(name: str) -> bool:
-    """Whether vectors of a type state only the fields that they are about."""
+    """Return whether the vectors of a type state only the fields under test."""
     return name in STRUCTURED or name.startswith("MESSAGE<")
 
 

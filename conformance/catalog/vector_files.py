@@ -65,13 +65,13 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
 
 # --- vectors ------------------------------------------------------------------------------------------
 
-_KEYS = {
+_VECTOR_KEYS = {
     *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "checked-fields"),
     *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
     *(name for op in WHOLE_LOG for name in OPERATIONS[op].names),
     *("message", "version", "body", "fixed-fields", "first-version"),
 }
-_TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
+_TEXT_KEYS = ("id", "type", "requirement", "note", "found-in", "since", "source")
 _ID = re.compile(
     r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|"
     r"bytes/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/[0-9a-f]{12}\Z"
@@ -89,7 +89,7 @@ def read_vectors(path: Path, types: codec.TypeRegistry = codec.BUILT_IN) -> Iter
         common = document
         unknown = set(document) - {"type", "source", "since", "vectors", "definitions"}
         if unknown:
-            raise FileError(path, f"unknown key {sorted(unknown)[0]!r} beside vectors", document.line)
+            raise FileError(path, f"unknown key {sorted(unknown)[0]!r} next to `vectors`", document.line)
         document = document.get("vectors")
     if not isinstance(document, list):
         raise FileError(path, "expected a list of vectors, or a mapping with `vectors:`")
@@ -98,7 +98,7 @@ def read_vectors(path: Path, types: codec.TypeRegistry = codec.BUILT_IN) -> Iter
         yield _vector(path, row, common, types)
 
 
-_MOST_BYTES = 32 * 2**20
+_MAX_HEX_BYTES = 32 * 2**20
 """The largest size of all `hex` in a file, repeats included. The bundled files have at most 3 MiB."""
 
 
@@ -109,8 +109,8 @@ def _check_total(path: Path, rows: list[object]) -> None:
         if isinstance(row, YamlMapping):
             with suppress(ValueError):  # reported when the vector is read
                 total += sum(times * len(digits) // 2 for times, digits in hex_pieces(row.get("hex", [])))
-            if total > _MOST_BYTES:
-                raise FileError(path, f"the vectors hold more than {_MOST_BYTES >> 20} MiB in `hex`", row.line)
+            if total > _MAX_HEX_BYTES:
+                raise FileError(path, f"the vectors hold more than {_MAX_HEX_BYTES >> 20} MiB in `hex`", row.line)
 
 
 def _vector(path: Path, row: object, common: YamlMapping, types: codec.TypeRegistry) -> Vector:
@@ -135,11 +135,11 @@ def _vector(path: Path, row: object, common: YamlMapping, types: codec.TypeRegis
         return vector
     outcomes = [key for key in ("reject", "either") if key in row]
     if len(outcomes) > 1 or not ({"value", "hex"} & set(row)) or ("either" in row and "hex" not in row):
-        raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
+        raise vector.error("expected value and hex, hex and reject, value and reject, or hex and either")
     stated = [name for name in ("value", "hex", *outcomes) if name in row]
     if len(stated) != 2 and not (stated == ["hex"] and "consumed" in row):
         raise vector.error(
-            "a vector has value and hex, hex and consumed, hex and reject, value and reject, or hex and either"
+            "expected value and hex, hex and consumed, hex and reject, value and reject, or hex and either"
         )
     return vector
 
@@ -171,11 +171,11 @@ def _message(
         raise FileError(path, str(error), common.line) from None
 
 
-_COMMON = {
+_COMMON_KEYS = {
     *("id", "type", "message", "version", "requirement", "op", "hex", "value", "reject", "either"),
     *("note", "found-in", "since", "source"),
 }
-OF_A_MESSAGE = {"body", "fixed-fields", "first-version"}
+MESSAGE_KEYS = {"body", "fixed-fields", "first-version"}
 """Keys of an `exchange` vector that makes cases for each version of a message: fields in notation, fields that keep
 their value, and the first version."""
 
@@ -184,15 +184,15 @@ def _check_log_keys(vector: Vector) -> None:
     op = vector.row["op"]
     if op not in WHOLE_LOG:
         raise vector.error(f"op: expected one of {', '.join(WHOLE_LOG)}, found {op!r:.40}")
-    unknown = set(vector.row) - _COMMON - set(OPERATIONS[op].names) - (OF_A_MESSAGE if op == "exchange" else set())
+    unknown = set(vector.row) - _COMMON_KEYS - set(OPERATIONS[op].names) - (MESSAGE_KEYS if op == "exchange" else set())
     if unknown:
-        raise vector.error(f"{sorted(unknown)[0]!r} is not a part of a {op} request")
+        raise vector.error(f"{sorted(unknown)[0]!r} is not a field of a {op} request")
     if op not in ("send", "exchange") and sum(key in vector.row for key in ("value", "reject", "either")) != 1:
-        raise vector.error(f"a vector of {op} has one of value, reject and either")
+        raise vector.error(f"expected one of value, reject and either in a vector of {op}")
 
 
 def _check_keys(path: Path, row: YamlMapping) -> None:
-    for key in _TEXTS:
+    for key in _TEXT_KEYS:
         if key in row and not isinstance(row[key], str):
             raise FileError(path, f"{key}: expected a string, found {row[key]!r}", row.line)
     if not _ID.match(row.get("id", "")):
@@ -200,9 +200,9 @@ def _check_keys(path: Path, row: YamlMapping) -> None:
     for key in ("type", "requirement"):
         if key not in row:
             raise FileError(path, f"{row['id']}: {key} is missing", row.line)
-    unknown = set(row) - _KEYS
+    unknown = set(row) - _VECTOR_KEYS
     if unknown:
-        known = ", ".join(sorted(_KEYS))
+        known = ", ".join(sorted(_VECTOR_KEYS))
         raise FileError(path, f"{row['id']}: unknown key {sorted(unknown)[0]!r}, expected one of {known}", row.line)
 
 
@@ -213,17 +213,17 @@ def hex_pieces(given: object) -> list[tuple[int, str]]:
         if isinstance(piece, str):
             pieces.append((1, piece))
         elif isinstance(piece, dict) and set(piece) == {"repeat", "hex"} and isinstance(piece["hex"], str):
-            pieces.append((_times(piece["repeat"], 1 << 24), piece["hex"]))
+            pieces.append((_repeat_count(piece["repeat"], 1 << 24), piece["hex"]))
         elif isinstance(piece, dict) and set(piece) == {"repeat", "record"} and isinstance(piece["record"], str):
-            pieces.append((1, _records(_times(piece["repeat"], 1 << 17), piece["record"])))
+            pieces.append((1, _records(_repeat_count(piece["repeat"], 1 << 17), piece["record"])))
         else:
             raise ValueError(f"expected quoted hex digits, {{repeat, hex}} or {{repeat, record}}, found {piece!r:.40}")
     return pieces
 
 
-def _times(given: object, most: int) -> int:
-    if type(given) is not int or not 0 <= given <= most:
-        raise ValueError(f"repeat: expected a number from 0 to {most}, found {given!r}")
+def _repeat_count(given: object, maximum: int) -> int:
+    if type(given) is not int or not 0 <= given <= maximum:
+        raise ValueError(f"repeat: expected a number from 0 to {maximum}, found {given!r}")
     return given
 
 

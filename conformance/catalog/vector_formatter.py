@@ -1,4 +1,4 @@
-"""`conformance vectors check|fix`: vector files checked by the reference, formatted, checksums recomputed."""
+"""`conformance vectors check|fix`: checks vector files with the reference, formats them, and recomputes checksums."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from conformance.files.yaml_loader import content_of, in_file, misread
 
 @cache
 def _register() -> dict[str, Requirement]:
-    """Read once, however many files are checked: that takes as long as the check of one."""
+    """Return the register. It is read once for all files: reading it takes as long as a check of one file."""
     return read_requirements(VECTORS / "requirements.yaml")
 
 
 def check(path: Path) -> Iterator[FileError]:
-    """Everything that is wrong with a vector file, as errors with path and line."""
+    """Yield all errors in a vector file, with path and line."""
     requirements = _register()
     seen: set[str] = set()
     try:
@@ -48,41 +48,39 @@ def check(path: Path) -> Iterator[FileError]:
         seen.add(vector.id)
         try:
             for case in make_cases(vector, requirements):
-                yield from _agrees(vector, case)
-            yield from _stale(vector)
+                yield from _compare(vector, case)
+            yield from _stale_fields(vector)
         except FileError as error:
             yield error
 
 
-def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
-    """Hold a decode case against what the reference makes of its bytes."""
+def _compare(vector: Vector, case: Case) -> Iterator[FileError]:
+    """Compare a decode case with the result of the reference."""
     if case.op != "decode" or case.data is None:
         return
     read = codec.decode(case.wire, case.data)
     match case.expect:
         case ExpectValue(value, consumed):
-            yield from _agrees_on_value(vector, read, value, consumed)
+            yield from _compare_value(vector, read, value, consumed)
         case ExpectRejection():
             if not any(not violation.open for violation in read.violations):
-                yield vector.error("reject: the documents do not settle that these bytes are refused: use `either`")
+                yield vector.error("reject: the documents do not require a rejection of these bytes: use `either`")
         case ExpectAnyOf(readings) if readings and read.ok:
             if not any(_is_reading(case, reading, read) for reading in readings):
-                yield vector.error("either: the reference reads a value that is not among the readings")
+                yield vector.error("either: the reference reads a value that is not in the list")
         case ExpectAnyOf(readings) if readings and not any(
             isinstance(reading, ExpectRejection) for reading in readings
         ):
             yield vector.error(
-                f"either: the reference refuses these bytes, so a reading has to be `reject`: {read.violations[0]}"
+                f"either: the reference rejects these bytes, so the list needs `reject`: {read.violations[0]}"
             )
 
 
-def _agrees_on_value(
-    vector: Vector, read: codec.DecodeResult, value: Value, consumed: int | None
-) -> Iterator[FileError]:
+def _compare_value(vector: Vector, read: codec.DecodeResult, value: Value, consumed: int | None) -> Iterator[FileError]:
     if not read.ok:
-        yield vector.error(f"the reference refuses these bytes: {read.violations[0]}")
+        yield vector.error(f"the reference rejects these bytes: {read.violations[0]}")
     elif read.remarks:
-        yield vector.error(f"the documents leave this open, use `either`: {read.remarks[0]}")
+        yield vector.error(f"the documents do not define the result for these bytes: use `either`: {read.remarks[0]}")
     elif not vector.wire.notation.same(value, read.value):
         yield vector.error("value: the reference reads another value")
     elif consumed != read.consumed:
@@ -95,9 +93,9 @@ def _is_reading(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes
     return case.wire.notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)
 
 
-def _stale(vector: Vector) -> Iterator[FileError]:
-    """Bytes that a recomputation would change."""
-    wanted = _recompute(vector)
+def _stale_fields(vector: Vector) -> Iterator[FileError]:
+    """Yield an error if a recomputation would change the bytes."""
+    wanted = _recomputed_fields(vector)
     if wanted and vector.data is not None and recomputed(vector.data, wanted) != vector.data:
         yield vector.error(f"{' and '.join(wanted)} would change when recomputed: run `conformance vectors fix`")
 
@@ -107,7 +105,7 @@ def _stale(vector: Vector) -> Iterator[FileError]:
 _RECOMPUTED = ("batchLength", "crc")
 
 
-def _recompute(vector: Vector) -> list[str]:
+def _recomputed_fields(vector: Vector) -> list[str]:
     wanted = vector.row.get("recompute", [])
     if not isinstance(wanted, list) or not set(wanted) <= set(_RECOMPUTED):
         raise vector.error(f"recompute: expected a list of {', '.join(_RECOMPUTED)}")
@@ -115,7 +113,7 @@ def _recompute(vector: Vector) -> list[str]:
 
 
 def recomputed(data: bytes, wanted: list[str]) -> bytes:
-    """A batch (the first, where several follow one another) with length and checksum made right again."""
+    """Return a batch (the first of several) with a correct length and checksum."""
     if "batchLength" in wanted:
         data = with_checksums(data, crc=False)
     if "crc" in wanted and len(data) >= OVERHEAD:
@@ -129,11 +127,11 @@ def recomputed(data: bytes, wanted: list[str]) -> bytes:
 
 
 def fix(path: Path) -> bool:
-    """Rewrite a file: misread scalars quoted, fields recomputed where asked, one form. Whether it changed.
+    """Rewrite a file: quote misread scalars, recompute fields, and use one format. Return whether it changed.
 
-    Comments and the order of things stay. Raises FileError for what cannot be mended by machine.
+    Comments and the order stay. Raises FileError for errors that need a person.
     """
-    before = content_of(path).decode("utf-8-sig")  # libyaml found it readable
+    before = content_of(path).decode("utf-8-sig")  # libyaml could read it
     path_text = _quoted(path, before)
     try:
         document = _round_trip().load(path_text)
@@ -165,7 +163,7 @@ def _write_null(representer: Any, _: None) -> Any:
 
 
 def _quoted(path: Path, text: str) -> str:
-    """The text with every unquoted scalar that YAML would misread put in quotes."""
+    """Return the text with quotes around every unquoted scalar that YAML would misread."""
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
@@ -177,7 +175,7 @@ def _quoted(path: Path, text: str) -> str:
 
 
 def _plain_scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Unquoted scalars below a node that are read as something else."""
+    """Yield the unquoted scalars below a node that YAML reads as another type."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
             yield node
@@ -199,26 +197,26 @@ def _fix_row(path: Path, row: object) -> None:
             data = b"".join(bytes.fromhex(digits) * times for times, digits in pieces)
         except ValueError as error:
             raise FileError(path, f"{row.get('id')}: hex: {error}", row.lc.line + 1) from None
-        _put_back(row, recomputed(data, [name for name in _RECOMPUTED if name in row["recompute"]]))
+        _write_back(row, recomputed(data, [name for name in _RECOMPUTED if name in row["recompute"]]))
     for key in ("hex", "note"):
         if isinstance(row.get(key), str):
             row[key] = DoubleQuotedScalarString(row[key])
 
 
-def _put_back(row: CommentedMap, data: bytes) -> None:
-    """Write the bytes back into the pieces they came from, spaces and repeats as they were."""
+def _write_back(row: CommentedMap, data: bytes) -> None:
+    """Write the bytes back into their pieces, with the same spaces and repeats."""
     if isinstance(row["hex"], str):
-        row["hex"] = _refilled(row["hex"], data)
+        row["hex"] = _with_digits(row["hex"], data)
         return
     pieces: CommentedSeq = row["hex"]
     at = 0
     for index, (times, digits) in enumerate(hex_pieces(list(pieces))):
         size = len(bytes.fromhex(digits))
         if isinstance(pieces[index], str):
-            pieces[index] = DoubleQuotedScalarString(_refilled(digits, data[at : at + size]))
+            pieces[index] = DoubleQuotedScalarString(_with_digits(digits, data[at : at + size]))
         at += size * times
 
 
-def _refilled(digits: str, data: bytes) -> str:
+def _with_digits(digits: str, data: bytes) -> str:
     fresh = iter(data.hex())
     return "".join(c if c.isspace() else next(fresh) for c in digits)

@@ -247,7 +247,7 @@ def _judge(
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))
             row_file = rows.get(target.name)
-            runs.append(TargetRun(target.name, told=row_file.add if row_file else None))
+            runs.append(TargetRun(target.name, on_result=row_file.add if row_file else None))
             work = partial(judge_and_shrink, target, runs[-1], cases, further or tuple, catalog, options.policy)
             works.append(partial(work, partial(_shrunk, options), shown))
         try:

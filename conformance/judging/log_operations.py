@@ -193,7 +193,7 @@ def judge_read(expected: ExpectConsumerView, given: object) -> Verdict:
     answered = VIEW_NOTATION.parse(given)
     error = answered.get("error")
     if error is not None and error not in ERRORS:
-        raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
+        raise NotationError(f"error: expected one of {', '.join(ERRORS)}, found {error!r:.60}")
     verdict = _judged(expected, answered, error)
     changed = answered.get("guardViolation")
     return failed(changed, "guardViolation") if changed and verdict.kind is not VerdictKind.FAIL else verdict

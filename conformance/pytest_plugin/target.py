@@ -8,7 +8,7 @@ from conformance.cases.model import Case
 from conformance.errors import CannotStart
 from conformance.pytest_plugin.selection import PytestSelection, ops_of
 from conformance.runner.results import Result, ShrunkFailure
-from conformance.runner.shrinking import IN_ALL, shrink
+from conformance.runner.shrinking import MAX_REQUESTS, shrink
 from conformance.runner.target_runner import TargetRunner
 from conformance.strategies.seeded.cases import type_of
 from conformance.strategies.seeded.shrinking import ShrinkBudget
@@ -34,7 +34,7 @@ class PytestTarget:
         self._examiner: TargetRunner | None = None
         self._version = ""
         self._disproved: list[Result] | None = None
-        self._purse = ShrinkBudget(IN_ALL)
+        self._shrink_budget = ShrinkBudget(MAX_REQUESTS)
 
     @property
     def title(self) -> str:
@@ -76,10 +76,10 @@ class PytestTarget:
         return list(self.start().results(cases))
 
     def shrink(self, results: Sequence[Result]) -> list[ShrunkFailure]:
-        """Return the smallest cases with these failures; the session sends at most IN_ALL requests per target."""
+        """Return the smallest cases with these failures; the session sends at most MAX_REQUESTS requests per target."""
         smallest: list[ShrunkFailure] = []
         try:
-            for shrunk in shrink(results, self.start(), self.selected.catalog, self._purse):
+            for shrunk in shrink(results, self.start(), self.selected.catalog, self._shrink_budget):
                 smallest.append(shrunk)  # noqa: PERF402 - keeps the shrunk cases before an error
         except CannotStart as error:
             self.problem = str(error)

@@ -1,1 +1,1 @@
-"""A run: cases × targets → results, known failures, shrinking, saving."""
+"""A run: sends cases to targets, collects results, compares known failures, shrinks and saves failures."""

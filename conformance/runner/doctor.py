@@ -1,4 +1,4 @@
-"""Checks an adapter before it judges its target: whether it keeps to the protocol, whatever the input."""
+"""The checks of `conformance doctor`: an adapter that passes them follows the protocol for any input."""
 
 from __future__ import annotations
 
@@ -28,245 +28,247 @@ from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.doctor_claims import ClaimProbe, claims_of, first, is_known
+from conformance.runner.doctor_claims import ClaimProbe, claims_of, is_known, listed
 from conformance.runner.selection import nearest
 from conformance.targets import protocol, reference
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.protocol import OPS, TargetDescription, shorten
 from conformance.targets.session import TargetSession
 
-_SHORT, _LONG = 48, 400
-"""Characters of a value within a line, and of a request or an answer on a line of its own."""
+_MAX_PART_CHARS, _MAX_LINE_CHARS = 48, 400
+"""The maximum length, in characters, of one value inside a line, and of a request or an answer on its own line."""
 
-_ABOUT = ("hex", "value", "batches", "scenario", "frames", "steps")
-"""The parts of requests that say what is asked: each request has one of them."""
+_INPUT_PARTS = ("hex", "value", "batches", "scenario", "frames", "steps")
+"""The input of a request: each request has one of these fields."""
 
 
 class Severity(IntEnum):
-    """How much there is to say of an answer."""
+    """The severity of an answer."""
 
     SOUND = 0
     REMARK = 1
-    """It is in order, but something of it cannot be judged."""
+    """The answer is correct, but the suite cannot judge a part of it."""
     FAILURE = 2
-    """A fault, which may be the target's own: that is for `run` to judge."""
+    """A failure, possibly of the library: `run` judges it."""
     WRONG = 3
     """A fault of the adapter."""
 
 
 class ProbeReport(Struct, frozen=True):
-    """A question and what came of it."""
+    """The result of one probe request."""
 
-    weight: Severity
+    severity: Severity
     text: str
-    """What was asked and how it was answered, on one line."""
+    """The request and the answer, on one line."""
     advice: tuple[str, ...] = ()
-    """Lines that show what would have been in order."""
+    """Further lines, which show the correct answer."""
 
 
-def exchange(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> ProbeReport:
-    """The words for an outcome; `lenient`: it may be `unsupported`."""
-    told = f"sent {_asked(case.request)}, received {_answered(outcome)}"
+def probe_report(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> ProbeReport:
+    """Return the report of an outcome; with `lenient`, `unsupported` is allowed."""
+    text = f"sent {_request_text(case.request)}, received {_outcome_text(outcome)}"
     if isinstance(outcome, Unsupported):
         if lenient:
-            return ProbeReport(Severity.REMARK, told)
+            return ProbeReport(Severity.REMARK, text)
         return ProbeReport(
-            Severity.WRONG, f"{told}, although it is claimed", (_LEAVE_OUT, *_lines(case, outcome, types))
+            Severity.WRONG, f"{text}, although it is claimed", (_REMOVE_CLAIM, *_compared_answers(case, outcome, types))
         )
     verdict = judge(case, outcome)
     if verdict.kind is VerdictKind.PROTOCOL:
-        return ProbeReport(Severity.WRONG, f"{told}: {verdict.detail}", (*_lines(case, outcome, types), _HOW))
+        return ProbeReport(
+            Severity.WRONG, f"{text}: {verdict.detail}", (*_compared_answers(case, outcome, types), _NOTATION_PAGE)
+        )
     if verdict.kind not in (VerdictKind.PASS, VerdictKind.SKIP, VerdictKind.EITHER):
-        text = f"{told}; {verdict.kind} on a plain value: {verdict.detail}"
-        return ProbeReport(Severity.FAILURE, text, _lines(case, outcome, types))
+        text = f"{text}; {verdict.kind} on a plain value: {verdict.detail}"
+        return ProbeReport(Severity.FAILURE, text, _compared_answers(case, outcome, types))
     remarks = _remarks(case, outcome, verdict)
-    return ProbeReport(Severity.REMARK if remarks else Severity.SOUND, "; ".join([told, *remarks]))
+    return ProbeReport(Severity.REMARK if remarks else Severity.SOUND, "; ".join([text, *remarks]))
 
 
-_LEAVE_OUT = "remove the claim from the answer to describe, or support it"
-_HOW = "docs/adapters.md#how-values-are-written describes the notation of each type"
+_REMOVE_CLAIM = "remove the claim from the answer to describe, or support it"
+_NOTATION_PAGE = "docs/adapters.md#how-values-are-written describes the notation of each type"
 
 
 def _remarks(case: Case, outcome: Outcome, verdict: Verdict) -> list[str]:
     if not isinstance(outcome, Accepted) or case.op not in ("decode", "read"):
         return []
     unknown = unknown_fields(case.wire.notation, outcome.answer.get("value")) if case.op == "decode" else []
-    remarks = [f"shows fields that are not judged: {first(unknown)}"] if unknown else []
+    remarks = [f"shows fields that are not judged: {listed(unknown)}"] if unknown else []
     if case.op == "decode" and "value" not in outcome.answer:
         return [*remarks, "shows no value, so values are not judged"]
     hidden = [path for path in verdict.unobserved if path != "consumed"]
     if hidden:
-        remarks.append(f"does not show {first(hidden)}, so cases about it are not judged")
+        remarks.append(f"does not show {listed(hidden)}, so cases about it are not judged")
     if "consumed" in verdict.unobserved:
         remarks.append("shows no `consumed`, so cases about it are not judged")
     return remarks
 
 
-# --- what was said ------------------------------------------------------------------------------------
+# --- texts --------------------------------------------------------------------------------------------
 
 
-def _asked(request: Request) -> str:
-    return next(_brief(name, request[name]) for name in _ABOUT if name in request)
+def _request_text(request: Request) -> str:
+    return next(_part_text(name, request[name]) for name in _INPUT_PARTS if name in request)
 
 
-def _answered(outcome: Outcome) -> str:
+def _outcome_text(outcome: Outcome) -> str:
     match outcome:
         case Accepted(answer):
-            return _shown(answer)
+            return _answer_text(answer)
         case Rejected(error, message):
-            return f"a rejection as {error}" + (f" ({message:.80})" if message else "")
+            return f"a rejection ({error}{f': {message:.80}' if message else ''})"
         case Unsupported(reason):
             return f"unsupported ({reason:.80})"
         case NoAnswer(how):
             return f"no answer ({how})"
 
 
-def _shown(answer: Answer) -> str:
-    shown = [_brief(name, answer[name]) for name in ("value", "hex", "size") if name in answer]
-    consumed = [f"consumed {_brief('consumed', answer['consumed'])}"] if "consumed" in answer else []
-    return ", ".join([*shown, *consumed]) or "only ok"
+def _answer_text(answer: Answer) -> str:
+    shown = [_part_text(name, answer[name]) for name in ("value", "hex", "size") if name in answer]
+    consumed = [f"consumed {_part_text('consumed', answer['consumed'])}"] if "consumed" in answer else []
+    return ", ".join([*shown, *consumed]) or "only `ok`"
 
 
-def _brief(name: str, part: object) -> str:
-    """A part of a request or an answer, cut; bytes without quotation marks."""
+def _part_text(name: str, part: object) -> str:
+    """Return a field of a request or an answer, shortened; bytes have no quotation marks."""
     if name == "hex" and isinstance(part, str):
-        return _cut(part, _SHORT) or "no bytes"
-    return _cut(_json(part), _SHORT)
+        return _shortened(part, _MAX_PART_CHARS) or "no bytes"
+    return _shortened(_json(part), _MAX_PART_CHARS)
 
 
 def _json(part: object) -> str:
     return json.dumps(part, separators=(",", ":"))
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _lines(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str, ...]:
-    """The request, the answer, and what the reference answers."""
+def _compared_answers(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str, ...]:
+    """Return the request, the answer, and the answer of the reference."""
     request = {name: part for name, part in case.request.items() if name != "definition"}
     answer = outcome.answer if isinstance(outcome, Accepted) else None
-    answered = [f"received {_cut(_json({'ok': True, **answer}), _LONG)}"] if answer is not None else []
-    due = f"expected {_cut(_json(reference.answer(case.request, types)), _LONG)}"
-    return (f"sent     {_cut(_json(request), _LONG)}", *answered, due)
+    answered = [f"received {_shortened(_json({'ok': True, **answer}), _MAX_LINE_CHARS)}"] if answer is not None else []
+    expected = f"expected {_shortened(_json(reference.answer(case.request, types)), _MAX_LINE_CHARS)}"
+    return (f"sent     {_shortened(_json(request), _MAX_LINE_CHARS)}", *answered, expected)
 
 
-_MANY = 200
-"""Requests sent without waiting, to see that answers come in order and are flushed."""
+_PIPELINED_REQUESTS = 200
+"""The number of requests in flight for the check of order and flushing."""
 
 
 _GOOD, _BAD = True, False
 
 
 class DoctorCheck(Struct, frozen=True):
-    """One thing that was checked: what, whether it is in order, and what there is to say about it."""
+    """The result of one check."""
 
     good: bool
     what: str
     detail: str = ""
     advice: tuple[str, ...] = ()
-    """Further lines, which show what would have been in order."""
+    """Further lines, which show the correct behaviour."""
     is_noted: bool = False
-    """Whether it is in order, and worth a look all the same."""
+    """True if the check passed but its detail is important."""
 
 
-Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
-"""Puts requests to a target: their outcomes, in their order."""
+SendRequests: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
+"""Sends requests to a target, and returns their outcomes in order."""
 
 
 def examine(
     launch: LaunchSpec | None, types: codec.TypeRegistry, allowance: ResourceLimits | None = None
 ) -> Iterator[DoctorCheck]:
-    """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`.
+    """Yield the checks, one at a time. `launch` is None for the reference; `types` contains the messages.
 
-    `allowance` says how long the target may take, where it is not what a target has as a rule.
+    `allowance` replaces the default resource limits of a target.
     """
     if launch is None:
         for claim in claims_of(protocol.description(reference.describe()), types):
-            yield _claim(claim, types, _reference_outcomes(types))
+            yield _check_claim(claim, types, _send_to_reference(types))
         return
     try:
         with TargetSession(launch, allowance or ResourceLimits()) as session:
             described = session.describe()
             yield DoctorCheck(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
-            yield from _description(described)
-            yield _doors(described)
+            yield from _check_description(described)
+            yield _check_entry_points(described)
             claims = list(claims_of(described, types))
             for claim in claims:
-                yield _claim(claim, types, lambda requests: session.ask([*map(protocol.body, requests)]))
-            yield from _habits(claims, session)
-            yield _ends(session)
+                yield _check_claim(claim, types, lambda requests: session.ask([*map(protocol.body, requests)]))
+            yield from _check_behaviour(claims, session)
+            yield _check_exit(session)
     except CannotStart as error:
         yield DoctorCheck(_BAD, "starts and describes itself", str(error))
 
 
-def _reference_outcomes(types: codec.TypeRegistry) -> Ask:
+def _send_to_reference(types: codec.TypeRegistry) -> SendRequests:
     return lambda requests: (protocol.outcome(reference.answer(request, types)) for request in requests)
 
 
-def _ask(session: TargetSession, request: Request) -> Outcome:
+def _outcome_of(session: TargetSession, request: Request) -> Outcome:
     return next(session.ask([protocol.body(request)]))
 
 
-# --- what it says of itself ---------------------------------------------------------------------------
+# --- describe -----------------------------------------------------------------------------------------
 
 
-def _description(described: TargetDescription) -> Iterator[DoctorCheck]:
+def _check_description(described: TargetDescription) -> Iterator[DoctorCheck]:
     for name in ("name", "version", "language"):
         if not getattr(described, name):
             yield DoctorCheck(_BAD, f"describe contains its {name}", "it is empty, so reports cannot show it")
     if reason := described.raw.get("unjudged"):
         yield DoctorCheck(_BAD, "supports everything that this kind of target is tested for", str(reason))
-    if unread := [*_unread(described)]:
-        told = ", ".join(unread)
+    if unknown := [*_unread_fields(described)]:
+        text = ", ".join(unknown)
         yield DoctorCheck(
-            _GOOD, "describe has entries that this release of the suite does not read", told, is_noted=True
+            _GOOD, "describe has entries that this release of the suite does not read", text, is_noted=True
         )
     claimed = {name for types in described.supports.values() for name in types}
-    strange = [name for name in sorted(claimed) if not is_known(name)]
-    if strange:
-        told = ", ".join(strange)
-        yield DoctorCheck(_GOOD, "claims types that this release of the suite does not judge", told, is_noted=True)
-    if not described.whole_log and len(strange) == len(claimed):
-        there_are = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
-        yield DoctorCheck(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"the types are {there_are}")
+    unknown_types = [name for name in sorted(claimed) if not is_known(name)]
+    if unknown_types:
+        text = ", ".join(unknown_types)
+        yield DoctorCheck(_GOOD, "claims types that this release of the suite does not judge", text, is_noted=True)
+    if not described.whole_log and len(unknown_types) == len(claimed):
+        known_types = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
+        yield DoctorCheck(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"the types are {known_types}")
 
 
-_DESCRIBED = (
+_DESCRIPTION_FIELDS = (
     *("protocol", "name", "version", "language", "supports", "codecs", "magics", "messages", "via", "surrogates"),
     *("unjudged", "versions"),  # of live clients
 )
 """The fields of the answer to `describe`."""
 
 
-def _unread(described: TargetDescription) -> Iterator[str]:
-    """What it says of itself that nobody looks at, with the names that it may have meant."""
-    for inside, names, known in (
-        ("", described.raw, _DESCRIBED),
+def _unread_fields(described: TargetDescription) -> Iterator[str]:
+    """Yield the fields of the description that the suite does not read, with similar known names."""
+    for prefix, names, known in (
+        ("", described.raw, _DESCRIPTION_FIELDS),
         ("supports.", described.raw.get("supports", {}), (*OPS, *WHOLE_LOG)),
     ):
         for name in names:
             if name not in known:
-                meant = f" (is it {' or '.join(near)}?)" if (near := nearest(name, known)) else ""
-                yield f"{inside}{shorten(name)}{meant}"
+                suggestion = f" (is it {' or '.join(similar)}?)" if (similar := nearest(name, known)) else ""
+                yield f"{prefix}{shorten(name)}{suggestion}"
 
 
-def _doors(described: TargetDescription) -> DoctorCheck:
-    """Whether it says for each claim which call answers it. An adapter that does not is sound."""
-    lacking = {
+def _check_entry_points(described: TargetDescription) -> DoctorCheck:
+    """Check that `via` names a call for each claim. A missing call is only a note."""
+    unnamed = {
         op: [name for name in sorted(names) if described.entry_point(op, name) is None]
-        for op, names in _claimed(described).items()
+        for op, names in _claimed_types(described).items()
     }
-    missing = [f"{op} {first(names)}".strip() for op, names in lacking.items() if names]
-    vain = [f"{op} {name}".strip() for op, name in described.doors if not _is_claimed(described, op, name)]
+    missing = [f"{op} {listed(names)}".strip() for op, names in unnamed.items() if names]
+    unclaimed = [f"{op} {name}".strip() for op, name in described.entry_points if not _is_claimed(described, op, name)]
     remarks = [f"missing: {'; '.join(missing)}"] if missing else []
-    remarks += [f"not claimed: {', '.join(vain)}"] if vain else []
+    remarks += [f"not claimed: {', '.join(unclaimed)}"] if unclaimed else []
     what = "names in `via` the library call that is judged"
     return DoctorCheck(_GOOD, what, "; ".join(remarks), is_noted=bool(remarks))
 
 
-def _claimed(described: TargetDescription) -> dict[str, set[str]]:
-    """The types that it claims, by operation; each message is a type, and operations on whole logs have none."""
+def _claimed_types(described: TargetDescription) -> dict[str, set[str]]:
+    """Return the claimed types by operation; each message counts as a type, and whole-log operations have none."""
     claimed: dict[str, set[str]] = {op: {""} for op in sorted(described.whole_log)}
     for op, names in described.supports.items():
         claimed[op] = set(names)
@@ -279,70 +281,72 @@ def _is_claimed(described: TargetDescription, op: str, name: str) -> bool:
     return bool(described.supports.get(op)) if op in OPS and not name else described.claims(op, name)
 
 
-# --- what it claims -----------------------------------------------------------------------------------
+# --- claims -------------------------------------------------------------------------------------------
 
 
-def _claim(claim: ClaimProbe, types: codec.TypeRegistry, ask: Ask) -> DoctorCheck:
-    """Puts the questions of a claim; the answer with the most to say stands for those like it."""
+def _check_claim(claim: ClaimProbe, types: codec.TypeRegistry, send: SendRequests) -> DoctorCheck:
+    """Send the probes of a claim, and report the most severe answer; it represents equal ones."""
     if not claim.cases:
         return DoctorCheck(_GOOD, claim.what, claim.remark)
-    outcomes = list(ask([case.request for case in claim.cases.values()]))
+    outcomes = list(send([case.request for case in claim.cases.values()]))
     lenient = claim.one_suffices and not all(isinstance(outcome, Unsupported) for outcome in outcomes)
-    exchanges = [
-        (exchange(case, outcome, types, lenient=lenient), label)
-        for (label, case), outcome in zip(claim.cases.items(), outcomes, strict=True)
+    reports = [
+        (probe_report(case, outcome, types, lenient=lenient), variant)
+        for (variant, case), outcome in zip(claim.cases.items(), outcomes, strict=True)
     ]
-    told, label = max(reversed(exchanges), key=lambda pair: pair[0].weight)
-    alike = sum(one.weight is told.weight for one, _ in exchanges)
-    front = f"{label}{_like(alike, len(exchanges))}: " if label else ""
-    detail = "; ".join(filter(None, [f"{front}{told.text}", claim.remark, claim.door and f"via {claim.door}"]))
-    is_noted = told.weight in (Severity.REMARK, Severity.FAILURE)
-    return DoctorCheck(told.weight < Severity.WRONG, claim.what, detail, told.advice, is_noted)
+    worst, variant = max(reversed(reports), key=lambda pair: pair[0].severity)
+    alike = sum(one.severity is worst.severity for one, _ in reports)
+    prefix = f"{variant}{_alike_text(alike, len(reports))}: " if variant else ""
+    detail = "; ".join(
+        filter(None, [f"{prefix}{worst.text}", claim.remark, claim.entry_point and f"via {claim.entry_point}"])
+    )
+    is_noted = worst.severity in (Severity.REMARK, Severity.FAILURE)
+    return DoctorCheck(worst.severity < Severity.WRONG, claim.what, detail, worst.advice, is_noted)
 
 
-def _like(alike: int, of: int) -> str:
-    """How many of the answers are like the one that is told."""
+def _alike_text(alike: int, of: int) -> str:
+    """Return the number of answers that are as severe as the reported one, as text."""
     if alike == 1:
         return ""
     return f" (all {of} alike)" if alike == of else f" ({alike} of {of} alike)"
 
 
-# --- habits -------------------------------------------------------------------------------------------
+# --- behaviour ----------------------------------------------------------------------------------------
 
 
-def _habits(claims: Sequence[ClaimProbe], session: TargetSession) -> Iterator[DoctorCheck]:
-    yield _admits(
+def _check_behaviour(claims: Sequence[ClaimProbe], session: TargetSession) -> Iterator[DoctorCheck]:
+    yield _check_unsupported(
         session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "answers `unsupported` to an unknown type"
     )
-    yield _admits(session, {"op": "no-such-operation"}, "answers `unsupported` to an unknown operation")
+    yield _check_unsupported(session, {"op": "no-such-operation"}, "answers `unsupported` to an unknown operation")
     asked = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
-    what, of_bytes = next(((what, request) for what, request in asked if "hex" in request), ("", {}))
-    if of_bytes:
-        yield _answers(session, {**of_bytes, "hex": ""}, f"answers empty input ({what})")
-        yield _answers(session, {**of_bytes, "hex": "ff" * 100_000}, f"answers a long line ({what})")
+    what, with_bytes = next(((what, request) for what, request in asked if "hex" in request), ("", {}))
+    if with_bytes:
+        yield _check_answer(session, {**with_bytes, "hex": ""}, f"answers empty input ({what})")
+        yield _check_answer(session, {**with_bytes, "hex": "ff" * 100_000}, f"answers a long line ({what})")
     if asked:
-        outcomes = list(session.ask([protocol.body(asked[0][1])] * _MANY))
+        outcomes = list(session.ask([protocol.body(asked[0][1])] * _PIPELINED_REQUESTS))
         broken = [outcome for outcome in outcomes if isinstance(outcome, NoAnswer)]
         detail = broken[0].detail if broken else ""
-        yield DoctorCheck(not broken, f"answers {_MANY} requests at once in order", detail)
+        yield DoctorCheck(not broken, f"answers {_PIPELINED_REQUESTS} requests at once in order", detail)
 
 
-def _admits(session: TargetSession, request: Request, what: str) -> DoctorCheck:
-    outcome = _ask(session, request)
+def _check_unsupported(session: TargetSession, request: Request, what: str) -> DoctorCheck:
+    outcome = _outcome_of(session, request)
     return DoctorCheck(
         isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"found: {outcome}"
     )
 
 
-def _answers(session: TargetSession, request: Request, what: str) -> DoctorCheck:
-    outcome = _ask(session, request)
+def _check_answer(session: TargetSession, request: Request, what: str) -> DoctorCheck:
+    outcome = _outcome_of(session, request)
     adapter_at_fault = isinstance(outcome, NoAnswer) and outcome.how == "protocol"
     detail = f"{outcome.how}: {outcome.detail}" if isinstance(outcome, NoAnswer) else ""
     return DoctorCheck(not adapter_at_fault, what, detail)
 
 
-def _ends(session: TargetSession) -> DoctorCheck:
+def _check_exit(session: TargetSession) -> DoctorCheck:
     status = session.finish()
     good = status == 0
-    detail = "it did not end, and was killed" if status is None else f"found: {status}"
+    detail = "it did not exit and was killed" if status is None else f"found: {status}"
     return DoctorCheck(good, "exits with 0 at the end of input", "" if good else detail)

@@ -1,4 +1,4 @@
-"""What `doctor` asks about each claim of a target: plain questions, which show whether the claim holds."""
+"""The probes of `doctor`: plain requests that show if each claim of a target is true."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from conformance.codec.primitives import ARRAYS
 from conformance.targets.probes import MAGICS, decode_probe, log_probe, newest_magic, plain_log, probe_case
 from conformance.targets.protocol import TargetDescription
 
-_NAMED = 8
-"""Names that are listed where there may be many."""
+_MAX_NAMES = 8
+"""The maximum number of names in a list; further names are only counted."""
 
 
 class ClaimProbe(Struct, frozen=True):
-    """A claim of a target, with plain questions that try it."""
+    """A claim of a target, with the plain requests that test it."""
 
     what: str
     cases: dict[str, Case] = field(default_factory=dict)
-    """By what is special about each; empty where there is one."""
+    """The requests by variant, such as a version; the key is empty if there is only one."""
     remark: str = ""
-    """What there is to say of the claim itself, such as why nothing is asked."""
-    door: str = ""
-    """The call that answers, and whose door that is; empty where `via` does not say."""
+    """A remark about the claim itself, such as the reason why it is not tested."""
+    entry_point: str = ""
+    """The call that answers, with its kind; empty if `via` does not contain it."""
     one_suffices: bool = False
-    """Whether the claim holds if one question is not answered `unsupported`."""
+    """If True, the claim is true when at least one request is supported."""
 
 
 def claims_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
-    """Every claim of a target, in the order of operations and types, messages by `types`."""
-    return (_at_its_door(described, claim) for claim in _all_of(described, types))
+    """Return every claim of a target, in the order of operations and types. `types` contains the messages."""
+    return (_with_entry_point(described, claim) for claim in _all_claims(described, types))
 
 
-def _all_of(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
+def _all_claims(described: TargetDescription, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
     for op, names in described.supports.items():
         for name in sorted(names):
             if name == "MESSAGE":
-                yield from _messages(described, op, types)
+                yield from _message_claims(described, op, types)
             elif is_known(name):
-                yield _typed(described, op, name)
+                yield _type_claim(described, op, name)
     for op in WHOLE_LOG:
         if op in described.whole_log:
-            yield _whole_log(described, op)
-    yield from _formats(described)
+            yield _log_claim(described, op)
+    yield from _format_claims(described)
 
 
-def first(names: list[str]) -> str:
-    """The first of many names, and how many there are besides."""
-    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    return ", ".join(names[:_NAMED] + more)
+def listed(names: list[str]) -> str:
+    """Return the first names as text, and the number of further ones."""
+    further = [f"{len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+    return ", ".join(names[:_MAX_NAMES] + further)
 
 
 def is_known(name: str) -> bool:
-    """Whether the suite judges a type of this name."""
+    """Return whether the suite tests a type of this name."""
     try:
         codec.wire(name)
     except codec.UnknownType:
@@ -68,24 +68,26 @@ def is_known(name: str) -> bool:
     return True
 
 
-def _at_its_door(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
-    """The claim with the call that answers it; with nothing to ask where nothing runs through that call."""
+def _with_entry_point(described: TargetDescription, claim: ClaimProbe) -> ClaimProbe:
+    """Return the claim with the call that answers it; without requests if the library does not use the call."""
     case = next(iter(claim.cases.values()), None)
-    door = described.entry_point(case.op, case.type) if case else None
-    if door is None:
+    entry_point = described.entry_point(case.op, case.type) if case else None
+    if entry_point is None:
         return claim
-    if door.who == "unused":
-        return ClaimProbe(claim.what, remark=f"not tested, because the library does not use this call: via {door}")
-    return structs.replace(claim, door=str(door))
+    if entry_point.who == "unused":
+        return ClaimProbe(
+            claim.what, remark=f"not tested, because the library does not use this call: via {entry_point}"
+        )
+    return structs.replace(claim, entry_point=str(entry_point))
 
 
 # --- types and messages -------------------------------------------------------------------------------
 
 
-def _typed(described: TargetDescription, op: str, name: str) -> ClaimProbe:
+def _type_claim(described: TargetDescription, op: str, name: str) -> ClaimProbe:
     if name == "LOG" and op != "decode":
         return ClaimProbe(f"{op} LOG", remark="not tested: a LOG can only be decoded")
-    element = _element(described, op) if name in ARRAYS else ""
+    element = _element_type(described, op) if name in ARRAYS else ""
     if name in ARRAYS and not element:
         return ClaimProbe(f"{op} {name}", remark=f"not tested: {op} claims no element type, for example INT32")
     wire = codec.wire(f"{name}<{element}>" if element else name)
@@ -94,27 +96,27 @@ def _typed(described: TargetDescription, op: str, name: str) -> ClaimProbe:
     return ClaimProbe(f"{op} {wire.name}", {"": case})
 
 
-def _element(described: TargetDescription, op: str) -> str:
-    """A type that arrays are tried with: one of its own types."""
+def _element_type(described: TargetDescription, op: str) -> str:
+    """Return a claimed type as the element type of arrays; empty if there is none."""
     own = [name for name in sorted(described.supports[op]) if name in codec.TYPES]
     return next((name for name in ("INT32", "STRING", "COMPACT_STRING", *own) if name in own), "")
 
 
-def _messages(described: TargetDescription, op: str, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
-    """Each message that is claimed, in all versions of the claim."""
+def _message_claims(described: TargetDescription, op: str, types: codec.TypeRegistry) -> Iterator[ClaimProbe]:
+    """Yield one claim for each claimed message, with all its versions."""
     claimed = described.messages
     names = sorted(types.messages if claimed is None else claimed)
     for name in names:
         if name in types.messages:
             valid = types.messages[name].valid
-            yield _message(described, op, types, name, valid if claimed is None else claimed[name])
+            yield _message_claim(described, op, types, name, valid if claimed is None else claimed[name])
     undefined = [name for name in names if name not in types.messages]
     if undefined:
-        remark = f"not tested: the suite has no definition (see --definitions) of {first(undefined)}"
+        remark = f"not tested: the suite has no definition (see --definitions) of {listed(undefined)}"
         yield ClaimProbe(f"{op} MESSAGE", remark=remark)
 
 
-def _message(
+def _message_claim(
     described: TargetDescription, op: str, types: codec.TypeRegistry, name: str, claimed: VersionRange
 ) -> ClaimProbe:
     valid = types.messages[name].valid
@@ -123,15 +125,15 @@ def _message(
         case = probe_case(op, types.wire(type_name(name, version)))
         if case is not None:
             cases[f"version {version}"] = _with_definition(described, case)
-    foreign = (
+    remark = (
         "" if claimed.within(valid) else f"its definition has the versions {valid}, so other versions are not tested"
     )
-    # A range of versions cannot say that one between is missing.
-    return ClaimProbe(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
+    # A claimed range of versions cannot exclude a version in its middle.
+    return ClaimProbe(f"{op} {name} {claimed}", cases, remark, one_suffices=True)
 
 
 def _with_definition(described: TargetDescription, case: Case) -> Case:
-    """The case as it is put: a codec that takes any definition gets this one with the request."""
+    """Return the case with its message definition if the codec works with any definition."""
     if described.messages is not None or not isinstance(case.wire, codec.MessageType):
         return case
     return replace(case, request={**case.request, "definition": case.wire.message.source})
@@ -140,7 +142,7 @@ def _with_definition(described: TargetDescription, case: Case) -> Case:
 # --- logs and formats ---------------------------------------------------------------------------------
 
 
-def _whole_log(described: TargetDescription, op: str) -> ClaimProbe:
+def _log_claim(described: TargetDescription, op: str) -> ClaimProbe:
     if op == "convert":
         down, up = plain_log(2), plain_log(1)
         cases = {
@@ -153,18 +155,18 @@ def _whole_log(described: TargetDescription, op: str) -> ClaimProbe:
     return ClaimProbe(op, {"": case})
 
 
-def _formats(described: TargetDescription) -> Iterator[ClaimProbe]:
-    """Each codec and each magic that it claims, by what it reads logs or batches with."""
+def _format_claims(described: TargetDescription) -> Iterator[ClaimProbe]:
+    """Yield a claim for each codec and magic, tested with an operation that reads logs or batches."""
     for magic in sorted(described.magics or ()):
-        yield _format(described, f"magic {magic}", magic, 0)
+        yield _format_claim(described, f"magic {magic}", magic, 0)
     for name in sorted(described.codecs or ()):
         if name in CODEC_NAMES:
-            yield _format(described, f"codec {name}", newest_magic(described), CODEC_NAMES.index(name))
+            yield _format_claim(described, f"codec {name}", newest_magic(described), CODEC_NAMES.index(name))
         else:
             yield ClaimProbe(f"codec {name}", remark=f"unknown codec, expected one of {', '.join(CODEC_NAMES)}")
 
 
-def _format(described: TargetDescription, what: str, magic: int, compression: int) -> ClaimProbe:
+def _format_claim(described: TargetDescription, what: str, magic: int, compression: int) -> ClaimProbe:
     if magic not in MAGICS:
         return ClaimProbe(what, remark=f"unknown magic, expected one of {', '.join(map(str, MAGICS))}")
     readers = {"RECORD_BATCH": magic == MAGICS[-1], "LOG": True, "MESSAGE_SET": magic != MAGICS[-1]}

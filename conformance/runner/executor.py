@@ -1,4 +1,4 @@
-"""The execution of a run on one target, into the record of that target."""
+"""Runs the cases on one target, and stores the results in its record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Further: TypeAlias = Callable[[], Sequence[CaseSummary]]
 """Waits for cases to be generated, and returns them."""
 
 _PROGRESS_INTERVAL = 16
-"""Results between two reports of the progress."""
+"""The number of results between two progress reports."""
 
 
 def judge_target(
@@ -34,9 +34,10 @@ def judge_target(
     progress: Callable[..., object] = lambda **_: None,
     further: Further = tuple,
 ) -> None:
-    """Judge a target on `cases`, then on `further` ones. Each result is in `run` at once: an interrupt loses none.
+    """Judge a target on `cases`, then on `further` cases. Each result is in `run` at once: an interrupt loses none.
 
-    `stop` ends this from another thread. `progress` gets the number of `completed` cases and of `failures` that count.
+    `stop` ends the work from another thread. `progress` gets the number of `completed` cases and of `failures` that
+    count.
     If the target cannot start, the run gets a problem.
     """
     stop = stop or StopEvent()
@@ -63,13 +64,13 @@ def judge_target(
 def _parts(
     cases: Sequence[CaseSummary], further: Further, progress: Callable[..., object]
 ) -> Iterator[Sequence[CaseSummary]]:
-    """Return the cases, then the further ones, for which it waits only after the first ones were judged."""
+    """Yield the cases, then the further cases. It waits for them only after the first cases were judged."""
     if cases:
         yield cases
-    more = further()
-    if more:
-        progress(total=len(cases) + len(more))
-        yield more
+    generated = further()
+    if generated:
+        progress(total=len(cases) + len(generated))
+        yield generated
 
 
 def judge_and_shrink(
@@ -83,11 +84,11 @@ def judge_and_shrink(
     progress: Callable[..., object],
     stop: StopEvent,
 ) -> None:
-    """Judge a target and shrink the wanted failures, into the run. A defect of the suite is noted there, and raised."""
+    """Judge a target, and shrink the wanted failures. A bug of the suite is recorded in the run, and raised."""
     try:
         judge_target(spec, run, cases, catalog.requirements, policy, stop=stop, progress=progress, further=further)
         progress(description=f"{spec.name}: shrinking", completed=len(run.results))
         run.shrunk += shrink_all(spec, run, catalog, policy, stop, wanted)
     except Exception as error:
-        run.problem = f"stopped by a defect of the suite: {type(error).__name__}"
+        run.problem = f"stopped by a bug in the suite: {type(error).__name__}"
         raise

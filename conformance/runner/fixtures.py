@@ -1,7 +1,7 @@
-"""`conformance fixtures DIR`: golden files for people's own tests, with a manifest that says what each one is.
+"""`conformance fixtures DIR`: golden files for the tests of a user, with a manifest that describes each file.
 
-Every vector and every case of a covering set whose bytes the documents settle. Open places (`either`) are left out: a
-fixture is a promise in one of two directions, and there the documents give none.
+The files contain the bytes of every vector and of every case of a covering set, if the documents define the result.
+Open behaviour (`either`) is left out: a fixture is either valid or invalid, and there the documents define neither.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ SUITE = "kafka-conformance"
 
 
 class Fixture(Struct, frozen=True):
-    """One golden file: its case, type and bytes, and what they are worth."""
+    """One golden file: its case, its type, its bytes and its value."""
 
     id: str
     type: str
     data: bytes
     value: Any
-    """In notation; null when not valid."""
+    """The value in notation; None if the bytes are not valid."""
     requirement: str
     valid: bool
 
     @property
     def path(self) -> str:
-        """Where it stands below the folder, with forward slashes."""
+        """The path below the folder, with forward slashes."""
         return f"{folder_name(self.type)}/{file_name(self.id)}"
 
     def entry(self) -> dict[str, Any]:
-        """Its row of the manifest."""
+        """Return the row of this file in the manifest."""
         return {
             "path": self.path,
             "type": self.type,
@@ -58,45 +58,45 @@ class Fixture(Struct, frozen=True):
         }
 
 
-# --- what there is ------------------------------------------------------------------------------------
+# --- fixtures -----------------------------------------------------------------------------------------
 
 
 def fixtures(catalog: Catalog) -> list[Fixture]:
-    """All fixtures, in the order of their paths."""
-    return sorted(_vectors(catalog), key=lambda fixture: fixture.path)
+    """Return all fixtures, ordered by path."""
+    return sorted(_case_fixtures(catalog), key=lambda fixture: fixture.path)
 
 
-def _vectors(catalog: Catalog) -> Iterator[Fixture]:
+def _case_fixtures(catalog: Catalog) -> Iterator[Fixture]:
     for case in catalog.cases.values():
         if case.data is None:
             continue
         if case.op in WHOLE_LOG and not case.id.endswith((":read", ":append")):
-            yield from _log(case)
+            yield from _log_fixtures(case)
         if case.op != "decode":
             continue
         match case.expect:
             case ExpectValue(value):
-                shown = case.wire.notation.render(value)
-                yield Fixture(case.id, case.type, case.data, shown, case.requirement, valid=True)
+                rendered = case.wire.notation.render(value)
+                yield Fixture(case.id, case.type, case.data, rendered, case.requirement, valid=True)
             case ExpectRejection():
                 yield Fixture(case.id, case.type, case.data, None, case.requirement, valid=False)
 
 
-def _log(case: Case) -> Iterator[Fixture]:
-    """The log of a vector with another operation than decode; None for one at an open place."""
+def _log_fixtures(case: Case) -> Iterator[Fixture]:
+    """Yield the log of a whole-log vector; nothing if its behaviour is open."""
     assert case.data is not None
     read = codec.decode("LOG", case.data)
     if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, ExpectAnyOf):
         return
-    shown = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
-    yield Fixture(case.id, "LOG", case.data, shown, case.requirement, valid=read.ok)
+    rendered = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
+    yield Fixture(case.id, "LOG", case.data, rendered, case.requirement, valid=read.ok)
 
 
 # --- names --------------------------------------------------------------------------------------------
 
 
 def folder_name(name: str) -> str:
-    """A type as a folder: ARRAY<INT32> is ARRAY-INT32. Types take one parameter at most, so the way back is clear."""
+    """Return the folder of a type, such as ARRAY-INT32 for ARRAY<INT32>. Types have at most one parameter."""
     return name.replace("<", "-").replace(">", "")
 
 
@@ -104,48 +104,49 @@ _ESCAPED = re.compile(r"[^a-z0-9_-]")
 
 
 def file_name(case: str) -> str:
-    """A case id as a file: `~` for `/`, `=` and two hex digits for what not every file system tells apart or allows."""
+    """Return the file of a case: `~` for `/`, and `=` with two hex digits for characters that are not portable."""
     return _ESCAPED.sub(lambda match: "~" if match[0] == "/" else f"={ord(match[0]):02x}", case) + ".bin"
 
 
-_OURS = re.compile(r"[A-Z0-9_-]+/[a-z0-9_~=-]+\.bin\Z")
+_FIXTURE_PATH = re.compile(r"[A-Z0-9_-]+/[a-z0-9_~=-]+\.bin\Z")
 
 # --- files --------------------------------------------------------------------------------------------
 
 
 def manifest(entries: Iterable[Fixture]) -> bytes:
-    """The manifest, a fixture a line."""
+    """Return the manifest, with one fixture per line."""
     head = f'{{"suite":{json.dumps(SUITE)},"version":{json.dumps(__version__)},"fixtures":[\n'
     lines = (json.dumps(fixture.entry(), separators=(",", ":")) for fixture in entries)
     return (head + ",\n".join(lines) + "\n]}\n").encode("ascii")
 
 
 def write_fixtures(folder: Path) -> int:
-    """Write all fixtures and, last, the manifest; delete files that only an older run had. Returns how many.
+    """Write all fixtures and then the manifest; return the number of fixtures.
 
-    Other files are left alone. Raises OSError, also when a manifest stands there that is not one of ours.
+    Files that only an earlier manifest lists are deleted; other files stay. Raises OSError, also if `manifest.json` is
+    not a manifest of the suite.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    before = _listed(folder / MANIFEST)  # before the fixtures are made, which takes a second
-    everything = fixtures(read_catalog())
-    stale = before - {fixture.path for fixture in everything}
-    for fixture in everything:
+    earlier = _earlier_paths(folder / MANIFEST)  # raises at once; the next line takes a second
+    written = fixtures(read_catalog())
+    stale = earlier - {fixture.path for fixture in written}
+    for fixture in written:
         path = folder / fixture.path
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(fixture.data)
     for name in sorted(stale):
         _remove(folder / name)
     with replacing(folder / MANIFEST) as stream:
-        stream.write(manifest(everything))
-    return len(everything)
+        stream.write(manifest(written))
+    return len(written)
 
 
-def _listed(path: Path) -> set[str]:
-    """The paths in the manifest of an earlier run; empty without a manifest."""
+def _earlier_paths(path: Path) -> set[str]:
+    """Return the paths in the manifest of an earlier run; empty if there is none."""
     try:
         read: Any = read_json(path.read_bytes())
         if read["suite"] == SUITE:
-            return {entry["path"] for entry in read["fixtures"] if _OURS.match(entry["path"])}
+            return {entry["path"] for entry in read["fixtures"] if _FIXTURE_PATH.match(entry["path"])}
     except FileNotFoundError:
         return set()
     except (ValueError, KeyError, TypeError):
@@ -154,7 +155,7 @@ def _listed(path: Path) -> set[str]:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, and its folder when nothing else is in it."""
+    """Remove a file, and its folder if the folder is then empty."""
     path.unlink(missing_ok=True)
     with suppress(OSError):
         path.parent.rmdir()

@@ -1,4 +1,4 @@
-"""The list of known failures: reading and writing the YAML file, and finding the entries that are stale.
+"""The list of known failures: reads and writes its YAML file, and finds stale entries.
 
 An entry names cases by id, perhaps with one requirement; or it names failures by requirement and cause. The second kind
 does not depend on the seed of generated cases. The target is the name in its `describe` answer.
@@ -19,7 +19,7 @@ from conformance.files.yaml_mapping import YamlMapping
 from conformance.runner.results import Result
 
 _VERDICTS = (str(VerdictKind.FAIL), str(VerdictKind.CRASH), str(VerdictKind.TIMEOUT))
-"""The verdicts that an entry may be narrowed to."""
+"""The verdicts to which an entry can be limited."""
 
 _GLOB = frozenset("*?[")
 """The characters that make an id a glob."""
@@ -35,7 +35,7 @@ class KnownFailure(Struct, frozen=True, forbid_unknown_fields=True):
     """The id of a case, or a glob over ids; empty for an entry by requirement and cause."""
     reason: str = ""
     verdict: str = ""
-    """Only results with this verdict; empty: any failure."""
+    """The verdict of the failures; empty: any failure."""
     target: str = ""
     """Only results of the target with this name; empty: of any target."""
     flaky: bool = False
@@ -92,7 +92,7 @@ class KnownFailure(Struct, frozen=True, forbid_unknown_fields=True):
 _KEYS = ("id", "requirement", "cause", "reason", "verdict", "target", "flaky")
 """The keys of an entry, in the order of the file."""
 
-_NAMES = {"id", "requirement", "cause"}
+_SELECTING_KEYS = {"id", "requirement", "cause"}
 """The keys that select the failures of an entry."""
 
 
@@ -114,9 +114,9 @@ def read_known(path: Path) -> tuple[KnownFailure, ...]:
 
 def _problem(row: YamlMapping) -> str:
     """Return the problem of an entry whose keys and types are right; empty for none."""
-    if _NAMES & row.keys() not in ({"id"}, {"id", "requirement"}, {"requirement", "cause"}):
+    if _SELECTING_KEYS & row.keys() not in ({"id"}, {"id", "requirement"}, {"requirement", "cause"}):
         return "expected an id, alone or with a requirement, or a requirement and a cause"
-    if not all(row[name] for name in _NAMES & row.keys()):
+    if not all(row[name] for name in _SELECTING_KEYS & row.keys()):
         return "expected an id, or a requirement and a cause, that are not empty"
     if "reason" not in row:
         return "expected a reason"
@@ -133,7 +133,7 @@ def known_text(entries: Sequence[KnownFailure]) -> str:
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
 
 
-# --- against a run ------------------------------------------------------------------------------------
+# --- comparison with a run ----------------------------------------------------------------------------
 
 
 def stale(
@@ -222,13 +222,13 @@ def updated(
 
 def _entry_for(result: Result) -> KnownFailure:
     """Return the entry for a failure."""
-    kind, detail = str(result.verdict.kind), result.verdict.detail
+    verdict, detail = str(result.verdict.kind), result.verdict.detail
     if not result.summary.is_shrinkable:
-        return KnownFailure(result.summary.id, detail, kind, result.name, requirement=result.requirement)
-    return KnownFailure("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
+        return KnownFailure(result.summary.id, detail, verdict, result.name, requirement=result.requirement)
+    return KnownFailure("", detail, verdict, result.name, requirement=result.requirement, cause=result.cause.text)
 
 
-_SHOWN = 20
+_MAX_LISTED = 20
 """The largest number of added entries, and of dropped ones, that are listed."""
 
 
@@ -236,11 +236,11 @@ def update_lines(update: KnownFailuresUpdate, path: str) -> list[str]:
     """Return the changes of an update of the file at `path`, as lines of text."""
     lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
     for sign, entries in (("+", update.added), ("-", update.dropped)):
-        lines += [f"  {sign} {entry}  ({_why(entry)})" for entry in entries[:_SHOWN]]
-        if len(entries) > _SHOWN:
-            lines.append(f"  {sign} {len(entries) - _SHOWN} more")
+        lines += [f"  {sign} {entry}  ({_reason_text(entry)})" for entry in entries[:_MAX_LISTED]]
+        if len(entries) > _MAX_LISTED:
+            lines.append(f"  {sign} {len(entries) - _MAX_LISTED} more")
     return lines
 
 
-def _why(entry: KnownFailure) -> str:
+def _reason_text(entry: KnownFailure) -> str:
     return f"{entry.requirement}: {entry.reason}" if entry.id and entry.requirement else entry.reason

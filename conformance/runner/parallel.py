@@ -1,4 +1,4 @@
-"""Work on several targets at once, each in a thread of its own: what is waited for is their processes."""
+"""Runs several targets in parallel, one thread per target: the threads mostly wait for the target processes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import TypeAlias
 from conformance.process.memory import share_one_heap
 
 MAX_PARALLEL_TARGETS = (os.cpu_count() or 1) + 2
-"""Targets that are judged at once: more than there are cores, as some of them keep silent for seconds."""
-_OBJECTS = 50_000
-"""Objects that are made before those that are new are looked through for cycles."""
-_LOOK = 0.5
-"""Seconds between two looks whether a signal came."""
+"""Targets that run in parallel: more than the cores, because some targets do not answer for seconds."""
+_GC_THRESHOLD = 50_000
+"""The number of new objects before the garbage collector looks for cycles."""
+_SIGNAL_POLL_S = 0.5
+"""The interval at which the main thread reacts to signals, in seconds."""
 
 
 class StopEvent:
-    """The event that ends a run before all cases are judged, from any thread."""
+    """The event that ends a run early; any thread can set it."""
 
     def __init__(self) -> None:
         self.is_set = False
         self._targets: list[Callable[[], None]] = []
 
     def add(self, stop: Callable[[], None]) -> None:
-        """Add the `stop` of a target; it is called at once if the event is set already."""
+        """Add the `stop` function of a target. It is called at once if the event is already set."""
         self._targets.append(stop)
         if self.is_set:
             stop()
 
     def set(self) -> None:
-        """Stop all targets: a thread that waits for one gets CannotStart."""
+        """Stop all targets: each thread that waits for one gets CannotStart."""
         self.is_set = True
         for stop in [*self._targets]:
             stop()
@@ -43,7 +43,7 @@ Work: TypeAlias = Callable[[StopEvent], None]
 
 
 def run_parallel(works: Sequence[Work]) -> None:
-    """Do all of it. What one raises is raised when the others are done; an interrupt stops them, and is raised then."""
+    """Run all works. An error is raised after the other works have ended; an interrupt first stops them."""
     if len(works) == 1:
         works[0](StopEvent())
         return
@@ -52,7 +52,7 @@ def run_parallel(works: Sequence[Work]) -> None:
     with ThreadPoolExecutor(MAX_PARALLEL_TARGETS) as pool:
         futures = [pool.submit(work, stop) for work in works]
         try:
-            while wait(futures, _LOOK).not_done:
+            while wait(futures, _SIGNAL_POLL_S).not_done:
                 pass
         except BaseException:
             stop.set()
@@ -63,9 +63,9 @@ def run_parallel(works: Sequence[Work]) -> None:
 
 
 def reduce_gc(stack: ExitStack) -> None:
-    """Look for cycles seldom until the stack is left: a run keeps nearly all it makes, and answers are many objects."""
+    """Look for cycles rarely until the stack is left: a run keeps most of its objects, and answers have many."""
     before = gc.get_threshold()
-    gc.freeze()  # what lives as long as the run is not looked through again
+    gc.freeze()  # the garbage collector skips the objects that already exist
     stack.callback(gc.unfreeze)
-    gc.set_threshold(_OBJECTS, *before[1:])
+    gc.set_threshold(_GC_THRESHOLD, *before[1:])
     stack.callback(gc.set_threshold, *before)

@@ -1,4 +1,4 @@
-"""Which failures count: from which level on, by which bases, whether disputed ones do, and which are known."""
+"""The rules for failures that count: their level and basis, known deviations of Apache Kafka, and known failures."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
 
 
 class FailurePolicy(Struct, frozen=True):
-    """What --fail-on, --strict, --known-failures and --basis say, and --python for who tries a failure again."""
+    """The options --fail-on, --strict, --known-failures and --basis, and --python for commands that rerun a failure."""
 
     fail_on: str = "must"
     """The lowest level that counts: must or should."""
     strict: bool = False
-    """Whether disputed failures count too."""
+    """If True, known deviations of Apache Kafka (disputed failures) count too."""
     known: tuple[KnownFailure, ...] = ()
     bases: tuple[str, ...] = ()
-    """The bases that failures count by; none: all."""
+    """The bases on which failures count; empty: all."""
     python: str = ""
 
     def counts(self, level: str, basis: str, *, disputed: bool) -> bool:
-        """Whether a failure at this level and by this basis counts, known or not."""
+        """Return whether a failure of this level and basis counts, known or not."""
         if self.bases and basis not in self.bases:
             return False
         return level in _COUNTED_LEVELS[self.fail_on] and (self.strict or not disputed)
@@ -52,9 +52,9 @@ class FailurePolicy(Struct, frozen=True):
         requirements: Mapping[str, Requirement],
         name: str,
     ) -> Result:
-        """The result of a case that was not put to the target, or passed in full; it is not unpacked for that."""
-        row = requirements.get(summary.requirement)
-        basis = basis_of(row, summary) if row is not None else ""
+        """Return the result of a case that was skipped or passed in full. The stored case is not deserialized."""
+        requirement = requirements.get(summary.requirement)
+        basis = basis_of(requirement, summary) if requirement is not None else ""
         cause = plain_cause(verdict.kind, summary.requirement)
         return Result(target, summary, NO_ANSWER, verdict, summary.level, basis, cause=cause, name=name)
 
@@ -69,20 +69,20 @@ class FailurePolicy(Struct, frozen=True):
         name: str = "",
         summary: CaseSummary | None = None,
         via: str = "",
-        most: int = MAX_ANSWER_BYTES,
+        max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Result:
-        """The result of a verdict: its level and basis, and whether it is disputed, counts and is known.
+        """Return the result of a verdict, with its level, its basis, and the marks counted, disputed and known.
 
-        `name` is the name that the target gives itself. The result has `via` only if the case did not pass. It has
-        `summary` in place of the case, where that takes less memory, and at most `most` bytes of an answer.
+        `name` is the name in the target's description. `summary` replaces the case, to save memory, and `most` limits
+        the bytes of the answer. The result has `via` only if the case did not pass.
         """
-        verdict, row, level, disputed = attribute(case, verdict, requirements)
-        basis = basis_of(row, case) if row is not None else ""
+        verdict, requirement, level, disputed = attribute(case, verdict, requirements)
+        basis = basis_of(requirement, case) if requirement is not None else ""
         is_disputed = verdict.kind in disputed
         result = Result(
             target,
             summary or case,
-            store_outcome(outcome, verdict, most),
+            store_outcome(outcome, verdict, max_bytes),
             store_verdict(verdict),
             level,
             basis,

@@ -1,4 +1,4 @@
-"""Which cases of the catalogue, and which generated ones, a run asks."""
+"""The selection of a run: cases of the catalogue, and generated cases."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from conformance.strategies.seeded.log_requests import OF_BROKERS
 from conformance.targets.protocol import TargetDescription
 from conformance.targets.target import TargetSpec
 
-_ENOUGH = 1000
-"""Generated cases of a type whose ids are looked through; a pattern that matches only a later one is let through."""
+_MAX_COMPARED_IDS = 1000
+"""The number of generated ids per type that are compared with a pattern. With more cases, any pattern is accepted."""
 
 
 def check_patterns(
     patterns: Sequence[str], catalog: Catalog, generated: int, seed: int, option: str = "--select"
 ) -> None:
-    """Refuse a pattern that no case can match, and offer the nearest names. Raises UsageError or UnknownType.
+    """Reject a pattern that no case can match, and suggest similar names. Raises UsageError or UnknownType.
 
-    `generated` is how many cases are generated of each type.
+    `generated` is the number of generated cases of each type.
     """
     for pattern in patterns:
         if not _may_match(pattern, catalog, generated, seed):
@@ -38,26 +38,26 @@ def check_patterns(
 
 
 def no_case_matches(pattern: str, catalog: Catalog, seed: int = 0) -> str:
-    """What is said of a pattern that matches no case: what comes nearest to it."""
+    """Return the error message for a pattern that matches no case, with similar names."""
     kind, colon, rest = pattern.partition(":")
     if colon and kind in ("type", "requirement", "level"):
-        near = [f"{kind}:{name}" for name in nearest(rest, _names(kind, catalog))]
+        similar = [f"{kind}:{name}" for name in nearest(rest, _names(kind, catalog))]
     elif pattern.startswith("gen/"):
         ids = (next(generated_ids([name], 1, seed, catalog)) for name in types_for([]))
-        near = nearest(pattern, (f"{identity.rpartition('/')[0]}/*" for identity in ids))
+        similar = nearest(pattern, (f"{identity.rpartition('/')[0]}/*" for identity in ids))
     else:
         families = {f"{name.partition('/')[0]}/*" for name in catalog.cases.summaries}
-        near = nearest(pattern, families if pattern.endswith("/*") else (*catalog.cases.summaries, *families))
-    offered = f"nearest: {', '.join(near)}; " if near else ""
-    return f"no case matches {pattern[:60]!r} ({offered}see `conformance list`)"
+        similar = nearest(pattern, families if pattern.endswith("/*") else (*catalog.cases.summaries, *families))
+    suggestion = f"nearest: {', '.join(similar)}; " if similar else ""
+    return f"no case matches {pattern[:60]!r} ({suggestion}see `conformance list`)"
 
 
-def nearest(asked: str, names: Iterable[str]) -> list[str]:
-    """The names that come nearest to one that does not exist, whatever their case; at most three."""
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Return at most three existing names that are similar to an unknown one, in any letter case."""
     from difflib import get_close_matches
 
     by_folded = {name.casefold(): name for name in names}
-    return [by_folded[near] for near in get_close_matches(asked.casefold(), by_folded, 3)]
+    return [by_folded[similar] for similar in get_close_matches(name.casefold(), by_folded, 3)]
 
 
 def _may_match(pattern: str, catalog: Catalog, generated: int, seed: int) -> bool:
@@ -71,12 +71,12 @@ def _may_match(pattern: str, catalog: Catalog, generated: int, seed: int) -> boo
     if not generated or not pattern.startswith(("gen/", "*")):
         return False
     names = types_for([], [*OF_BROKERS, *message_types(catalog.types.messages.values())])
-    ids = generated_ids(names, min(generated, _ENOUGH), seed, catalog)
-    return generated > _ENOUGH or any(fnmatchcase(identity, pattern) for identity in ids)
+    ids = generated_ids(names, min(generated, _MAX_COMPARED_IDS), seed, catalog)
+    return generated > _MAX_COMPARED_IDS or any(fnmatchcase(identity, pattern) for identity in ids)
 
 
 def _names(kind: str, catalog: Catalog) -> Iterator[str]:
-    """All that may stand after `type:`, `requirement:` or `level:`."""
+    """Yield all names that can follow `type:`, `requirement:` or `level:`."""
     if kind == "requirement":
         yield from catalog.requirements
     elif kind == "level":
@@ -86,22 +86,22 @@ def _names(kind: str, catalog: Catalog) -> Iterator[str]:
         yield from types_for([], message_types(catalog.types.messages.values()))
 
 
-_MANY = 1000
-"""Making so many takes a while."""
+_MANY_CASES = 1000
+"""The number of generated cases whose generation takes noticeable time."""
 
 
 class Selection(Struct, frozen=True):
-    """The options of the command line that say which cases are asked."""
+    """The command line options that select cases."""
 
     patterns: tuple[str, ...] = ()
-    """Globs over ids, or `type:`, `requirement:` or `level:` and a glob; none: all."""
+    """Globs over ids, or `type:`, `requirement:` or `level:` with a glob; empty: all."""
     as_of: str | None = None
-    """A release of the suite: only the cases that it had, and no generated ones."""
+    """A release of the suite: only cases of that release, and no generated ones."""
     generated: int = 200
-    """Generated cases per type."""
+    """The number of generated cases per type."""
     seed: int = 0
     messages: tuple[MessageSpec, ...] = ()
-    """Messages for which cases are generated besides the shipped ones, or in their place."""
+    """Messages for which cases are generated; a shipped message of the same name is replaced."""
 
 
 def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> list[StoredCase]:
@@ -111,7 +111,7 @@ def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[Tar
 
 def first_cases(selection: Selection, catalog: Catalog) -> list[StoredCase]:
     """Return the vectors of a selection. Raises UsageError or UnknownType."""
-    check_patterns(selection.patterns, catalog, _generated(selection), selection.seed)
+    check_patterns(selection.patterns, catalog, _generated_count(selection), selection.seed)
     vectors = list(catalog.cases.summaries.values())
     if selection.as_of is not None:
         try:
@@ -128,51 +128,51 @@ def further_cases(
     targets: Sequence[TargetSpec],
     make: Callable[[GenerationRequest, Catalog], Iterable[CaseSummary]] = generate,
 ) -> Iterator[CaseSummary]:
-    """The generated cases of a selection, in order, as `make` makes them; those that it names by their ids last.
+    """Yield the generated cases of a selection, which `make` makes; cases selected by their ids are last.
 
-    Cases are generated of the messages and versions that one of the targets, at least, says it has.
+    It generates cases only of messages and versions that at least one target claims.
     """
-    named = _named(selection, catalog)
-    count, ids = _generated(selection), set()
-    if count and not len(named) == len(selection.patterns) > 0:
+    by_id = _cases_by_id(selection, catalog)
+    count, ids = _generated_count(selection), set()
+    if count and not len(by_id) == len(selection.patterns) > 0:
         names = types_for(selection.patterns, OF_BROKERS if any(map(_is_broker, targets)) else ())
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
         for case in make(GenerationRequest(tuple(names), count, selection.seed, selection.patterns), catalog):
             ids.add(case.id)
             yield case
-    yield from (case for case in named if case.id not in ids)
+    yield from (case for case in by_id if case.id not in ids)
 
 
 def makes_many(selection: Selection) -> bool:
-    """Whether so many cases are generated that the vectors are judged meanwhile."""
-    count = _generated(selection)
-    return bool(count) and count * len(types_for(selection.patterns)) >= _MANY
+    """Return whether generation takes so long that the vectors are judged at the same time."""
+    count = _generated_count(selection)
+    return bool(count) and count * len(types_for(selection.patterns)) >= _MANY_CASES
 
 
-def _generated(selection: Selection) -> int:
+def _generated_count(selection: Selection) -> int:
     return 0 if selection.as_of is not None else selection.generated
 
 
-def _named(selection: Selection, catalog: Catalog) -> list[Case]:
-    """The generated cases that the selection names by their ids."""
+def _cases_by_id(selection: Selection, catalog: Catalog) -> list[Case]:
+    """Return the generated cases that the selection names by id."""
     return [case for pattern in selection.patterns if pattern.startswith("gen/") for case in case_of(pattern, catalog)]
 
 
 def claimed_messages(
     patterns: Sequence[str], messages: Iterable[MessageSpec], describe: Callable[[], Iterable[TargetDescription]]
 ) -> list[str]:
-    """The messages in a version, as types, whose generated cases a selection may match and some target says it has.
+    """Return the messages in a version, as types, that match the selection and that a target claims.
 
-    They are the shipped messages, and `messages`, which replace those of their names. `describe` is called only where
-    the selection may match any: it starts targets.
+    They are the shipped messages and `messages`, which replace shipped ones of the same name. `describe` starts the
+    targets, so it is called only if a message can match.
     """
     known = types_with(messages).messages.values()
-    wanted = set(types_for(patterns, message_types(known)))
-    if wanted.isdisjoint(message_types(known)):
+    matching = set(types_for(patterns, message_types(known)))
+    if matching.isdisjoint(message_types(known)):
         return []
     described = list(describe())
     claimed = message_types(known, lambda name, version: any(one.has_message(name, version) for one in described))
-    return [name for name in claimed if name in wanted]
+    return [name for name in claimed if name in matching]
 
 
 def _is_broker(spec: TargetSpec) -> bool:
@@ -180,7 +180,7 @@ def _is_broker(spec: TargetSpec) -> bool:
 
 
 def _descriptions(targets: Iterable[TargetSpec]) -> Iterator[TargetDescription]:
-    """What the targets that can be started say of themselves."""
+    """Yield the descriptions of the targets that can start."""
     for spec in targets:
         with closing(spec.open()) as target, suppress(CannotStart):
             yield target.describe()

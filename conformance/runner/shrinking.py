@@ -1,4 +1,4 @@
-"""The smallest case behind each cause of failure among the generated ones, found by asking the target again."""
+"""Finds the smallest failing case of each cause among the generated failures, with further requests to the target."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from conformance.runner.target_runner import TargetRunner
 from conformance.strategies.seeded.shrinking import ShrinkBudget, shrink_bytes, shrink_value
 from conformance.targets.target import TargetSpec
 
-MOST = 60
-"""Causes of one target whose failures are shrunk, at most."""
+MAX_SHRUNK_CAUSES = 60
+"""The maximum number of causes of one target whose failures are shrunk."""
 
-IN_ALL = 4000
-"""Questions for all failures of one target; later ones are shown as they were found."""
+MAX_REQUESTS = 4000
+"""The maximum number of requests for all failures of one target. Later failures are reported without shrinking."""
 
-_START, _SILENCE = 10, 100
-"""What a question costs, in questions, when the target has to be started again for it, and when it keeps silent."""
+_START_COST, _TIMEOUT_COST = 10, 100
+"""The cost of a request that restarts the target, and of one that times out, in plain requests."""
 
 
 class FailureKey(Struct, frozen=True):
-    """What failures have in common of which one is shrunk for all."""
+    """The key of failures that are alike: one of them is shrunk for all."""
 
     cause: FailureCause
     disputed: bool
 
 
 Wanted: TypeAlias = Callable[[TargetRun], Container[FailureKey]]
-"""Which failures of a run are shown so that it matters whether they are small."""
+"""Selects the failures whose size matters, because a report shows them."""
 
 
 def failure_key(result: Result) -> FailureKey:
-    """What a failure has in common with others."""
+    """Return the key of a failure."""
     return FailureKey(result.cause, result.disputed)
 
 
 def failures_by_key(results: Sequence[Result]) -> dict[FailureKey, list[Result]]:
-    """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
+    """Return the failures that can be shrunk and are not known, by key, in the order of the run."""
     groups: dict[FailureKey, list[Result]] = {}
     for result in results:
         if result.summary.is_shrinkable and result.failed and not result.known:
@@ -64,7 +64,7 @@ def shrink_all(
     stop: StopEvent | None = None,
     wanted: Wanted | None = None,
 ) -> Iterator[ShrunkFailure]:
-    """Shrink the failures of a run [all]; the target is started anew. The record notes a target that cannot start."""
+    """Shrink the wanted failures of a run (default: all) in a new process. `record` gets the problem if none starts."""
     stop = stop or StopEvent()
     if record.problem or stop.is_set or not failures_by_key(record.results):
         return
@@ -74,97 +74,98 @@ def shrink_all(
     ]
     if not failures_by_key(results):
         return
-    examiner = TargetRunner(spec, catalog.requirements, policy, stop)
+    runner = TargetRunner(spec, catalog.requirements, policy, stop)
     try:
-        yield from shrink(results, examiner, catalog)
+        yield from shrink(results, runner, catalog)
     except CannotStart as error:
         record.problem = "" if stop.is_set else str(error)
     finally:
-        examiner.target.close()
+        runner.target.close()
 
 
 def shrink(
-    results: Sequence[Result], examiner: TargetRunner, catalog: Catalog, purse: ShrinkBudget | None = None
+    results: Sequence[Result], runner: TargetRunner, catalog: Catalog, run_budget: ShrinkBudget | None = None
 ) -> Iterator[ShrunkFailure]:
-    """Shrink one failure of each cause, with the questions of a purse [IN_ALL] for all. Raises CannotStart."""
-    purse = purse or ShrinkBudget(IN_ALL)
-    for group in list(failures_by_key(results).values())[:MOST]:
+    """Shrink one failure of each cause, with one budget for all (default: MAX_REQUESTS). Raises CannotStart."""
+    run_budget = run_budget or ShrinkBudget(MAX_REQUESTS)
+    for group in list(failures_by_key(results).values())[:MAX_SHRUNK_CAUSES]:
         smallest = _smallest(group)
-        why_not = _why_not(smallest, purse)
+        why_not = _why_not(smallest, run_budget)
         if why_not:
             yield ShrunkFailure(smallest, len(group), smallest.summary.id, why_not=why_not)
         else:
-            yield shrink_one(smallest, len(group), examiner, catalog, purse)
+            yield shrink_one(smallest, len(group), runner, catalog, run_budget)
 
 
-def _why_not(smallest: Result, purse: ShrinkBudget) -> str:
-    """Why a failure is not shrunk; empty when it is."""
+def _why_not(smallest: Result, run_budget: ShrinkBudget) -> str:
+    """Return the reason why a failure is not shrunk; empty if it is."""
     if isinstance(smallest.outcome, NoAnswer) and smallest.outcome.how in ("timeout", "memory", "slow"):
-        return "each question would take seconds"
-    return "other causes took all questions that a run asks for this" if purse.is_spent else ""
+        return "each request would take seconds"
+    return "the requests for shrinking were used up by other causes" if run_budget.is_spent else ""
 
 
 def shrink_one(
-    smallest: Result, count: int, examiner: TargetRunner, catalog: Catalog, purse: ShrinkBudget | None = None
+    smallest: Result, count: int, runner: TargetRunner, catalog: Catalog, run_budget: ShrinkBudget | None = None
 ) -> ShrunkFailure:
-    """The smallest case that fails as `smallest` does, at its level, which stands for `count` failures of one cause.
+    """Return the smallest case that fails like `smallest`, at its level. It represents `count` failures of one cause.
 
-    It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
+    If `smallest` does not fail again, it is returned with the mark flaky. Raises CannotStart.
     """
     is_sound = not smallest.summary.refused_by
 
-    def is_kin(again: Result) -> bool:
-        # A crash has one cause over all bytes; bytes that are to be refused would make one over sound bytes seem less.
-        serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
-        is_as_bad = serious and is_sound == (not again.summary.refused_by)
-        return again.failed and is_as_bad and failure_key(again) == failure_key(smallest)
+    def fails_alike(repeated: Result) -> bool:
+        # All crashes have one cause. A crash on invalid bytes is less serious than one on valid bytes, so it cannot
+        # replace it.
+        serious = LEVELS.index(repeated.level) <= LEVELS.index(smallest.level)
+        is_as_bad = serious and is_sound == (not repeated.summary.refused_by)
+        return repeated.failed and is_as_bad and failure_key(repeated) == failure_key(smallest)
 
-    case, budget = smallest.case, ShrinkBudget(within=purse)
+    case, budget = smallest.case, ShrinkBudget(within=run_budget)
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):
 
         def with_part(candidate: object, case: Case = case, part: str = part) -> Case | None:
-            return _case(case, part, candidate, catalog)
+            return _with_part(case, part, candidate, catalog)
 
-        def shows(candidate: object, with_part: Callable[[object], Case | None] = with_part) -> bool:
-            made = with_part(candidate)
-            return made is not None and is_kin(_charged(made, examiner, budget))
+        def fails(candidate: object, with_part: Callable[[object], Case | None] = with_part) -> bool:
+            changed = with_part(candidate)
+            return changed is not None and fails_alike(_run_charged(changed, runner, budget))
 
-        start: object = case.data if part == "hex" else case.request[part]
-        if case is smallest.case and not shows(start):
+        original: object = case.data if part == "hex" else case.request[part]
+        if case is smallest.case and not fails(original):
             return ShrunkFailure(smallest, count, smallest.case.id, flaky=True)
-        shrunk = _smaller(case, start, shows, budget)
+        shrunk = _smaller(case, original, fails, budget)
         case = with_part(shrunk) or case
-    return ShrunkFailure(_again(case, examiner), count, smallest.case.id)
+    return ShrunkFailure(_run(case, runner), count, smallest.case.id)
 
 
-def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget: ShrinkBudget) -> object:
-    """The smallest bytes, or the smallest value in notation, for which `shows` holds."""
-    if isinstance(start, bytes):
-        return shrink_bytes(case.wire, start, shows, budget)
-    return shrink_value(start, shows, budget)
+def _smaller(case: Case, original: object, fails: Callable[[object], bool], budget: ShrinkBudget) -> object:
+    """Return the smallest bytes, or the smallest value in notation, for which `fails` is true."""
+    if isinstance(original, bytes):
+        return shrink_bytes(case.wire, original, fails, budget)
+    return shrink_value(original, fails, budget)
 
 
-def _charged(case: Case, examiner: TargetRunner, budget: ShrinkBudget) -> Result:
-    """The result of a case, at the cost of what it took."""
-    before = examiner.target.starts
-    result = _again(case, examiner)
-    is_silent = isinstance(result.outcome, NoAnswer) and result.outcome.how == "timeout"
-    budget.charge(_START * (examiner.target.starts - before) + _SILENCE * is_silent)
+def _run_charged(case: Case, runner: TargetRunner, budget: ShrinkBudget) -> Result:
+    """Run a case, and charge its cost to the budget."""
+    before = runner.target.starts
+    result = _run(case, runner)
+    timed_out = isinstance(result.outcome, NoAnswer) and result.outcome.how == "timeout"
+    budget.charge(_START_COST * (runner.target.starts - before) + _TIMEOUT_COST * timed_out)
     return result
 
 
-def _again(case: Case, examiner: TargetRunner) -> Result:
-    return next(examiner.results([case]))
+def _run(case: Case, runner: TargetRunner) -> Result:
+    return next(runner.results([case]))
 
 
 def _smallest(group: list[Result]) -> Result:
     return min(group, key=lambda result: (LEVELS.index(result.level), result.summary.size))
 
 
-def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:
-    """The case with another part in its request; None where the part is not a value of its type, or never asked for."""
-    given = candidate.hex() if isinstance(candidate, bytes) else candidate
+def _with_part(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:
+    """Return the case with another part in its request; None if the part has no valid notation or is not testable."""
+    written = candidate.hex() if isinstance(candidate, bytes) else candidate
     try:
-        return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: given}, catalog, kind=CaseOrigin.SHRUNK)
+        return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: written}, catalog, kind=CaseOrigin.SHRUNK)
     except NotationError:
         return None

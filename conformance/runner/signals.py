@@ -1,4 +1,4 @@
-"""Signals that end a program, taken as an interrupt: targets are ended, and what was gathered is reported."""
+"""Turns signals that end a program into an interrupt: the targets are ended, and the results so far are reported."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from types import FrameType
 
 
 def interrupt_on_signals() -> None:
-    """Let a `timeout`, a CI job or a terminal that ends the program interrupt it.
+    """Interrupt the program when `timeout`, a CI job or a closed terminal ends it.
 
-    A signal that somebody else has dealt with is left alone: under nohup a run goes on.
+    Signals with another handler stay unchanged: a run under nohup continues.
     """
-    for number, handler in ((signal.SIGTERM, signal.default_int_handler), (signal.SIGHUP, _hang_up)):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, handler)
+    for signum, handler in ((signal.SIGTERM, signal.default_int_handler), (signal.SIGHUP, _hang_up)):
+        if signal.getsignal(signum) is signal.SIG_DFL:
+            signal.signal(signum, handler)
 
 
-def _hang_up(number: int, frame: FrameType | None) -> None:
-    """Interrupt; what is still to be printed goes nowhere where the terminal is gone."""
+def _hang_up(signum: int, frame: FrameType | None) -> None:
+    """Interrupt; after the terminal has gone, further output is discarded."""
     for stream in (1, 2):
         if _is_gone(stream):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    signal.default_int_handler(number, frame)
+    signal.default_int_handler(signum, frame)
 
 
 def _is_gone(stream: int) -> bool:

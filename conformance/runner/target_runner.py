@@ -47,40 +47,40 @@ class TargetRunner:
         stop: StopEvent | None = None,
         disproved: Iterable[Claim] = (),
     ) -> None:
-        """Start nothing yet. `stop` ends the target; `disproved` are claims that do not hold."""
+        """Prepare the run without starting the target. `stop` ends the target; `disproved` are false claims."""
         self._name, self._requirements, self._policy = spec.name, requirements, policy
         self._stop = stop or StopEvent()
         self._disproved = disproved
         self.target = spec.open()
         self._stop.add(self.target.stop)
         self.has_answered = False
-        """Whether the target has accepted or rejected anything."""
+        """True if the target has accepted or rejected anything."""
         self.waited: defaultdict[str, float] = defaultdict(float)
         """Seconds of waiting for answers, by the type of the cases; many requests are in flight at once."""
         self._probed: set[Claim] = set()
         self._answer_bytes = 0
-        """Bytes of its answers that results contain."""
+        """The size of the answers that the results contain, in bytes."""
 
     @cached_property
     def claims(self) -> Claims:
-        """The claims of the target, which is started for them. Raises CannotStart."""
+        """The claims of the target. It is started to describe itself. Raises CannotStart."""
         return Claims(self.target.describe(), self._disproved)
 
     def disprove_claims(self, cases: Sequence[CaseSummary]) -> list[Result]:
-        """Probe each claim of the cases once, and return a result for each that does not hold. Raises CannotStart."""
+        """Probe each claim of the cases once, and return a result for each false claim. Raises CannotStart."""
         probes = [probe for probe in probes_for(self.claims.description, cases) if claim_key(probe) not in self._probed]
         self._probed |= {claim_key(probe) for probe in probes}
-        false = []
+        disproved = []
         for probe, outcome in zip(probes, self.target.ask(probes, self.claims.request_for), strict=True):
             self.has_answered |= isinstance(outcome, Accepted | Rejected)
             verdict = probe_verdict(probe, outcome)
             if verdict.kind is VerdictKind.PROTOCOL:
                 self.claims.disproved.add(claim_key(probe))
-                false.append(self._result(probe, outcome, verdict, probe))
-        return false
+                disproved.append(self._result(probe, outcome, verdict, probe))
+        return disproved
 
     def results(self, cases: Sequence[CaseSummary], *, forget_faults: bool = False) -> Iterator[Result]:
-        """Return the results of cases, in their order; unclaimed ones are skipped. Raises CannotStart.
+        """Yield the results of cases, in their order; unclaimed ones are skipped. Raises CannotStart.
 
         With `forget_faults`, faults of earlier cases do not count when the target is given up.
         """
@@ -92,18 +92,18 @@ class TargetRunner:
                 yield self._plain(case, Verdict(VerdictKind.SKIP, reason))
             else:
                 since = time.monotonic()
-                # No variable has the outcome: it may be large, and would stay in memory until the next one.
-                yield self._judged(case, self._noted(case, next(outcomes), since))
+                # A local variable would keep a large outcome in memory until the next one.
+                yield self._judge(case, self._recorded(case, next(outcomes), since))
 
-    def _noted(self, case: CaseSummary, outcome: Outcome, since: float) -> Outcome:
+    def _recorded(self, case: CaseSummary, outcome: Outcome, since: float) -> Outcome:
         if self._stop.is_set:
             raise CannotStart("stopped")
         self.waited[case.type] += time.monotonic() - since
         self.has_answered |= isinstance(outcome, Accepted | Rejected)
         return outcome
 
-    def _judged(self, summary: CaseSummary, held: Outcome) -> Result:
-        with decompressed(held) as outcome:
+    def _judge(self, summary: CaseSummary, stored: Outcome) -> Result:
+        with decompressed(stored) as outcome:
             if passes(summary, outcome):
                 return self._plain(summary, PASSED)
             case = summary.to_case()
@@ -111,7 +111,7 @@ class TargetRunner:
                 return self._result(case, serious, judge(case, serious), summary)
 
     def _plain(self, summary: CaseSummary, verdict: Verdict) -> Result:
-        """Return the result of a case that was skipped, or passed in full: the whole case is not needed."""
+        """Return the result of a case that was skipped or passed in full. It does not need the whole case."""
         name = self.claims.description.name
         return self._policy.plain(self._name, summary, verdict, self._requirements, name=name)
 
@@ -126,7 +126,7 @@ class TargetRunner:
             name=self.claims.description.name,
             summary=summary,
             via=self.claims.entry_point(case),
-            most=MAX_ANSWER_BYTES_WHEN_FULL if is_full else MAX_ANSWER_BYTES,
+            max_bytes=MAX_ANSWER_BYTES_WHEN_FULL if is_full else MAX_ANSWER_BYTES,
         )
         if isinstance(result.outcome, StoredAnswer):
             self._answer_bytes += len(result.outcome.json)

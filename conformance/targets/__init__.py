@@ -1,1 +1,1 @@
-"""Targets: what they are called, how they are started, the protocol they speak, and the reference among them."""
+"""Targets: their names, their start, the line protocol, and the reference as a target."""

@@ -47,9 +47,9 @@ class BrokerAddress(Struct, frozen=True):
     topics: tuple[str, ...] = ()
     """Existing topics that are used instead."""
     brokers: tuple[tuple[str, int], ...] = ()
-    """Further places of the same cluster to which the run may connect."""
+    """Further addresses of the same cluster to which the run may connect."""
     follow_redirects: bool = False
-    """Whether the run may connect to every place that the broker returns."""
+    """If True, the run may connect to every address that the broker returns."""
     security: ConnectionSecurity = ConnectionSecurity()
     log_dir: Path | None = None
     """The folder of its log, with one folder a partition; None if it is unknown."""
@@ -87,27 +87,27 @@ class _AddressFile(_ManifestPart):
     sasl: _Sasl | None = None
 
 
-def address_of(given: str) -> BrokerAddress | None:
+def address_of(text: str) -> BrokerAddress | None:
     """Return the address in a text or in a file; None for the file of a broker that the suite starts.
 
     Raises FileError, and ValueError if the text is neither a file nor an address.
     """
-    return _address_in(Path(given)) if Path(given).name == BROKER else _address(given)
+    return _address_in_file(Path(text)) if Path(text).name == BROKER else _address(text)
 
 
-def _address(given: str) -> BrokerAddress:
-    return BrokerAddress(*_place("address", given), f"broker {given}")
+def _address(text: str) -> BrokerAddress:
+    return BrokerAddress(*_host_and_port("address", text), f"broker {text}")
 
 
-def _place(key: str, given: str) -> tuple[str, int]:
+def _host_and_port(key: str, text: str) -> tuple[str, int]:
     """Return the host and the port in a text. Raises ValueError."""
-    match = _HOST_AND_PORT.match(given)
+    match = _HOST_AND_PORT.match(text)
     if not match or not 0 < int(match["port"]) < 1 << 16:
-        raise ValueError(f"{key}: {given!r} is not HOST:PORT")
+        raise ValueError(f"{key}: {text!r} is not HOST:PORT")
     return match["six"] or match["host"], int(match["port"])
 
 
-def _address_in(path: Path) -> BrokerAddress | None:
+def _address_in_file(path: Path) -> BrokerAddress | None:
     from conformance.files.yaml_loader import convert, line_of, load
 
     row = load(path)
@@ -123,9 +123,9 @@ def _made(described: _AddressFile, folder: Path) -> BrokerAddress:
     """Return the address of a checked file. Raises ValueError."""
     topics = described.topics
     if topics and (described.prefix or len({*topics}) < len(topics)):
-        raise ValueError("topics: each stands once, and where some are given, there is no prefix for new ones")
+        raise ValueError("topics: expected each topic once, and no prefix beside topics")
     security = _logging_in(described.sasl, _with_tls(described.tls, folder))
-    brokers = tuple(_place("brokers", given) for given in described.brokers)
+    brokers = tuple(_host_and_port("brokers", given) for given in described.brokers)
     prefix = described.prefix or _PREFIX
     return replace(_address(described.address), prefix=prefix, topics=topics, brokers=brokers, security=security)
 
@@ -139,7 +139,7 @@ def _with_tls(tls: _Tls | None, folder: Path) -> ConnectionSecurity:
     if missing := [part for part, file in files.items() if not file.is_file()]:
         raise ValueError(f"tls: {missing[0]}: there is no file {files[missing[0]]}")
     if tls.key and not tls.certificate:
-        raise ValueError("tls: a key belongs to a certificate")
+        raise ValueError("tls: key: expected a certificate, too")
     part = "ca"
     try:
         context = ssl.create_default_context(cafile=files.get(part))
@@ -158,5 +158,6 @@ def _logging_in(sasl: _Sasl | None, security: ConnectionSecurity) -> ConnectionS
         return security
     password = os.environ.get(sasl.password_variable)
     if not sasl.username or not password:
-        raise ValueError(f"sasl: there is a username, and a password in the variable {sasl.password_variable!r}")
+        variable = sasl.password_variable
+        raise ValueError(f"sasl: expected a username, and a password in the environment variable {variable!r}")
     return replace(security, username=sasl.username, password=password)

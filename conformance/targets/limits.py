@@ -1,6 +1,6 @@
-"""What a target is allowed, and when memory or time are out of proportion to what it was given.
+"""The limits of a target, and the check for too much memory or time.
 
-One rule, in the words of docs/concepts.md#memory-and-time: so much whatever the request, and more for each byte.
+The rule of docs/concepts.md#memory-and-time: a base for any request, plus an amount for each byte.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from conformance.process.errors import AnswerTimeout, TargetExited
 from conformance.targets.protocol import RequestBody
 
 MEMORY_PER_INPUT_BYTE = 256
-"""Bytes of memory that a byte may take: a record of seven bytes takes two kilobytes as objects and as JSON."""
+"""The allowed memory per byte of input: as objects and as JSON, a record of seven bytes takes two kilobytes."""
 REQUEST_CHARS_PER_SECOND = 200_000
-"""For each so many bytes of a request, which are hex digits mostly, an answer may take a second more."""
+"""The number of bytes in a request, mostly hex digits, that allow one more second."""
 
 
 class ResourceUse(Struct, frozen=True):
-    """What a hostile case took of a target that had nothing else to do; of others only the time is looked at."""
+    """The cost of a request. Memory is measured only for hostile cases, in a process without other requests."""
 
     seconds: float
     memory: int
-    """Bytes by which its resident memory grew at most, from the request to the answer."""
+    """The maximum growth of its resident memory from the request to the answer, in bytes."""
 
 
 class ResourceLimits(Struct, frozen=True):
-    """What a target is allowed: seconds per answer and for the start, bytes of memory, and what is in proportion.
+    """The limits of a target: seconds for an answer and the start, bytes of memory, and the base of the cost limits.
 
-    `slow` is in seconds and `growth` in bytes, each beside what the bytes of a request allow; infinite: nobody looks.
+    The limit for a request is `base_seconds` or `base_memory_growth` (bytes), plus an amount for its bytes. Infinite:
+    no limit.
     """
 
     timeout: float = 5.0
@@ -42,11 +43,11 @@ class ResourceLimits(Struct, frozen=True):
     base_memory_growth: float = 64 * 2**20
 
     def seconds_for(self, request: RequestBody) -> float:
-        """The seconds that a request may take a target which answers others at once."""
+        """Return the time limit of a request in seconds, for a target that answers other requests at once."""
         return self.base_seconds + max(request.size, 2 * request.measured_bytes) / REQUEST_CHARS_PER_SECOND
 
     def memory_for(self, request: RequestBody) -> float:
-        """The bytes by which the memory of a target may grow over a request."""
+        """Return the limit of memory growth for a request, in bytes; infinite if its memory is not measured."""
         return (
             self.base_memory_growth + request.measured_bytes * MEMORY_PER_INPUT_BYTE
             if request.measured_bytes
@@ -57,80 +58,80 @@ class ResourceLimits(Struct, frozen=True):
 def resource_violation(
     request: RequestBody, first: ResourceUse, again: ResourceUse, allowance: ResourceLimits, quickest: float
 ) -> NoAnswer | None:
-    """The fault of a target that was out of proportion twice, in two processes; None where it was not.
+    """Return the fault of a target that exceeded a limit twice, in two processes; None without a fault.
 
-    `quickest` are the seconds of the quickest answer that it has given: a target that is slow to all is only slow.
+    `quickest` is the time of its quickest answer in seconds. It is added to the limit: a slow target is not at fault.
     """
     if min(first.memory, again.memory) > allowance.memory_for(request):
         detail = (
-            f"memory grew by {first.memory >> 20} MiB, and by {again.memory >> 20} MiB when asked again in another "
+            f"memory grew by {first.memory >> 20} MiB, and by {again.memory >> 20} MiB when repeated in another "
             f"process, {allowance.memory_for(request) / 2**20:.0f} MiB are allowed for {request.measured_bytes} bytes"
         )
         return NoAnswer("memory", detail)
     if min(first.seconds, again.seconds) > allowance.seconds_for(request) + quickest:
         size = request.measured_bytes or request.size // 2
-        detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when asked again, for {size} bytes"
+        detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when repeated, for {size} bytes"
         return NoAnswer("slow", detail)
     return None
 
 
 FAULT_LIMITS = {
     **{"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4},
-    "silence": 12,  # one that does not happen again, and blames no request
+    "silence": 12,  # a timeout that does not repeat, so no request causes it
 }
-"""How many faults of a kind end the session: a target that is broken throughout must not cost hours."""
+"""The number of faults of each kind that ends the session: a broken target must not cost hours."""
 FAULT_LIMITS_BEFORE_FIRST_ANSWER = {"timeout": 3, "protocol": 3, "crash": 40, "memory": 5}
-"""The same for a target that has not answered a single request."""
-_IN_PROPORTION = 1000
-"""A target may use up its memory over a request from one of so many bytes on that memory has: no codec but a bomb makes
-more of a byte (gzip at its best makes 1032)."""
+"""The same for a target that has not answered any request."""
+_MAX_EXPANSION = 1000
+"""Bytes of memory limit per byte of a request: only a larger request may need all of the memory. Gzip expands a byte to
+at most 1032 bytes, so more memory for a smaller request is a fault of the target."""
 
 
 class GiveUpLimits:
-    """The faults of a target, counted until it is given up."""
+    """Counts the faults of a target, and gives it up at a limit."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self.never_answered = True
-        """Whether it has not answered a request yet."""
+        """True until it has answered a request."""
         self.stop_reason = ""
-        """Why no further request is sent; empty while requests are sent."""
+        """The reason why no further request is sent; empty while requests are sent."""
 
     def remaining(self, kind: str) -> int:
-        """How many more faults of a kind it may have; with the last one it is given up."""
-        patience = (FAULT_LIMITS_BEFORE_FIRST_ANSWER if self.never_answered else FAULT_LIMITS).get(
+        """Return how many more faults of a kind are allowed; the last one of them ends the session."""
+        limit = (FAULT_LIMITS_BEFORE_FIRST_ANSWER if self.never_answered else FAULT_LIMITS).get(
             kind, FAULT_LIMITS[kind]
         )
-        return patience - self._counts[kind]
+        return limit - self._counts[kind]
 
     def add(self, kind: str) -> None:
-        """Count one for which no target is given up."""
+        """Count a fault that never ends the session."""
         self._counts[kind] += 1
 
     def count(self, kind: str) -> None:
-        """Count one."""
+        """Count a fault, and end the session at its limit."""
         self.add(kind)
         if self.remaining(kind) > 0:
             return
         count = self._counts[kind]
-        self.stop_reason = f"not asked: the target was given up after {count} faults ({kind})"
+        self.stop_reason = f"not sent: the target was given up after {count} faults ({kind})"
         if kind == "silence":
             self.stop_reason = (
-                f"not asked: the target fell silent {count} times over cases that it answered when they were asked "
-                "again; no case is blamed, and the rest is not asked"
+                f"not sent: the target timed out {count} times on cases that it answered when they were repeated; "
+                "the timeouts count for no case, and the remaining cases are not sent"
             )
 
 
-def fault_kind(fault: Exception, broke: NoAnswer) -> str:
-    """As what a fault is counted."""
-    return "closed output" if isinstance(fault, TargetExited) and fault.lingers else broke.how
+def fault_kind(fault: Exception, outcome: NoAnswer) -> str:
+    """Return the kind under which a fault is counted."""
+    return "closed output" if isinstance(fault, TargetExited) and fault.lingers else outcome.how
 
 
 def fault_outcome(fault: Exception, request: RequestBody, timeout: float, memory: int) -> NoAnswer:
-    """A fault as what a request came to, of a target that is allowed so many seconds and bytes."""
+    """Return a fault as the outcome of a request, for limits of `timeout` seconds and `memory` bytes."""
     match fault:
         case TargetExited(detail=detail, memory=True):
-            small = request.size * _IN_PROPORTION <= memory
+            small = request.size * _MAX_EXPANSION <= memory
             return NoAnswer("memory", f"{detail}, for a request of {request.size} bytes", unprovoked=small)
         case TargetExited(detail=detail):
             return NoAnswer("crash", detail)
@@ -140,8 +141,8 @@ def fault_outcome(fault: Exception, request: RequestBody, timeout: float, memory
             return NoAnswer("protocol", str(fault))
 
 
-def unattributed(broke: NoAnswer, *, again: bool) -> NoAnswer:
-    """A fault that no request causes alone, with a remark that says so; flaky unless it happened `again`."""
-    remark = "and again when all were replayed" if again else "it did not happen again"
-    detail = f"{broke.detail} (no question does this alone: blamed on the first one without an answer; {remark})"
-    return replace(broke, detail=detail, flaky=not again)
+def unattributed(outcome: NoAnswer, *, again: bool) -> NoAnswer:
+    """Return a fault that no request causes alone, with a remark; flaky unless it happened `again`."""
+    remark = "it happened again when all were replayed" if again else "it did not happen again"
+    detail = f"{outcome.detail} (no request causes this alone: attributed to the first one without an answer; {remark})"
+    return replace(outcome, detail=detail, flaky=not again)

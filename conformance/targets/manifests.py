@@ -202,7 +202,7 @@ def adapter_in(path: Path) -> AdapterManifest:
 
     found = replace(convert(path, load(path), _KINDS.get(path.name, AdapterManifest)), folder=path.parent)
     if found.name != path.parent.name or bool(found.module) == bool(found.command):
-        raise FileError(path, "name is the folder's, and there is either module or command")
+        raise FileError(path, "expected the folder's name as `name`, and either module or command")
     if found.base and not (found.setup and found.sources[0].is_dir()):
         raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
     return found
@@ -215,9 +215,9 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
         yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
         return
     home = adapter.home
-    with _alone(home) as waited:
+    with _build_lock(home) as waited:
         if waited and not adapter.missing():
-            yield f"{adapter.name} was set up meanwhile, by another process"
+            yield f"{adapter.name} was set up by another process at the same time"
             return
         shutil.rmtree(home, ignore_errors=True)
         for folder in adapter.sources:
@@ -225,12 +225,12 @@ def set_up(adapter: AdapterManifest) -> Iterator[str]:
         for step in adapter.setup:
             command = [part.replace("{dir}", str(home)) for part in step]
             yield f"{shlex.join(command)} (in {home})"
-            subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own
+            subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - from the manifest
         (home / _STAMP).write_text(adapter.digest())
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[bool]:
+def _build_lock(home: Path) -> Iterator[bool]:
     """Lock the build of an adapter, and yield whether another process held the lock."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f".{home.name}.lock").open("a") as lock:

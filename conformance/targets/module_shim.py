@@ -1,8 +1,8 @@
-"""Speaks the target protocol for a Python module, in the module's own interpreter (3.8 or newer, no packages).
+"""Serves the target protocol for a Python module, in the module's own interpreter (3.8 or newer, without packages).
 
-Run as a script: `python module_shim.py dotted.name` or `python module_shim.py ./file.py`. With a socket's descriptor after that, it
-loads the module and answers nothing itself: each message on the socket brings the pipes of a new process, which is
-forked and begins where a program that was started anew is after loading the module.
+Run as a script: `python module_shim.py dotted.name` or `python module_shim.py ./file.py`. A third argument is the
+descriptor of a socket: the process then loads the module, but answers no requests. Each message on the socket contains
+the pipes of a new target, for which it forks a process with the loaded module.
 """
 
 import gc
@@ -16,12 +16,12 @@ import types
 import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Our own folder is first on the path of a script; the target must not find our modules there.
+# Python puts our folder first on the path of a script; the target must not import our modules from there.
 PATH = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
 
 
 class Reject(Exception):
-    """The target refuses the input."""
+    """The target rejects the input."""
 
     def __init__(self, error, message=""):
         super().__init__(message)
@@ -33,14 +33,14 @@ class Unsupported(Exception):
 
 
 def install_stub():
-    """Put a module `conformance` with these two names only where the target will import it from."""
+    """Provide a module `conformance` with these two names, for targets that import it."""
     stub = types.ModuleType("conformance")
     stub.Reject, stub.Unsupported = Reject, Unsupported
     sys.modules["conformance"] = stub
 
 
 def load(name):
-    """The target module: a file when the name ends in .py, else a dotted name looked up from the working directory."""
+    """Return the target module: a file if the name ends in .py, else a dotted name below the working directory."""
     sys.path[:] = PATH
     if not name.endswith(".py"):
         sys.path.insert(0, os.getcwd())
@@ -55,12 +55,12 @@ def load(name):
 
 
 LEAVES = {int, str, bool, type(None)}
-ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)  # `plain` has gone through all of it
+ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)  # `plain` has already visited all values
 
 
 def plain(value):
-    """A value as JSON can hold it; raises TypeError for what has no notation."""
-    kind = type(value)  # answers hold 100,000 values and more: the common classes are told apart without isinstance
+    """Return a value in the form of JSON. Raises TypeError for a value without notation."""
+    kind = type(value)  # answers can have 100,000 values: exact types are faster than isinstance
     if kind in LEAVES:
         return value
     if kind is bytes:
@@ -76,7 +76,7 @@ def plain(value):
 
 
 def plain_of_other(value):
-    """The same of a value of a class that is seldom met, or derived."""
+    """Return the same for values of rare or derived classes."""
     if isinstance(value, (int, str)):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -93,7 +93,7 @@ def plain_of_other(value):
 
 
 def decoded(result):
-    """What `decode` returned, as fields of an answer: a value, or the pair (value, consumed); `...` is left out."""
+    """Return the answer for a result of `decode`: a value, or a pair (value, consumed); `...` is left out."""
     answer = {"ok": True}
     if isinstance(result, dict) and "consumed" in result and set(result) <= {"value", "consumed"}:
         answer.update(result)
@@ -109,39 +109,39 @@ def decoded(result):
 
 
 def encoded(op, result):
-    """What `encode` or `convert` returned: bytes, or hex digits."""
+    """Return the answer for a result of `encode` or `convert`: bytes, or hex digits."""
     if not isinstance(result, (str, bytes, bytearray, memoryview)):
         raise TypeError("%s returned %s, not bytes" % (op, type(result).__name__))
     return {"ok": True, "hex": plain(result)}
 
 
 def decode(function, request):
-    """A value from bytes."""
+    """Decode bytes to a value."""
     return decoded(function(request.pop("type", None), bytes.fromhex(request.pop("hex")), **request))
 
 
 def encode(function, request):
-    """Bytes from a value."""
+    """Encode a value to bytes."""
     return encoded("encode", function(request.pop("type", None), request.pop("value"), **request))
 
 
 def size(function, request):
-    """The length of a value's bytes."""
+    """Return the length of a value's bytes."""
     return {"ok": True, "size": plain(function(request.pop("type", None), request.pop("value"), **request))}
 
 
 def read(function, request):
-    """What an application sees of a log."""
+    """Read the records of a log as an application gets them."""
     return {"ok": True, "value": plain(function(bytes.fromhex(request.pop("hex")), **request))}
 
 
 def convert(function, request):
-    """A log in another magic."""
+    """Convert a log to another magic."""
     return encoded("convert", function(bytes.fromhex(request.pop("hex")), **request))
 
 
 def sequence(function, request):
-    """One verdict a batch."""
+    """Return a result for each batch of a producer."""
     return {"ok": True, "value": plain(function(request.pop("batches"), **request))}
 
 
@@ -149,7 +149,7 @@ CALLS = {"decode": decode, "encode": encode, "size": size, "read": read, "conver
 
 
 def dispatch(module, request):
-    """Call the module's function of the operation's name."""
+    """Call the module's function with the name of the operation."""
     op = request.pop("op", None)
     if op == "describe":
         if not hasattr(module, "describe"):
@@ -162,7 +162,7 @@ def dispatch(module, request):
 
 
 def parsed(line):
-    """The request of a line; a line that is not a request becomes one that no target supports."""
+    """Return the request in a line. A line without a request becomes an unknown operation."""
     try:
         request = json.loads(line.decode())
     except ValueError as error:
@@ -171,7 +171,7 @@ def parsed(line):
 
 
 def answer(module, request):
-    """The answer to one request, whatever the module does."""
+    """Return the answer to one request; an error of the module becomes a rejection or a crash."""
     identity = request.pop("id", None)
     try:
         result = dispatch(module, request)
@@ -192,7 +192,7 @@ def answer(module, request):
 
 
 def lines(descriptor):
-    """Lines of any length from a file descriptor."""
+    """Yield lines of any length from a file descriptor."""
     rest = b""
     while True:
         chunk = os.read(descriptor, 1 << 16)
@@ -209,24 +209,24 @@ def lines(descriptor):
 
 
 def write_all(descriptor, data):
-    """Write everything, however much a pipe takes at once."""
+    """Write all data: a pipe accepts only a part at a time."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def serve(module, out):
-    """Answer until the input ends."""
+    """Answer requests until the input ends."""
     for line in lines(0):
         result = answer(module, parsed(line))
         write_all(out, ENCODER.encode(result).encode() + b"\n")
 
 
 def main(name, control=None):
-    """Load the module, and answer until the input ends; or, with a socket, let others that are forked do so."""
-    del sys.argv[2:]  # the module sees the same, however it is started
+    """Load the module, then answer requests until the input ends; with a socket, fork processes that answer them."""
+    del sys.argv[2:]  # the module gets the same arguments in both modes
     out = os.dup(1)
-    os.dup2(2, 1)  # what the target or its libraries print goes to standard error
+    os.dup2(2, 1)  # standard output is for answers; other output goes to standard error
     sys.stdout = sys.stderr
     install_stub()
     before = descriptors()
@@ -236,10 +236,10 @@ def main(name, control=None):
         sys.stderr.write("cannot import %s: %s: %s\n" % (name, type(error).__name__, error))
         return 3
     if hasattr(gc, "freeze"):  # PyPy has none
-        gc.freeze()  # what lives as long as the module is not looked through again, nor copied by those that are forked
+        gc.freeze()  # the collector skips existing objects: no time is lost, and forked processes share their memory
     if control is None:
         serve(module, out)
-    elif is_alone(before):
+    elif can_fork(before):
         fork_on_request(module, out, int(control))
     return 0
 
@@ -248,19 +248,19 @@ def main(name, control=None):
 
 
 def descriptors():
-    """The descriptors that are open; none where the system does not list them."""
+    """Return the open file descriptors; empty if the system does not list them."""
     opened = set()
     for name in os.listdir("/proc/self/fd") if sys.platform == "linux" else ():
         try:
             os.fstat(int(name))
         except OSError:
-            continue  # that of the list itself
+            continue  # the descriptor of the listing itself
         opened.add(int(name))
     return opened
 
 
-def is_alone(before):
-    """Whether a fork is what a program started anew would be: nothing runs or is open that both would share."""
+def can_fork(before):
+    """Return whether a fork is safe: no threads, children or new descriptors, and no shared writable memory."""
     if sys.platform != "linux" or sys.version_info < (3, 9) or descriptors() != before:
         return False
     threads = os.listdir("/proc/self/task")
@@ -270,8 +270,9 @@ def is_alone(before):
 
 
 def fork_on_request(module, out, control):
-    """For each message on a socket, fork a supervisor with a target on the pipes that came; write the id of the supervisor."""
-    theirs, sys.path[:] = sys.path[:], PATH  # the target's folder may contain modules of these names
+    """Fork a supervisor and its target for each message on the socket, on the received pipes, and write its process
+    id."""
+    target_path, sys.path[:] = sys.path[:], PATH  # the target's folder may contain modules of these names
     import signal
     import socket
 
@@ -279,11 +280,11 @@ def fork_on_request(module, out, control):
     spec = importlib.util.spec_from_file_location("supervisor", path)
     supervisor = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(supervisor)
-    sys.path[:] = theirs
+    sys.path[:] = target_path
     handlers = {number: signal.getsignal(number) for number in supervisor.RESET_SIGNALS}
-    awake = signal.set_wakeup_fd(-1)
-    if awake != -1 or None in handlers.values():
-        return  # what the module has set cannot be set again
+    wakeup = signal.set_wakeup_fd(-1)
+    if wakeup != -1 or None in handlers.values():
+        return  # the handlers of the module cannot be restored in the children
     channel, parent = socket.socket(fileno=control), os.getpid()
     write_all(out, b"ready\n")
     while True:
@@ -294,14 +295,14 @@ def fork_on_request(module, out, control):
         child = os.fork()
         if child == 0:
             channel.close()
-            be_supervisor(supervisor, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
+            run_supervisor(supervisor, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
         for descriptor in pipes:
             os.close(descriptor)
         write_all(out, b"%d\n" % child)
 
 
 def reap():
-    """Take the status of the supervisors that have ended; the suite holds on to them by other means than their ids."""
+    """Collect the exit status of ended supervisors; the suite identifies them by other means than process ids."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -309,8 +310,8 @@ def reap():
         pass
 
 
-def be_supervisor(supervisor, parent, pipes, out, become):
-    """Be the supervisor of a target; never returns."""
+def run_supervisor(supervisor, parent, pipes, out, become):
+    """Run as the supervisor of a target; never returns."""
     try:
         os.setsid()
         supervisor.supervise(pipes[3], parent, become, (*pipes[:3], out))
@@ -319,7 +320,7 @@ def be_supervisor(supervisor, parent, pipes, out, become):
 
 
 def begin(module, out, pipes, handlers):
-    """Be the target on its pipes, with nothing of its supervisor; never returns."""
+    """Run as the target on its pipes, without the state of its supervisor; never returns."""
     import signal
 
     status = 1
@@ -335,11 +336,11 @@ def begin(module, out, pipes, handlers):
         serve(module, out)
         status = 0
     except BaseException as error:
-        sys.path[:] = PATH  # the target imports nothing any more
+        sys.path[:] = PATH  # the target imports nothing after this
         import traceback
 
         traceback.print_exc()
-        if isinstance(error, KeyboardInterrupt):  # Python ends as the signal would have ended it
+        if isinstance(error, KeyboardInterrupt):  # end by the signal, as Python does
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
     finally:

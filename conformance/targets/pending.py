@@ -1,4 +1,4 @@
-"""A request that a process is asked while it has nothing else to do, and what stands for its outcome until it comes."""
+"""Requests without an answer yet: each is the only request of its process."""
 
 from __future__ import annotations
 
@@ -18,102 +18,102 @@ from conformance.process.errors import AnswerTimeout, TargetFailure
 from conformance.targets.limits import ResourceUse
 from conformance.targets.protocol import AnswerDelayed, RequestBody
 
-_OWN = 1 / 4
-"""Of the time that passes, so much counts at least: a wait comes to an end on a machine that is never free."""
-_HELD = 128
-"""Outcomes that are held up, at most, before the first is waited for."""
-_AWAY = 0.5
-"""Seconds between two looks that count as waiting."""
+_MIN_COUNTED_SHARE = 1 / 4
+"""The minimum share of elapsed time that counts: a wait ends even on a machine that is always busy."""
+_MAX_WAITING_OUTCOMES = 128
+"""The maximum number of later outcomes that are kept while an earlier one is missing."""
+_MAX_PAUSE_S = 0.5
+"""The pause between two polls, in seconds, above which it does not count as waiting."""
 
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """A request, and since when its answer is waited for."""
+    """A request whose answer is missing, with the clock of its wait."""
 
     request: RequestBody
     number: int
     process: ChildProcess
     poll: Callable[[], None] = lambda: None
-    """Waits a moment for all that the same session waits for."""
+    """Waits a short time for all pending requests of the session."""
     is_first: bool = True
-    """Whether its process was asked nothing before."""
+    """True if its process got no earlier request."""
     outcome: Outcome | None = None
-    """None while it is waited for."""
-    is_blamed: bool = False
-    """Whether its process broke down over it."""
-    was_aside: bool = False
-    """Whether it was waited for while others were asked."""
-    follows: bool = False
-    """Whether it is waited for beside a request of its kin, which has more of the cores."""
-    _held: int | None = field(init=False)
-    """Bytes of memory that its process held when it was asked, where that is measured."""
-    _frozen: float | None = None
-    """Since when its process stands still; None while it runs."""
+    """The result; None while the answer is missing."""
+    is_at_fault: bool = False
+    """True if its process failed because of it."""
+    was_pending: bool = False
+    """True if other requests were sent while it was pending."""
+    is_follower: bool = False
+    """True if an earlier request of the same timeout group has priority on the CPU."""
+    _memory_before: int | None = field(init=False)
+    """The memory of its process before the request, in bytes; None if it is not measured."""
+    _suspended_since: float | None = None
+    """The time at which its process was suspended; None while it runs."""
     _since: float = field(init=False)
-    _delay: float = field(init=False)
-    _left: float = field(init=False)
-    """When we turned to something else."""
+    _cpu_wait_before: float = field(init=False)
+    _last_poll: float = field(init=False)
+    """The time of the last poll."""
 
     def __post_init__(self) -> None:
-        self._since = self._left = time.monotonic()
-        self._delay = self.process.cpu_wait_s()
-        self._held = self.process.start_measuring() if self.request.measured_bytes else None
+        self._since = self._last_poll = time.monotonic()
+        self._cpu_wait_before = self.process.cpu_wait_s()
+        self._memory_before = self.process.start_measuring() if self.request.measured_bytes else None
 
     def counted_s(self) -> float:
-        """Seconds since then, without those in which other processes kept its own from running."""
-        return max(self.cpu_available_s(), self.elapsed_s() * _OWN)
+        """Return the elapsed seconds, without those in which other processes kept this one from the CPU."""
+        return max(self.cpu_available_s(), self.elapsed_s() * _MIN_COUNTED_SHARE)
 
     def deadline_s(self) -> float:
-        """Seconds as they count against a deadline: those by the clock on the wall, but at most twice its own."""
+        """Return the seconds that count against a timeout: wall-clock time, at most twice the available CPU time."""
         return max(self.counted_s(), min(self.elapsed_s(), 2 * self.cpu_available_s()))
 
     def cost(self) -> ResourceUse:
-        """What it took so far."""
-        return ResourceUse(self.counted_s(), self.process.memory_growth(self._held))
+        """Return its cost so far."""
+        return ResourceUse(self.counted_s(), self.process.memory_growth(self._memory_before))
 
     def cpu_available_s(self) -> float:
-        """Seconds since then that were its own: it ran, or waited for something other than a core."""
-        return self.elapsed_s() - max(self.process.cpu_wait_s() - self._delay, 0)
+        """Return the seconds in which it could run: it ran, or waited for something other than the CPU."""
+        return self.elapsed_s() - max(self.process.cpu_wait_s() - self._cpu_wait_before, 0)
 
     def elapsed_s(self) -> float:
-        """Seconds since then."""
+        """Return the seconds since the request, without suspensions."""
         return time.monotonic() - self._since
 
     def suspend(self) -> None:
-        """Let its process stand still."""
-        if self._frozen is None:
-            self._frozen = time.monotonic()
+        """Suspend its process."""
+        if self._suspended_since is None:
+            self._suspended_since = time.monotonic()
             self.process.suspend()
 
     def resume(self) -> None:
-        """Let its process go on; the time in which it stood still is not its own, and has not passed for it."""
-        if self._frozen is not None:
-            self._since += time.monotonic() - self._frozen
-            self._frozen = None
+        """Continue its process; the suspension does not count as elapsed time."""
+        if self._suspended_since is not None:
+            self._since += time.monotonic() - self._suspended_since
+            self._suspended_since = None
             self.process.suspend(thaw=True)
 
-    def awaited(self) -> Outcome:
-        """The outcome, which is waited for; only once its session has nothing else to do."""
+    def wait(self) -> Outcome:
+        """Wait for the outcome; only possible when the session has nothing else to do."""
         while self.outcome is None:
             self.poll()
         return self.outcome
 
     def line(self, timeout: float, seconds: float = math.inf) -> bytes | None:
-        """The line that answers it, waited for so many `seconds`; None when none came.
+        """Wait up to `seconds` for the answer's line; return None if there is none yet.
 
-        Raises AnswerTimeout when that took the process more than `timeout`, and Gone or Flood.
+        Raises AnswerTimeout after `timeout` seconds of the process, TargetExited or OutputTooLong.
         """
-        self._return()
+        self._skip_pause()
         try:
             return self._line(timeout, time.monotonic() + seconds)
         finally:
-            self._left = time.monotonic()
+            self._last_poll = time.monotonic()
 
-    def _return(self) -> None:
-        """Do not count the time in which we did other things for long: a long answer may have waited to be read."""
-        away = time.monotonic() - self._left
-        if away > _AWAY:
-            self._since += away
+    def _skip_pause(self) -> None:
+        """Do not count a long pause since the last poll: a long answer may have waited in the pipe."""
+        pause = time.monotonic() - self._last_poll
+        if pause > _MAX_PAUSE_S:
+            self._since += pause
 
     def _line(self, timeout: float, until: float) -> bytes | None:
         while True:
@@ -128,46 +128,46 @@ class PendingRequest:
 
 
 def ordered(runs: Iterable[Sequence[Outcome | PendingRequest]]) -> Iterator[Sequence[Outcome]]:
-    """The outcomes themselves, as many at once as are there: one that is not there yet holds up those behind it."""
-    held: deque[Outcome | PendingRequest] = deque()
+    """Yield the outcomes in order, as many at once as possible: a missing outcome delays the later ones."""
+    waiting: deque[Outcome | PendingRequest] = deque()
     for run in runs:
-        held.extend(run)
-        there = _completed(held)
-        if len(held) >= _HELD:
-            there += [_awaited(held.popleft()), *_completed(held)]
-        if there:
-            yield there
-    while held:
-        yield [_awaited(held.popleft()), *_completed(held)]
+        waiting.extend(run)
+        completed = _completed(waiting)
+        if len(waiting) >= _MAX_WAITING_OUTCOMES:
+            completed += [_awaited(waiting.popleft()), *_completed(waiting)]
+        if completed:
+            yield completed
+    while waiting:
+        yield [_awaited(waiting.popleft()), *_completed(waiting)]
 
 
-def _completed(held: deque[Outcome | PendingRequest]) -> list[Outcome]:
-    """The first of them, as far as they are there, taken away."""
-    there = []
-    while held and (outcome := outcome_of_asked(held[0])) is not None:
-        there.append(outcome)
-        held.popleft()
-    return there
+def _completed(waiting: deque[Outcome | PendingRequest]) -> list[Outcome]:
+    """Remove and return the first outcomes, up to the first missing one."""
+    completed = []
+    while waiting and (outcome := outcome_or_none(waiting[0])) is not None:
+        completed.append(outcome)
+        waiting.popleft()
+    return completed
 
 
 def _awaited(outcome: Outcome | PendingRequest) -> Outcome:
-    return outcome.awaited() if isinstance(outcome, PendingRequest) else outcome
+    return outcome.wait() if isinstance(outcome, PendingRequest) else outcome
 
 
-def outcome_of_asked(outcome: Outcome | PendingRequest) -> Outcome | None:
-    """The outcome itself; None while it is waited for."""
+def outcome_or_none(outcome: Outcome | PendingRequest) -> Outcome | None:
+    """Return the outcome; None while the answer is missing."""
     return outcome.outcome if isinstance(outcome, PendingRequest) else outcome
 
 
 def reproduces(outcome: Outcome | PendingRequest, fault: TargetFailure) -> bool:
-    """Whether a request that was asked alone did what its window did."""
+    """Return whether a request that was sent alone repeated the fault of its window."""
     return isinstance(outcome, PendingRequest) and (
-        outcome.is_blamed or (outcome.was_aside and isinstance(fault, AnswerDelayed))
+        outcome.is_at_fault or (outcome.was_pending and isinstance(fault, AnswerDelayed))
     )
 
 
 class LazyRequestQueue(deque[RequestBody]):
-    """Requests to be sent, each of which is made when the one before it was taken: some are large."""
+    """A queue of requests that makes each one when it is needed: some are large."""
 
     def __init__(self, requests: Iterable[RequestBody]) -> None:
         super().__init__()
@@ -180,81 +180,90 @@ class LazyRequestQueue(deque[RequestBody]):
 
 
 MAX_PENDING_PROCESSES = 4
-"""Processes that are waited for at once, at most."""
-POLL_S, _LONG = 0.05, 1.0
-"""Seconds that each of them is waited for in turn; while a long answer comes."""
-_AT_LEAST, _AT_MOST = 0.25, 12
-"""Seconds of its own that a request which follows another one has at least, unless so many times its time passes."""
+"""The maximum number of processes with a pending request."""
+POLL_S, _LONG_ANSWER_POLL_S = 0.05, 1.0
+"""Seconds of each poll: while there is no answer; while a long answer arrives."""
+_FOLLOWER_MIN_CPU_S, _FOLLOWER_MAX_TIMEOUTS = 0.25, 12
+"""Limits of a follower: its minimum seconds of available CPU time, unless this number of timeouts has elapsed."""
 
-_BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
+_FOLLOWER_REMARK = "; another case of this requirement ran at the same time with priority, and got no answer either"
 
 
 class SlowRequests(Struct):
-    """What a session waits for.
+    """The pending requests of a session.
 
-    The first request of a kin leads: it has its time on the cores. Those that follow it leave the cores to others, and
-    when it was waited for in vain they have had their time by the clock on the wall, and some of it on a core. More of
-    that they get only when the first one answers: until it is known they stand still.
+    A timeout group contains requests that probably time out together. The first pending request of a group is the
+    leader and runs normally. The later ones are followers and run at low priority. If the leader times out, its
+    followers time out after the same wall-clock time and a minimum of CPU time. A follower gets more CPU time only if
+    the leader answers; until then it is suspended after the minimum.
     """
 
     timeout: float
-    finish: Callable[[PendingRequest, float, float], bool]
-    """Waits for a request, which has so many seconds on a core, for so many seconds; whether it broke down."""
-    blame: Callable[[Exception, RequestBody], NoAnswer]
-    """Counts a fault: what the request that caused it came to."""
-    waited_for: list[PendingRequest] = msgspec.field(default_factory=list)
-    _silent: set[str] = msgspec.field(default_factory=set)
-    """Kin of which one request had all of its time, alone, and was not answered."""
+    wait_for: Callable[[PendingRequest, float, float], bool]
+    """Waits for a request (arguments: timeout and length of this wait, in seconds); returns whether its process
+    failed."""
+    record_fault: Callable[[Exception, RequestBody], NoAnswer]
+    """Counts a fault; returns the outcome of the request that caused it."""
+    requests: list[PendingRequest] = msgspec.field(default_factory=list)
+    _timed_out_groups: set[str] = msgspec.field(default_factory=set)
+    """Groups of which one request timed out with full CPU priority."""
 
-    def add(self, asked: PendingRequest) -> None:
-        """Wait for a request, too."""
-        asked.was_aside, asked.follows = True, self._is_led(asked.request)
-        if asked.follows:
-            asked.process.lower_priority()
-        self.waited_for.append(asked)
+    def add(self, pending: PendingRequest) -> None:
+        """Add a request whose answer did not arrive soon."""
+        pending.was_pending, pending.is_follower = True, self._has_leader(pending.request)
+        if pending.is_follower:
+            pending.process.lower_priority()
+        self.requests.append(pending)
 
-    def mark_timed_out(self, asked: PendingRequest) -> None:
-        """Remember a request that had all of its time."""
-        if asked.request.timeout_group:
-            self._silent.add(asked.request.timeout_group)
+    def mark_timed_out(self, pending: PendingRequest) -> None:
+        """Record the group of a request that timed out."""
+        if pending.request.timeout_group:
+            self._timed_out_groups.add(pending.request.timeout_group)
 
     def poll(self, seconds: float = POLL_S) -> None:
-        """Wait so long for each; the processes of those that have answered or broken down are ended."""
-        for asked in [*self.waited_for]:
-            wait = _LONG if asked.process.is_answering else seconds
-            if not asked.follows:
-                self.finish(asked, self.timeout, wait)
-            elif asked.request.timeout_group in self._silent and self._is_over(asked):
-                broke = self.blame(AnswerTimeout(), asked.request)
-                asked.is_blamed, asked.outcome = True, replace(broke, detail=f"{broke.detail}{_BESIDE}")
+        """Wait for each request in turn; end the processes of those that answered or failed."""
+        for pending in [*self.requests]:
+            wait = _LONG_ANSWER_POLL_S if pending.process.is_answering else seconds
+            if not pending.is_follower:
+                self.wait_for(pending, self.timeout, wait)
+            elif pending.request.timeout_group in self._timed_out_groups and self._is_over(pending):
+                timeout = self.record_fault(AnswerTimeout(), pending.request)
+                pending.is_at_fault, pending.outcome = True, replace(timeout, detail=timeout.detail + _FOLLOWER_REMARK)
             else:
-                self._follow(asked, wait)
-            if asked.outcome is not None:
-                self.waited_for.remove(asked)
-                asked.process.close()
+                self._poll_follower(pending, wait)
+            if pending.outcome is not None:
+                self.requests.remove(pending)
+                pending.process.close()
 
     def close(self) -> None:
         """End the processes."""
-        while self.waited_for:
-            self.waited_for.pop().process.close()
+        while self.requests:
+            self.requests.pop().process.close()
 
-    def _follow(self, asked: PendingRequest, seconds: float) -> None:
-        """Wait for a request of whose kin another is waited for, or was in vain."""
-        is_led = self._is_led(asked.request)
-        if not is_led:
-            asked.resume()
-        self.finish(asked, math.inf if is_led else self.timeout, seconds)
-        if is_led and asked.outcome is None and asked.cpu_available_s() >= _AT_LEAST and not asked.process.is_answering:
-            asked.suspend()
+    def _poll_follower(self, pending: PendingRequest, seconds: float) -> None:
+        """Wait for a follower. It gets a full timeout when its leader is gone."""
+        has_leader = self._has_leader(pending.request)
+        if not has_leader:
+            pending.resume()
+        self.wait_for(pending, math.inf if has_leader else self.timeout, seconds)
+        if (
+            has_leader
+            and pending.outcome is None
+            and pending.cpu_available_s() >= _FOLLOWER_MIN_CPU_S
+            and not pending.process.is_answering
+        ):
+            pending.suspend()
 
-    def _is_over(self, asked: PendingRequest) -> bool:
-        passed = asked.elapsed_s()
-        return passed >= self.timeout and (asked.cpu_available_s() >= _AT_LEAST or passed >= _AT_MOST * self.timeout)
-
-    def _is_led(self, request: RequestBody) -> bool:
-        return bool(request.timeout_group) and (
-            request.timeout_group in self._silent or self._has_leader(request.timeout_group)
+    def _is_over(self, pending: PendingRequest) -> bool:
+        passed = pending.elapsed_s()
+        return passed >= self.timeout and (
+            pending.cpu_available_s() >= _FOLLOWER_MIN_CPU_S or passed >= _FOLLOWER_MAX_TIMEOUTS * self.timeout
         )
 
-    def _has_leader(self, kin: str) -> bool:
-        return any(asked.request.timeout_group == kin and not asked.follows for asked in self.waited_for)
+    def _has_leader(self, request: RequestBody) -> bool:
+        return bool(request.timeout_group) and (
+            request.timeout_group in self._timed_out_groups or self._has_pending_leader(request.timeout_group)
+        )
+
+    def _has_pending_leader(self, group: str) -> bool:
+        return any(pending.request.timeout_group == group and not pending.is_follower for pending in self.requests)

@@ -74,7 +74,8 @@ def probe_verdict(case: Case, outcome: Outcome) -> Verdict:
         if isinstance(case.wire, codec.MessageType) and case.op in WRITING_OPS:
             return Verdict(VerdictKind.PASS)
         return Verdict(
-            VerdictKind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})"
+            VerdictKind.PROTOCOL,
+            f"{case.op} of {case.type} is claimed, but the answer is unsupported ({outcome.reason})",
         )
     verdict = judge(case, outcome)
     return verdict if verdict.kind is VerdictKind.PROTOCOL else Verdict(VerdictKind.PASS)
@@ -101,7 +102,7 @@ def probe_case(op: str, wire: codec.WireType, magic: int = 2) -> Case | None:
         else:
             data = codec.encode(wire, _plain_value(wire))
     except codec.Unencodable:
-        return None  # a message whose defaults this version cannot write
+        return None  # this version cannot represent the defaults of the message
     value = codec.decode(wire, data).value
     if op == "decode":
         return _reading(wire, data, value)
@@ -145,7 +146,7 @@ def _log_probe(op: str, magic: int) -> Case | None:
         case "sequence":
             return log_probe(op, sequence_question([plain]), data)
         case "send":
-            return log_probe(op, send_question(_CONSUMES), data)
+            return log_probe(op, send_question(_CONSUME_REQUEST), data)
         case "append":
             from conformance.cases.append import append_question
 
@@ -153,7 +154,7 @@ def _log_probe(op: str, magic: int) -> Case | None:
         case "scenario":
             return log_probe(op, scenario_question({"steps": steps_of([{"do": "produce"}, {"do": "fetch"}])}), data)
         case "exchange":
-            return log_probe(op, exchange_question(_ASKS), data)
+            return log_probe(op, exchange_question(_RAW_REQUEST), data)
     return None
 
 
@@ -166,8 +167,8 @@ def plain_log(magic: int, compression: int = 0) -> bytes:
 
 
 _BATCH_MAGIC = 2
-_CONSUMES = {"scenario": "consume", "isolation": "read_uncommitted", "check": "offered"}
-_ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
+_CONSUME_REQUEST = {"scenario": "consume", "isolation": "read_uncommitted", "check": "offered"}
+_RAW_REQUEST = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
 
 
 def _plain_value(wire: codec.WireType) -> Value:

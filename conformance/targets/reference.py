@@ -1,4 +1,4 @@
-"""The reference codec as a target: answers requests of the protocol, in process or behind `conformance serve`."""
+"""The reference codec as a target: it answers requests in this process or behind `conformance serve`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from conformance.targets.protocol import PROTOCOL, RequestMaker, TargetDescripti
 
 
 def describe() -> Answer:
-    """What the reference supports: every type, every codec."""
+    """Return the description of the reference: every type, every codec."""
     types = [*codec.TYPES, *ARRAYS, "MESSAGE"]
     encoded = [name for name in types if name not in NOT_ENCODED]
     typed = {"decode": types, "encode": encoded, "size": encoded}
@@ -44,33 +44,33 @@ def describe() -> Answer:
 
 
 def answer(request: Request, types: codec.TypeRegistry | None = None) -> Answer:
-    """The answer to a request, without its id. Never raises, whatever the request holds.
+    """Return the answer to a request, without its id. Any request gets an answer; no error is raised.
 
-    A request about a message brings its definition, unless the message is one of `types` [the shipped ones].
+    A request about a message contains its definition, unless the message is one of `types` (default: the shipped ones).
     """
     op = request.get("op")
     if op == "describe":
         return describe()
-    row = OPERATIONS.get(op) if isinstance(op, str) else None
-    if row is None:
+    operation = OPERATIONS.get(op) if isinstance(op, str) else None
+    if operation is None:
         return {"unsupported": f"no operation {op!r}"}
     try:
-        wire = codec.wire("LOG") if row.question else _type(request, types or shipped_types())
+        wire = codec.wire("LOG") if operation.question else _type(request, types or shipped_types())
         _check_fields(wire, request)
-        answered: Answer = row.answer(wire, row.parse(request, wire))
+        result: Answer = operation.answer(wire, operation.parse(request, wire))
     except codec.UnknownType as error:
         return {"unsupported": str(error)}
     except (codec.Unencodable, NotationError) as error:
         return {"ok": False, "error": "invalid-value", "message": str(error)}
     except NotConvertible as error:
         return {"ok": False, "error": error_class(error.violation), "message": str(error)}
-    return answered
+    return result
 
 
 def _type(request: Request, types: codec.TypeRegistry) -> codec.WireType:
     name = request.get("type")
     if not isinstance(name, str):
-        raise codec.UnknownType("a request names a type")
+        raise codec.UnknownType("type: expected a name")
     if name != "MESSAGE":
         return types.wire(name)
     if isinstance(request.get("definition"), dict):
@@ -83,7 +83,7 @@ def _type(request: Request, types: codec.TypeRegistry) -> codec.WireType:
 
 @lru_cache(maxsize=1 << 12)
 def _with_definition(types: codec.TypeRegistry, definition: str) -> codec.TypeRegistry:
-    """The types with the message of a definition that came with a request."""
+    """Return the types with the message of a definition in a request."""
     message, findings = parse_definition(json.loads(definition))
     if message is None:
         raise NotationError(f"definition: {findings[0].path}: {findings[0].problem}")
@@ -94,7 +94,7 @@ def _with_definition(types: codec.TypeRegistry, definition: str) -> codec.TypeRe
 
 
 def _check_fields(wire: codec.WireType, request: Request) -> None:
-    """Raise NotationError for a field that the message does not have: it would be passed over in silence."""
+    """Raise NotationError for a field that the message does not have: the encoder would ignore it."""
     unknown = unknown_fields(wire.notation, request.get("value")) if isinstance(wire, codec.MessageType) else []
     if unknown:
         raise NotationError(f"{unknown[0]} is not a field of the message")
@@ -106,7 +106,7 @@ class ReferenceTarget:
     starts = 0
 
     def describe(self) -> TargetDescription:
-        """What it says of itself."""
+        """Return the description of the reference."""
         return description(describe())
 
     def ask(
@@ -121,19 +121,19 @@ class ReferenceTarget:
         return (outcome(answer(request if isinstance(request := read_json(line), dict) else {})) for line in requests)
 
     def stop(self) -> None:
-        """Nothing is waited for."""
+        """Do nothing: no thread waits for an answer."""
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Do nothing: there is no process."""
 
 
 def serve_reference(source: BinaryIO, sink: BinaryIO, types: TypeRegistry = BUILT_IN) -> None:
-    """Answer every line of `source` on `sink` with the reference codec, which knows `types`, until the input ends."""
+    """Answer every line of `source` on `sink` with the reference codec and `types`, until the input ends."""
     serve(iter(source.readline, b""), sink, lambda request: answer(request, types))
 
 
 def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[Request], Answer]) -> None:
-    """Answer every line on `sink`; an answer takes the id of its request unless it brings one of its own."""
+    """Answer every line on `sink`. An answer without an id gets the id of its request."""
     encoder = msgspec.json.Encoder()
     for line in lines:
         if not line.strip():
@@ -144,7 +144,7 @@ def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[Request], A
 
 
 def _request(line: bytes) -> Request:
-    """The request of a line; a line that is not a request becomes one that no target supports."""
+    """Return the request in a line. A line without a request becomes an unknown operation."""
     try:
         request = read_json(line)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""From a target's name on the command line to the way it is started."""
+"""Turns the name of a target on the command line into its start command."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ ADAPTERS = Path(__file__).parent.parent / "adapters"
 """The bundled adapters: a folder each, with target.yaml."""
 
 LIVE_TIMEOUT = 180.0
-"""Seconds that the broker may take for an answer about a live client: two starts of it, and two topics to their end."""
+"""Timeout of an answer about a live client, in seconds: two starts of the client, and two topics read to their end."""
 
 LIVE_MEMORY = 1 << 30
-"""Bytes that the broker may take, and several consumers at once, beside what a target may."""
+"""Additional memory of a live client, in bytes: for the mock broker, and for several consumers."""
 
 LIVE_PROCESSES = 2
-"""Processes of a live client that may each take what a target may: what a case took in one may stay with it while the
-case is asked again in another."""
+"""Processes of a live client, each with the memory of one target: the first process of a failed case stays alive while
+a second one repeats the case."""
 
 BROKER_MEMORY = 6 << 30
-"""Bytes that a broker may take beside what a target may: it keeps what every case has written to it, and no
-single case is to blame for that. By how much one case makes it grow is judged in `exchange`."""
+"""Additional memory of a broker, in bytes: it keeps the records of every case, and no single case causes that. The
+memory growth of a single case is judged in `exchange`."""
 
 
 class BrokerOptions(Struct, frozen=True):
-    """Options of a run for the brokers among its targets that are running already."""
+    """Options of a run for brokers that are already running."""
 
     log_dir: Path | None = None
     """The folder of the broker's log segments."""
     follow_redirects: bool = False
-    """Whether the run connects to every place that the broker returns."""
+    """If True, the run connects to every address that the broker returns."""
 
     def arguments(self) -> tuple[str, ...]:
         """Return the arguments of the process that tests the broker."""
@@ -52,16 +52,16 @@ class BrokerOptions(Struct, frozen=True):
 
 
 class UnknownTarget(UserError):
-    """A target's name that is not known; the message lists the known ones."""
+    """An unknown name of a target; the message lists the known ones."""
 
 
 def adapters() -> dict[str, AdapterManifest]:
-    """The bundled adapters by name. Raises FileError for a target.yaml that cannot be used."""
+    """Return the bundled adapters by name. Raises FileError for an invalid target.yaml."""
     return {name: adapter_in(path) for name, path in _descriptions().items()}
 
 
 def _descriptions() -> dict[str, Path]:
-    """The `target.yaml` of each bundled adapter, by its name, which is the folder's."""
+    """Return the `target.yaml` of each bundled adapter, by the name of its folder."""
     return {path.parent.name: path for path in sorted(ADAPTERS.glob("*/target.yaml"))}
 
 
@@ -72,69 +72,74 @@ def target_spec(
     jobs: int = 1,
     broker: BrokerOptions = BrokerOptions(),  # noqa: B008
 ) -> TargetSpec:
-    """Return a target of the command line, ready to be opened. Raises as `resolve`."""
+    """Return a target of the command line, ready to be opened. Raises the errors of `resolve`."""
     launch = None if name == "reference" else resolve(name, python, broker)
     if name.startswith(("live:", "broker:")):
-        # It keeps to deadlines of its own, for each topic, and says itself what was late.
+        # Its process has separate timeouts for each topic, and reports them itself.
         is_live = name.startswith("live:")
         memory = allowance.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else allowance.memory + BROKER_MEMORY
-        late = max(LIVE_TIMEOUT, allowance.timeout)
+        timeout = max(LIVE_TIMEOUT, allowance.timeout)
         allowance = replace(
-            allowance, timeout=late, startup=late, memory=memory, base_seconds=math.inf, base_memory_growth=math.inf
+            allowance,
+            timeout=timeout,
+            startup=timeout,
+            memory=memory,
+            base_seconds=math.inf,
+            base_memory_growth=math.inf,
         )
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
 
 def resolve(target: str, python: str | None = None, broker: BrokerOptions = BrokerOptions()) -> LaunchSpec:  # noqa: B008
-    """How a target other than `reference` is started. Raises UnknownTarget with what to mend.
+    """Return the start command of a target other than `reference`. Raises UnknownTarget with a correction.
 
     Raises UsageError for the log folder of a broker that the suite starts.
     """
-    kind, colon, rest = target.partition(":")
+    kind, colon, argument = target.partition(":")
     interpreter = python or sys.executable
     if colon and kind == "command":
-        return LaunchSpec(target, _command(target, rest))
+        return LaunchSpec(target, _command(target, argument))
     if colon and kind == "module":
-        _check_module(target, rest)
-        return LaunchSpec(target, (interpreter, str(SHIM), rest), forks=True)
+        _check_module(target, argument)
+        return LaunchSpec(target, (interpreter, str(SHIM), argument), forks=True)
     if colon and kind == "live":
-        return _ready(target, _driver(target, rest), python, interpreter)
+        return _ready(target, _driver(target, argument), python, interpreter)
     if colon and kind == "broker":
-        launch = _broker(target, rest, python, interpreter)
+        launch = _broker(target, argument, python, interpreter)
         if "--run" in launch.command:
             return replace(launch, command=(*launch.command, *broker.arguments()))
         if broker.log_dir is not None:
-            raise UsageError("--log-dir", f"where {target} keeps its log is known, as the suite starts it")
+            raise UsageError("--log-dir", f"the suite starts {target} and knows its log folder")
         return launch
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(
-            f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py, "
+            f"unknown target {target!r}, expected reference, {', '.join(known)}, module:NAME, module:./FILE.py, "
             "command:COMMAND LINE, live:NAME, broker:NAME or broker:HOST:PORT"
         )
     return _ready(target, adapter_in(known[target]), python, interpreter)
 
 
 def _ready(target: str, adapter: AdapterManifest, python: str | None, interpreter: str) -> LaunchSpec:
-    """How an adapter is started. Raises UnknownTarget where something that it needs is missing."""
-    lacking = adapter.missing(python)
-    if lacking:
-        raise UnknownTarget(f"{target} cannot run here, it lacks {', '.join(lacking)}")
+    """Return the start command of an adapter. Raises UnknownTarget if a requirement is missing."""
+    missing = adapter.missing(python)
+    if missing:
+        raise UnknownTarget(f"{target} cannot run here; missing: {', '.join(missing)}")
     return adapter.launch(interpreter)
 
 
 _RUNNERS = {".go": "go run", ".java": "java", ".jar": "java -jar", **dict.fromkeys((".js", ".mjs", ".cjs"), "node")}
-"""What runs a program, by the ending of its name."""
+"""The program that runs a file, by the file's extension."""
 
 
 def _check_module(target: str, name: str) -> None:
-    """Raises UnknownTarget for what cannot be a Python module: nothing, a folder, a file of another language."""
+    """Raise UnknownTarget for a name that is no Python module: empty, a folder, or a file of another language."""
     if not name:
-        raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
+        raise UnknownTarget(f"{target}: expected module:dotted.name or module:./file.py")
     path = Path(name)
     is_path = os.sep in name or name.endswith(".py")
     if is_path and path.is_dir():
-        raise UnknownTarget(f"{target}: {name} is a folder, name the Python file in it, module:./FILE.py")
+        raise UnknownTarget(f"{target}: {name} is a folder; expected the Python file in it, module:./FILE.py")
     if is_path and not path.exists():
         raise UnknownTarget(f"{target}: there is no file {name}")
     if name.endswith(".py") or not path.is_file():
@@ -144,53 +149,53 @@ def _check_module(target: str, name: str) -> None:
         line = f"{runner} {shlex.quote(name)}"
     else:
         line = shlex.quote(name) if os.access(path, os.X_OK) else "COMMAND LINE"
-    raise UnknownTarget(f"{target}: {name} is not a Python module; say {shlex.quote('command:' + line)} instead")
+    raise UnknownTarget(f"{target}: {name} is not a Python module; use {shlex.quote('command:' + line)} instead")
 
 
 def drivers() -> dict[str, AdapterManifest]:
-    """The bundled drivers of live clients by name. Raises FileError for a driver.yaml that cannot be used."""
+    """Return the bundled drivers of live clients by name. Raises FileError for an invalid driver.yaml."""
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{DRIVER}"))}
 
 
 def brokers() -> dict[str, AdapterManifest]:
-    """The bundled brokers by name. Raises FileError for a broker.yaml that cannot be used."""
+    """Return the bundled brokers by name. Raises FileError for an invalid broker.yaml."""
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{BROKER}"))}
 
 
-def _broker(target: str, rest: str, python: str | None, interpreter: str) -> LaunchSpec:
-    """How a broker is asked. Raises UnknownTarget, or FileError for a broker.yaml that cannot be used."""
+def _broker(target: str, argument: str, python: str | None, interpreter: str) -> LaunchSpec:
+    """Return the start command for a broker. Raises UnknownTarget, or FileError for an invalid broker.yaml."""
     from conformance.targets.broker_address import address_of
 
     known = brokers()
-    if rest in known:
-        return _ready(target, known[rest], python, interpreter)
-    path = Path(rest)
+    if argument in known:
+        return _ready(target, known[argument], python, interpreter)
+    path = Path(argument)
     if path.name == BROKER and not path.is_file():
-        raise UnknownTarget(f"{target}: there is no file {rest}")
+        raise UnknownTarget(f"{target}: there is no file {argument}")
     try:
-        address = address_of(rest)
+        address = address_of(argument)
     except ValueError:
         names = ", ".join(known)
         raise UnknownTarget(
-            f"{target}: a broker is broker:HOST:PORT, broker:./{BROKER}, or broker: and one of {names}"
+            f"{target}: expected broker:HOST:PORT, broker:./{BROKER}, or broker: with one of {names}"
         ) from None
     if address is None:
         return _ready(target, adapter_in(path.resolve()), python, interpreter)
-    asking = own_python("conformance.live_brokers", rest, "--run", uuid4().hex[:8])
-    return LaunchSpec(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
+    command = own_python("conformance.live_brokers", argument, "--run", uuid4().hex[:8])
+    return LaunchSpec(target, command, cleaning=() if address.topics else (*command, "--clean"))
 
 
-def _driver(target: str, rest: str) -> AdapterManifest:
-    """The driver of `live:NAME` or `live:./driver.yaml`. Raises UnknownTarget."""
-    path = Path(rest)
+def _driver(target: str, argument: str) -> AdapterManifest:
+    """Return the driver of `live:NAME` or `live:./driver.yaml`. Raises UnknownTarget."""
+    path = Path(argument)
     if path.name == DRIVER:
         if not path.is_file():
-            raise UnknownTarget(f"{target}: there is no file {rest}")
+            raise UnknownTarget(f"{target}: there is no file {argument}")
         return adapter_in(path.resolve())
     known = drivers()
-    if rest not in known:
-        raise UnknownTarget(f"{target}: the live clients are {', '.join(known)}, or live:./{DRIVER}")
-    return known[rest]
+    if argument not in known:
+        raise UnknownTarget(f"{target}: unknown live client, expected one of {', '.join(known)}, or live:./{DRIVER}")
+    return known[argument]
 
 
 def _command(target: str, line: str) -> tuple[str, ...]:
@@ -199,5 +204,5 @@ def _command(target: str, line: str) -> tuple[str, ...]:
     except ValueError as error:
         raise UnknownTarget(f"{target}: {error}") from None
     if not command or not shutil.which(command[0]):
-        raise UnknownTarget(f"{target}: there is no program {command[0] if command else ''!r}")
+        raise UnknownTarget(f"{target}: there is no program named {command[0] if command else ''!r}")
     return command

@@ -1,4 +1,4 @@
-"""Whatever is judged, behind one door: it describes itself, and answers cases with outcomes."""
+"""The interface of all targets: describe yourself, and answer cases with outcomes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Target(Protocol):
 
     @property
     def starts(self) -> int:
-        """How often a process of it was started."""
+        """The number of processes that were started."""
         ...
 
     def describe(self) -> TargetDescription:
-        """What the target says of itself. Raises CannotStart."""
+        """Return the description of the target. Raises CannotStart."""
         ...
 
     def ask(
@@ -38,49 +38,49 @@ class Target(Protocol):
         ...
 
     def stop(self) -> None:
-        """End it from another thread: whoever waits for it gets CannotStart."""
+        """End the target from another thread: a thread that waits for an answer gets CannotStart."""
         ...
 
     def close(self) -> None:
-        """End whatever runs of it."""
+        """End all processes of the target."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target that is not started yet: what it is called, how it is started, and on which conditions it runs."""
+    """A target that is not started yet: its name, its start command and its limits."""
 
     name: str
     launch: LaunchSpec | None = None
-    """How its process is started; None: the reference, which answers in this process."""
+    """The start command; None: the reference, which answers in this process."""
     allowance: ResourceLimits = field(default_factory=ResourceLimits)
     jobs: int = 1
-    """How many processes of it may run at once."""
-    warm: ForkServer | None = field(default=None, compare=False)
-    """What those who open it share; None: each loads it for himself."""
+    """The maximum number of its processes."""
+    fork_server: ForkServer | None = field(default=None, compare=False)
+    """A fork server shared by all users of this target; None: each user starts one."""
 
     def open(self) -> Target:
-        """The target, ready to be asked; its processes start when they are needed."""
-        # What asks it is much code: it is loaded while the first process starts.
+        """Return the target; its processes start when they are needed."""
+        # The imports take long, so they run while the first process starts.
         if self.launch is None:
             from conformance.targets.reference import ReferenceTarget
 
             return ReferenceTarget()
         from conformance.targets.worker_pool import WorkerPool
 
-        return WorkerPool(self.launch, self.allowance, self.jobs, self.warm)
+        return WorkerPool(self.launch, self.allowance, self.jobs, self.fork_server)
 
 
 @contextmanager
 def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
-    """The target for those who open it one after another: its processes are forked from one that has it loaded.
+    """Yield the target with a shared fork server, for users that open it one after another.
 
     A Python module begins to load at once.
     """
     if spec.launch is None:
         yield spec
         return
-    with closing(ForkServer(spec.launch, spec.allowance.startup)) as warm:
+    with closing(ForkServer(spec.launch, spec.allowance.startup)) as fork_server:
         if spec.launch.forks:
-            warm.prestart(spec.allowance.memory)
-        yield replace(spec, warm=warm)
+            fork_server.prestart(spec.allowance.memory)
+        yield replace(spec, fork_server=fork_server)

@@ -1,4 +1,4 @@
-"""A target that runs as one or several processes at once, each of which answers a share of the cases."""
+"""A target with one or several processes, each of which answers a part of the cases."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from conformance.targets.limits import ResourceLimits
 from conformance.targets.protocol import RequestBody, RequestMaker, TargetDescription
 from conformance.targets.session import TargetSession
 
-_SHARE = 128
-"""Cases that a process takes from the queue at a time."""
+_CHUNK_SIZE = 128
+"""The number of cases that a process takes from the queue at a time."""
 
-_AHEAD = 2**24
-"""Bytes of memory that answers take before they are judged; beyond that only the share that is judged goes on."""
+_MAX_UNJUDGED_BYTES = 2**24
+"""The maximum memory of answers that are not judged yet, in bytes. Above it, only the chunk being judged continues."""
 
-_Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
+_OutcomeQueue = queue.SimpleQueue[Sequence[Outcome] | Exception]
 
 
 class _CaseChunk(Struct, frozen=True):
-    """Some of the cases, from one index to before another."""
+    """A range of the cases, from `start` to before `stop`."""
 
     cases: Sequence[CaseSummary]
     start: int
@@ -48,25 +48,26 @@ class WorkerPool:
     """A target that is started by a command. The first process also describes it."""
 
     def __init__(
-        self, launch: LaunchSpec, allowance: ResourceLimits, jobs: int, warm: ForkServer | None = None
+        self, launch: LaunchSpec, allowance: ResourceLimits, jobs: int, fork_server: ForkServer | None = None
     ) -> None:
-        """Nothing is started yet; `jobs` is the most processes at once. Who gives `warm` closes it."""
+        """Prepare up to `jobs` processes without starting one. The caller closes `fork_server`, if given."""
         self._launch, self._allowance, self._jobs = launch, allowance, jobs
-        self._warm, self._shares_warm = warm or ForkServer(launch, allowance.startup), warm is not None
-        self._first = TargetSession(launch, allowance, self._warm)
+        self._fork_server = fork_server or ForkServer(launch, allowance.startup)
+        self._owns_fork_server = fork_server is None
+        self._first = TargetSession(launch, allowance, self._fork_server)
         self._sessions = [self._first]
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
-        self._due, self._held, self._taken = 0, 0, threading.Condition()
-        """The share that is judged, the bytes that wait to be, and a sign whenever some were taken."""
+        self._judged_chunk, self._unjudged_bytes, self._changed = 0, 0, threading.Condition()
+        """The chunk being judged, the bytes that wait for the judge, and a signal for changes of both."""
 
     @property
     def starts(self) -> int:
-        """How often a process of it was started."""
+        """The number of processes that were started."""
         return sum(session.starts for session in self._sessions)
 
     def describe(self) -> TargetDescription:
-        """What the target says of itself. Raises CannotStart."""
+        """Return the description of the target. Raises CannotStart."""
         return self._first.describe()
 
     def ask(
@@ -77,111 +78,112 @@ class WorkerPool:
             for session in self._sessions:
                 session.forget_faults()
         if self._allowance.base_memory_growth == math.inf:
-            measured, request_for = request_for, lambda case: measured(case)._replace(measured_bytes=0)
-        shares = [
-            _CaseChunk(cases, at, min(at + _SHARE, len(cases)), request_for) for at in range(0, len(cases), _SHARE)
+            original, request_for = request_for, lambda case: original(case)._replace(measured_bytes=0)
+        chunks = [
+            _CaseChunk(cases, at, min(at + _CHUNK_SIZE, len(cases)), request_for)
+            for at in range(0, len(cases), _CHUNK_SIZE)
         ]
-        workers = min(self._jobs, len(shares))
+        workers = min(self._jobs, len(chunks))
         if workers > 1:
-            yield from self._distribute(shares, workers)
-        elif shares:
-            # One after another without a pause: the next requests are on their way before the last answer is there.
-            yield from self._first.ask(chain.from_iterable(share.requests() for share in shares))
+            yield from self._distribute(chunks, workers)
+        elif chunks:
+            # One session without a pause between chunks: it sends requests before the last answer arrives.
+            yield from self._first.ask(chain.from_iterable(chunk.requests() for chunk in chunks))
 
-    def _distribute(self, shares: list[_CaseChunk], workers: int) -> Iterator[Outcome]:
-        """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
-        todo: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in range(len(shares)):
-            todo.put(number)
-        answers: list[_Answers] = [queue.SimpleQueue() for _ in shares]
+    def _distribute(self, chunks: list[_CaseChunk], workers: int) -> Iterator[Outcome]:
+        """Let each free session take the next chunk; yield the outcomes in the order of the chunks."""
+        remaining: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(len(chunks)):
+            remaining.put(number)
+        answers: list[_OutcomeQueue] = [queue.SimpleQueue() for _ in chunks]
         share_one_heap()
         while len(self._sessions) < workers:
-            self._sessions.append(TargetSession(self._launch, self._allowance, self._warm))
-        self._due = 0
+            self._sessions.append(TargetSession(self._launch, self._allowance, self._fork_server))
+        self._judged_chunk = 0
         for session in self._sessions[:workers]:
-            thread = threading.Thread(target=self._run_worker, args=(session, todo, shares, answers), daemon=True)
-            # In this order: an interrupt may come in between, and `close` must know of it.
+            thread = threading.Thread(target=self._run_worker, args=(session, remaining, chunks, answers), daemon=True)
+            # Append before the start: after an interrupt between the lines, `close` must know the thread.
             self._threads.append(thread)
             thread.start()
-        for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
-            self._reserve(0, number)
-            missing = share.stop - share.start
+        for number, (chunk, chunk_answers) in enumerate(zip(chunks, answers, strict=True)):
+            self._mark_taken(0, number)
+            missing = chunk.stop - chunk.start
             while missing:
-                some = self._awaited(given)
-                if isinstance(some, Exception):
-                    raise some
-                self._reserve(pending_bytes(some), number)
-                missing -= len(some)
-                yield from some
-        while self._threads:  # their sessions are asked again
+                outcomes = self._next_outcomes(chunk_answers)
+                if isinstance(outcomes, Exception):
+                    raise outcomes
+                self._mark_taken(pending_bytes(outcomes), number)
+                missing -= len(outcomes)
+                yield from outcomes
+        while self._threads:  # the next call uses their sessions again
             self._threads[-1].join()
             self._threads.pop()
 
-    def _awaited(self, answers: _Answers) -> Sequence[Outcome] | Exception:
-        """The next answers; wakes up now and then, as a signal just before an endless wait would not be seen."""
+    def _next_outcomes(self, answers: _OutcomeQueue) -> Sequence[Outcome] | Exception:
+        """Return the next outcomes. The wait has a timeout because an endless one can miss a signal."""
         while not self._stop.is_set():
             with suppress(queue.Empty):
                 return answers.get(timeout=0.5)
         return CannotStart(f"{self._launch.name}: stopped")
 
-    def _reserve(self, size: int, number: int) -> None:
-        """Say that so many bytes are on their way to be judged, of the share with this number."""
-        with self._taken:
-            self._held, self._due = self._held - size, number
-            self._taken.notify_all()
+    def _mark_taken(self, size: int, number: int) -> None:
+        """Record that `size` bytes of this chunk have left the queue for the judge."""
+        with self._changed:
+            self._unjudged_bytes, self._judged_chunk = self._unjudged_bytes - size, number
+            self._changed.notify_all()
 
-    def _release(self, outcomes: Sequence[Outcome], number: int, given: _Answers) -> None:
-        """Hand outcomes over, as soon as there is room for them; there always is for those that are awaited."""
+    def _hand_over(self, outcomes: Sequence[Outcome], number: int, chunk_answers: _OutcomeQueue) -> None:
+        """Pass outcomes to the judge when there is space; the chunk being judged always has space."""
 
         def is_room() -> bool:
-            awaited = number == self._due and given.empty()
-            return awaited or self._held <= _AHEAD or self._stop.is_set()
+            awaited = number == self._judged_chunk and chunk_answers.empty()
+            return awaited or self._unjudged_bytes <= _MAX_UNJUDGED_BYTES or self._stop.is_set()
 
-        with self._taken:
-            self._taken.wait_for(is_room)
-            self._held += pending_bytes(outcomes)
-            given.put(outcomes)
+        with self._changed:
+            self._changed.wait_for(is_room)
+            self._unjudged_bytes += pending_bytes(outcomes)
+            chunk_answers.put(outcomes)
 
     def _run_worker(
         self,
         session: TargetSession,
-        todo: queue.SimpleQueue[int],
-        shares: list[_CaseChunk],
-        answers: list[_Answers],
+        remaining: queue.SimpleQueue[int],
+        chunks: list[_CaseChunk],
+        answers: list[_OutcomeQueue],
     ) -> None:
         with suppress(queue.Empty):
             while not self._stop.is_set():
-                number = todo.get_nowait()
+                number = remaining.get_nowait()
                 try:
-                    for outcomes in session.send_in_order(shares[number].requests()):
-                        self._release(outcomes, number, answers[number])
-                except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
+                    for outcomes in session.send_in_order(chunks[number].requests()):
+                        self._hand_over(outcomes, number, answers[number])
+                except Exception as error:  # noqa: BLE001 - raised by the thread that waits for this chunk
                     answers[number].put(error)
 
     def stop(self) -> None:
-        """End every process, from any thread: whoever waits for an answer gets CannotStart."""
-        self._let_go()
+        """End every process, from any thread: a thread that waits for an answer gets CannotStart."""
+        self._signal_stop()
         self._abort()
-        self._warm.close()
+        self._fork_server.close()
 
     def _abort(self) -> None:
         for session in [*self._sessions]:
             session.abort()
 
-    def _let_go(self) -> None:
+    def _signal_stop(self) -> None:
         self._stop.set()
-        with self._taken:
-            self._taken.notify_all()
+        with self._changed:
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """End every process, and the threads that talk to them."""
-        self._let_go()
+        """End every process and all worker threads."""
+        self._signal_stop()
         if self._threads:
             self._abort()
-        if not self._shares_warm:
-            self._warm.close()
+        if self._owns_fork_server:
+            self._fork_server.close()
         for thread in self._threads:
-            with suppress(RuntimeError):  # an interrupt kept it from starting
+            with suppress(RuntimeError):  # an interrupt came before its start
                 thread.join()
-        with ThreadPoolExecutor(len(self._sessions)) as pool:  # each may take a second over its end
+        with ThreadPoolExecutor(len(self._sessions)) as pool:  # each process may take a second to end
             list(pool.map(TargetSession.__exit__, self._sessions))

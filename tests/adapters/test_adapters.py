@@ -163,7 +163,7 @@ def test_an_adapter_set_up_twice_in_parallel_is_built_once(two_adapters):
     with ThreadPoolExecutor(2) as pool:
         outputs = list(pool.map(lambda _: list(manifests.set_up(new)), range(2)))
     assert (new.home.parent / "log").read_text() == "built\n"
-    assert sorted(steps[0].startswith("new was set up meanwhile") for steps in outputs) == [False, True]
+    assert sorted(steps[0].startswith("new was set up by another process") for steps in outputs) == [False, True]
     assert new.missing() == []
 
 

@@ -122,12 +122,12 @@ MALFORMED = {
     "unknown reading": (
         HEAD + '  - {id: t/x, requirement: varint.examples, hex: "00", either: [reject, accept]}',
         3,
-        "reading",
+        "either: expected",
     ),
     "reading with another key": (
         HEAD + '  - {id: t/x, requirement: varint.examples, hex: "00", either: [{value: 0, size: 1}]}',
         3,
-        "reading",
+        "either: expected",
     ),
     "reading of another shape": (
         HEAD + '  - {id: t/x, requirement: varint.examples, hex: "00", either: [{value: "0"}]}',
@@ -172,7 +172,7 @@ MALFORMED = {
     "bytes without a value": (
         '- {id: t/x, type: RECORD, requirement: batch.crc, value: {key: null}, hex: "00"}',
         1,
-        "hex: the reference refuses these bytes",
+        "hex: the reference rejects these bytes",
     ),
     "consumed beyond the bytes": (
         HEAD + '  - {id: t/x, requirement: varint.examples, value: 0, hex: "00", consumed: 2}',

@@ -28,9 +28,9 @@ def pairs_in(numbered):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_two_levels_are_in_a_common_row_or_have_a_reason_why_not(name):
     table, together = families.FAMILIES[name].table, pairs_in(families.numbered_rows(name))
-    excluded = {pair: table.why_apart(*pair) for pair in table.pairs() if pair not in together}
+    excluded = {pair: table.why_incompatible(*pair) for pair in table.pairs() if pair not in together}
     assert [pair for pair, why in excluded.items() if not why] == []
-    assert [pair for pair in together if table.why_apart(*pair)] == []
+    assert [pair for pair in together if table.why_incompatible(*pair)] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,7 +79,7 @@ def test_a_number_always_means_the_same_case(name):
     requests = [
         [*question]
         for number, row in enumerate(families.numbered_rows(name)[:count], 1)
-        for question in families.FAMILIES[name].asked(row, number)
+        for question in families.FAMILIES[name].requests(row, number)
     ]
     assert hashlib.sha256(repr(requests).encode()).hexdigest()[:16] == digest
 
@@ -103,16 +103,16 @@ def test_a_pair_excluded_only_by_a_third_factor_has_both_reasons():
             Constraint(("b", "1"), {"c": ("2",)}, "one is odd"),
         ),
     )
-    assert table.why_apart(("a", "1"), ("b", "1")) == "one is odd; one is even"
-    assert table.why_apart(("a", "1"), ("c", "2")) == "one is even"
-    assert table.why_apart(("a", "2"), ("b", "1")) == ""
+    assert table.why_incompatible(("a", "1"), ("b", "1")) == "one is odd; one is even"
+    assert table.why_incompatible(("a", "1"), ("c", "2")) == "one is even"
+    assert table.why_incompatible(("a", "2"), ("b", "1")) == ""
     assert not any(row["a"] == row["b"] == "1" for row in rows(table))
 
 
 def test_a_row_with_an_unknown_level_is_rejected(tmp_path):
     factors = producer_sequences.TABLE.factors
     (tmp_path / "sequence.csv").write_text(",".join(factors) + "\n" + ",".join("x" for _ in factors) + "\n")
-    with pytest.raises(FileError, match="row 1 does not have a level of each factor"):
+    with pytest.raises(FileError, match="row 1 does not have a valid level for each factor"):
         families.numbered_rows("sequence", tmp_path)
 
 
@@ -173,7 +173,7 @@ def test_every_array_is_filled_and_every_nullable_field_is_null_in_each_of_its_v
     for number, row in enumerate(families.numbered_rows("whole-message"), 1):
         name, _, version = row["message"].partition(" ")
         message = messages.messages()[name]
-        for question in families.FAMILIES["whole-message"].asked(row, number):
+        for question in families.FAMILIES["whole-message"].requests(row, number):
             if question.op == "decode":
                 value = codec.decode(shipped_types().wire(question.type), bytes.fromhex(question.request["hex"])).value
                 note(value, message, message.name, int(version), filled, null)
@@ -304,4 +304,4 @@ def test_no_compression_library_writes_bytes(monkeypatch):
         monkeypatch.setattr(library, name, refuse)
     for name in ("record-batch", "log", "message-set", "marker"):
         for number, row in enumerate(families.numbered_rows(name), 1):
-            assert [*families.FAMILIES[name].asked(row, number)]
+            assert [*families.FAMILIES[name].requests(row, number)]

@@ -50,13 +50,16 @@ def one(tmp_path, catalog, keys):
 WRONG = {
     "unknown operation": ('op: reed, hex: "", value: {}', "op: expected one of read, convert, sequence"),
     "operation that is no string": ('op: 5, hex: "", value: {}', "op: expected one of"),
-    "a part of another request": ('op: read, magic: 1, hex: "", value: {}', "'magic' is not a part of a read request"),
-    "a part of no request": ('op: read, canonical: false, hex: "", value: {}', "'canonical' is not a part"),
-    "a batch list beside bytes": ('op: convert, batches: [], hex: "", magic: 1, value: []', "'batches' is not a part"),
+    "a part of another request": ('op: read, magic: 1, hex: "", value: {}', "'magic' is not a field of a read request"),
+    "a part of no request": ('op: read, canonical: false, hex: "", value: {}', "'canonical' is not a field"),
+    "a batch list beside bytes": ('op: convert, batches: [], hex: "", magic: 1, value: []', "'batches' is not a field"),
     "no outcome": (f'op: read, hex: "{PLAIN}"', "one of value, reject and either"),
     "two outcomes": (f'op: read, hex: "{PLAIN}", value: {{}}, either: any', "one of value, reject and either"),
     "read without bytes": ("op: read, value: {}", "hex is missing"),
-    "sequence with bytes": (f'op: sequence, hex: "", batches: [{ONE}], value: [accept]', "no hex"),
+    "sequence with bytes": (
+        f'op: sequence, hex: "", batches: [{ONE}], value: [accept]',
+        "a sequence request has none",
+    ),
     "isolation": (
         f'op: read, hex: "{PLAIN}", isolation: committed, value: {{}}',
         "isolation: expected one of",
@@ -89,8 +92,8 @@ WRONG = {
     "reject of sound bytes": (f'op: read, hex: "{PLAIN}", reject: malformed', "the log is not damaged"),
     "unknown class": (f'op: read, hex: "{BAD}", reject: broken', "reject: expected one of"),
     "value of damaged bytes": (f'op: read, hex: "{BAD}", value: {{}}', r"batch\.length-wrong-rejected"),
-    "value at an open place": (f'op: read, hex: "{STRANGE}", value: {{}}', "say `either`"),
-    "value where any outcome will do": (f'op: read, hex: "{SKEWED}", fetchOffset: "0", value: {{}}', "say `either`"),
+    "value at an open place": (f'op: read, hex: "{STRANGE}", value: {{}}', "use `either`"),
+    "value where any outcome will do": (f'op: read, hex: "{SKEWED}", fetchOffset: "0", value: {{}}', "use `either`"),
     "either of another word": (f'op: read, hex: "{STRANGE}", either: some', "either: expected `any`, or"),
     "either without a value": (f'op: read, hex: "{STRANGE}", either: [reject]', "either: expected `any`, or"),
     "either with consumed": (
@@ -108,17 +111,17 @@ WRONG = {
     ),
     "converted to less": (f'op: convert, hex: "{PLAIN}", magic: 1, value: []', r"differs from the bytes at"),
     "converted without a list": (f'op: convert, hex: "{PLAIN}", magic: 1, value: {{}}', "a list"),
-    "converted damage": (f'op: convert, hex: "{BAD}", magic: 1, value: []', "say `either: any`"),
-    "converted open place": (f'op: convert, hex: "{STRANGE}", magic: 1, value: []', "say `either: any`"),
-    "converted tail": (f'op: convert, hex: "{PLAIN}00", magic: 1, value: [{{}}, {{}}]', "say `either: any`"),
+    "converted damage": (f'op: convert, hex: "{BAD}", magic: 1, value: []', "use `either: any`"),
+    "converted open place": (f'op: convert, hex: "{STRANGE}", magic: 1, value: []', "use `either: any`"),
+    "converted tail": (f'op: convert, hex: "{PLAIN}00", magic: 1, value: [{{}}, {{}}]', "use `either: any`"),
     "appended batch": (
         f'op: convert, hex: "{PLAIN}", magic: 2, baseOffset: "5", value: [{{}}, {{}}]',
-        "say `either: any`",
+        "use `either: any`",
     ),
     "converted with readings": (f'op: convert, hex: "{PLAIN}", magic: 1, either: [reject, {{value: []}}]', "any"),
     "conversion there is not": (
         f'op: convert, hex: "{ZSTD}", magic: 1, value: []',
-        "say `reject: invalid-value`",
+        "use `reject: invalid-value`",
     ),
     "conversion there is": (
         f'op: convert, hex: "{PLAIN}", magic: 1, reject: invalid-value',
@@ -131,8 +134,8 @@ WRONG = {
         "each has producerId",
     ),
     "wrong fate": (f"op: sequence, batches: [{ONE}, {ONE}], value: [accept, accept]", "accept, duplicate"),
-    "fates of fewer": (f"op: sequence, batches: [{ONE}], value: []", "by the rules it is accept"),
-    "rejected fates": (f"op: sequence, batches: [{ONE}], reject: other", "by the rules it is accept"),
+    "fates of fewer": (f"op: sequence, batches: [{ONE}], value: []", "value: expected accept"),
+    "rejected fates": (f"op: sequence, batches: [{ONE}], reject: other", "value: expected accept"),
 }
 
 

@@ -39,14 +39,14 @@ def problems(tmp_path, text):
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "open"),
         (
             '{id: a/b, type: VARINT, requirement: varint.range, hex: "00", reject: malformed}',
-            "do not settle that these bytes are refused",
+            "do not require a rejection of these bytes",
         ),
         ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "000161", canonical: false}', "another"),
         (
             '{id: a/b, type: VARINT, requirement: varint.range, hex: "8000", either: [reject, {value: 1}]}',
-            "is not among the readings",
+            "is not in the list",
         ),
-        ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "ffff", canonical: false}', "refuses"),
+        ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "ffff", canonical: false}', "rejects"),
         (
             '{id: a/b, type: INT16, requirement: int16.layout, value: 0, hex: "000001", canonical: false}',
             "consumed: expected 2",
@@ -61,7 +61,7 @@ def test_a_vector_that_contradicts_the_reference_is_named_with_its_line(tmp_path
 
 def test_a_duplicate_id_is_named_in_the_error(tmp_path):
     row = '- {id: a/b, type: VARINT, requirement: varint.range, value: 0, hex: "00"}\n'
-    assert any("twice" in problem for problem in problems(tmp_path, row * 2))
+    assert any("another vector of the file has this id" in problem for problem in problems(tmp_path, row * 2))
 
 
 BATCH = f"""type: RECORD_BATCH

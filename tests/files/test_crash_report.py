@@ -69,7 +69,7 @@ def test_a_run_stopped_by_a_defect_reports_its_results_so_far(tmp_path, monkeypa
     done = CliRunner().invoke(main, ["run", "reference", "--select", "varint/*", "--json", str(path)])
     assert done.exit_code == 70
     assert "must" in done.output
-    assert "stopped by a defect of the suite: ZeroDivisionError" in done.output
+    assert "stopped by a bug in the suite: ZeroDivisionError" in done.output
     report = json.loads(path.read_text())
     assert len(report["results"]) == 3
     assert report["targets"][0]["status"] == "stopped early"

@@ -55,7 +55,7 @@ WRONG = {
         "name: fake\ncommand: [cat]\nstartup: 20\n",
         ":1: missing required field `version`",
     ),
-    "another name": (GOOD.replace("fake", "other"), "name is the folder's"),
+    "another name": (GOOD.replace("fake", "other"), "expected the folder's name as `name`"),
     "an unknown key": (GOOD + "doors: x\n", "broker.yaml:5: doors: unknown key"),
     "a time in words": (GOOD.replace("20", "soon"), "broker.yaml:4: startup: expected a number, got text"),
     "no time": (GOOD.replace("20", "0"), "broker.yaml:4: startup: expected a number >= 1"),
@@ -206,7 +206,7 @@ def test_a_broker_without_set_up_shows_the_command(fake):
     described = fake("", manifest)
     with pytest.raises(BrokerError) as told:
         BundledBroker(described)
-    lacking = "cannot run here, it lacks no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
+    lacking = "cannot run here; missing: no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
     assert lacking in str(told.value)
     assert str(told.value).endswith("/fake/broker.yaml)")
 

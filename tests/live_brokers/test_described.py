@@ -194,15 +194,15 @@ WRONG = {
     "an unknown part of TLS": ("address: x:1\ntls:\n  cert: x\n", 3, "tls.cert: unknown key"),
     "a file that is not there": ("address: x:1\ntls:\n  ca: ca.pem\n", 3, "tls: ca: there is no file "),
     "a file that is no certificate": (f"address: x:1\ntls:\n  ca: {BROKER}\n", 3, "cannot be used"),
-    "a key alone": (f"address: x:1\ntls:\n  key: {TLS}/client.key\n", 3, "tls: a key belongs to a certificate"),
+    "a key alone": (f"address: x:1\ntls:\n  key: {TLS}/client.key\n", 3, "tls: key: expected a certificate, too"),
     "another mechanism": (
         "address: x:1\n" + SASL.replace("PLAIN", "SCRAM-SHA-256"),
         3,
         "sasl.mechanism: invalid enum value 'SCRAM-SHA-256'",
     ),
     "no password": ("address: x:1\n" + SASL.replace("BROKER_P", "NO_P"), 3, "in the variable 'NO_PASSWORD'"),
-    "a prefix and topics": ("address: x:1\nprefix: a\ntopics: [b]\n", 3, "topics: each stands once"),
-    "a topic twice": ("address: x:1\ntopics: [b, b]\n", 2, "topics: each stands once"),
+    "a prefix and topics": ("address: x:1\nprefix: a\ntopics: [b]\n", 3, "topics: expected each topic once"),
+    "a topic twice": ("address: x:1\ntopics: [b, b]\n", 2, "topics: expected each topic once"),
     "no topic": ("address: x:1\ntopics: []\n", 2, "topics: expected a list of length >= 1"),
     "a prefix that no topic has": ("address: x:1\nprefix: a/b\n", 2, "prefix: expected text matching regex"),
 }

@@ -531,7 +531,7 @@ def test_a_user_driver_is_built_in_a_separate_folder(tmp_path, traces):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("live:nobody", "the live clients are"),
+        ("live:nobody", "unknown live client"),
         ("live:./driver.yaml", "there is no file"),
     ],
 )

@@ -86,7 +86,10 @@ def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
     target = WorkerPool(launch("os._exit(5)"), ResourceLimits(timeout=20), 2)
     try:
         target.describe()
-        sessions = [target._first, *(TargetSession(target._launch, ResourceLimits(), target._warm) for _ in range(2))]
+        sessions = [
+            target._first,
+            *(TargetSession(target._launch, ResourceLimits(), target._fork_server) for _ in range(2)),
+        ]
         for session in sessions:
             for each in requests(1, 3):
                 assert list(session.ask([each])) == [NoAnswer("crash", "exited with status 5")]
@@ -114,19 +117,19 @@ def test_a_target_opened_again_is_not_loaded_again(launch, tmp_path):
 
 def test_a_module_is_loaded_before_the_first_request_and_the_first_session_uses_that_process(launch, tmp_path):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
-        begun = spec.warm._begun[0].result()
+        begun = spec.fork_server._begun[0].result()
         while begun.alive and not (tmp_path / "loaded").exists():
             time.sleep(0.01)
         with closing(spec.open()) as target:
             assert target.describe().name == "m"
             assert target._first._process is begun
-            assert spec.warm._begun == []
+            assert spec.fork_server._begun == []
     assert loaded(tmp_path) == 1
 
 
 def test_an_unused_process_is_ended_with_its_fork_server(launch):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
-        begun = spec.warm._begun[0].result()
+        begun = spec.fork_server._begun[0].result()
         assert begun.alive
     assert not begun.alive
 
@@ -134,7 +137,7 @@ def test_an_unused_process_is_ended_with_its_fork_server(launch):
 def test_a_program_target_is_started_at_its_first_request(launch):
     program = replace(launch("os._exit(5)"), forks=False)
     with loaded_once(TargetSpec("m", program, ResourceLimits(timeout=20))) as spec:
-        assert spec.warm._begun == []
+        assert spec.fork_server._begun == []
 
 
 def test_a_failed_early_start_is_raised_at_the_first_request(launch):

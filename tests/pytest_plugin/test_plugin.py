@@ -401,7 +401,7 @@ def test_with_several_targets_node_ids_name_the_target(foreign):
 
 
 WRONG_USAGE = {
-    "unknown target": (["--kafka-target=kafka-pyhton"], "there is no target 'kafka-pyhton'"),
+    "unknown target": (["--kafka-target=kafka-pyhton"], "unknown target 'kafka-pyhton'"),
     "target that does not start": (["--kafka-target=command:false"], "could not be started"),
     "target that does not start, with workers": (["--kafka-target=command:false", "-n2"], "could not be started"),
     "selection of nothing": (["--kafka-target=reference", "--kafka-select=no/such"], "no case matches"),

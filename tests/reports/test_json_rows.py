@@ -56,7 +56,7 @@ def text_of(run, **rows):
 
 
 def run_of(results, file):
-    run = TargetRun("t", told=file.add)
+    run = TargetRun("t", on_result=file.add)
     for result in results:
         run.add(result)
     return run
@@ -119,7 +119,7 @@ def test_rows_without_disk_space_are_written_at_the_end(results, file, room):
 def test_a_row_cut_by_an_interrupt_is_written_at_the_end(results, file):
     file.close()
     file._file = Full(3000, KeyboardInterrupt())
-    run = TargetRun("t", told=file.add)
+    run = TargetRun("t", on_result=file.add)
 
     def add_all():
         for result in results:

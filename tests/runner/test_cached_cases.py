@@ -10,7 +10,7 @@ import pytest
 from conformance.definitions.parser import parse_definition
 from conformance.files import cache as kept
 from conformance.runner import generated_cases as prepared_cases
-from conformance.runner.generated_cases import COUNT, KEPT, SEED, GenerationRequest, cached_cases, generate
+from conformance.runner.generated_cases import CACHE, COUNT, SEED, GenerationRequest, cached_cases, generate
 from conformance.runner.selection import Selection
 from conformance.strategies.seeded.cases import generated_cases
 
@@ -93,7 +93,7 @@ def test_every_module_that_generates_cases_is_part_of_the_cache_key(monkeypatch)
     files = "(module.__file__ for name, module in sys.modules.items() if name.startswith('conformance'))"
     script = f"import sys, conformance.strategies.seeded.cases; print(*{files})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    sources = {path.resolve() for pattern in KEPT.sources for path in kept.PACKAGE.glob(pattern)}
+    sources = {path.resolve() for pattern in CACHE.sources for path in kept.PACKAGE.glob(pattern)}
     used = {Path(name).resolve() for name in done.stdout.split()} - {
         Path(kept.PACKAGE / "strategies/__init__.py").resolve()
     }

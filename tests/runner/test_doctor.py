@@ -107,12 +107,12 @@ def test_an_adapter_that_ends_slowly_passes(tmp_path):
 
 
 def test_an_adapter_that_does_not_end_is_killed_and_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(TargetSession.finish, "__kwdefaults__", {"patience": 0.5})
+    monkeypatch.setattr(TargetSession.finish, "__kwdefaults__", {"timeout": 0.5})
     (tmp_path / "t.py").write_text(SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(600)))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     *others, last = examine(launch, shipped_types())
     assert all(check.good for check in others)
-    assert (last.good, last.detail) == (False, "it did not end, and was killed")
+    assert (last.good, last.detail) == (False, "it did not exit and was killed")
 
 
 def test_a_wrong_value_is_a_failure_of_the_target_and_not_of_its_claim(tmp_path):
@@ -246,7 +246,7 @@ def test_each_operation_on_whole_logs_is_tested(tmp_path):
 WRONG_LOGS = {
     "read": ("read", "answered['value'] = answered['value']['records']", "expected an object"),
     "records": ("read", "answered['value']['records'][0]['key'] = 'a2V5'", "expected hex digits or null"),
-    "error": ("read", "answered['value']['error'] = 'damaged'", "error is one of malformed, corrupt"),
+    "error": ("read", "answered['value']['error'] = 'damaged'", "error: expected one of malformed, corrupt"),
     "convert": ("convert", "del answered['hex']", "hex: expected hex digits"),
     "sequence": ("sequence", "answered['value'] = 'accept'", "expected 1 of accept, duplicate"),
     "fate": ("sequence", "answered['value'] = ['accepted']", "expected 1 of accept, duplicate"),

@@ -69,8 +69,8 @@ class Spec:
         self.open = lambda: target
 
 
-def judged(target, catalog, cases, further, told=None, stop=None):
-    run = TargetRun("asked", told=told)
+def judged(target, catalog, cases, further, on_result=None, stop=None):
+    run = TargetRun("asked", on_result=on_result)
     judge_target(Spec(target), run, cases, catalog.requirements, FailurePolicy(), further=further, stop=stop)
     return run
 
@@ -117,7 +117,7 @@ def test_a_claim_is_probed_once_before_its_cases(catalog, parts):
 
 def test_a_stop_ends_the_generation_and_waiting_threads(catalog, parts):
     stop, endless = StopEvent(), DeferredCases(lambda: iter(lambda: parts[1][0], None))
-    run = TargetRun("asked", told=lambda _: stop.set())
+    run = TargetRun("asked", on_result=lambda _: stop.set())
     with ThreadPoolExecutor(2) as pool:
         making = pool.submit(endless.make, stop)
         pool.submit(judged, Asked(), catalog, parts[0], endless, lambda _: stop.set(), stop).result(LONG)
@@ -214,7 +214,7 @@ def test_a_generating_process_ends_when_no_more_cases_are_needed(catalog):
 def test_cases_missing_from_another_process_are_generated_in_this_one(after, catalog, monkeypatch):
     order = GenerationRequest(("LOG", "INT8"), 150, 0, ())
     if not after:
-        monkeypatch.setattr(generating, "_started", lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
+        monkeypatch.setattr(generating, "_start_process", lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
     cases = generate_in_process(order, catalog)
     first = [next(cases) for _ in range(after)]
     if after:

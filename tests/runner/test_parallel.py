@@ -63,8 +63,8 @@ def test_a_stop_ends_current_and_later_targets(catalog):
             stops.append(True)
 
     spec, stop = SimpleNamespace(name="t", open=Target), StopEvent()
-    target_runner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
-    results = target_runner.results([catalog.cases["varint/63"]] * 2)
+    runner = TargetRunner(spec, catalog.requirements, FailurePolicy(), stop)
+    results = runner.results([catalog.cases["varint/63"]] * 2)
     assert next(results).verdict.kind == "pass"
     stop.set()
     assert stops == [True]

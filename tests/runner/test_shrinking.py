@@ -132,7 +132,7 @@ def test_without_budget_the_smallest_failure_of_each_kind_is_unshrunk(catalog):
     for each, group in zip(found, groups, strict=True):
         assert each.result in group
         assert each.origin == each.result.case.id
-        assert each.why_not == "other causes took all questions that a run asks for this"
+        assert each.why_not == "the requests for shrinking were used up by other causes"
         assert len(each.result.case.data) == min(len(result.case.data) for result in group)
 
 
@@ -154,7 +154,7 @@ def kins(run):
 
 def test_a_limited_number_of_failure_kinds_is_shrunk(catalog, monkeypatch):
     results, target_runner = failing(catalog)
-    monkeypatch.setattr(shrinking, "MOST", 1)
+    monkeypatch.setattr(shrinking, "MAX_SHRUNK_CAUSES", 1)
     (found,) = shrinking.shrink(results, target_runner, catalog)
     assert found.result.case.id.startswith("bytes/")
     assert not found.flaky
@@ -204,8 +204,8 @@ def test_a_timeout_is_shown_unshrunk_with_the_reason(catalog):
     silent = [target_runner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
     (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], target_runner, catalog)
     assert found.result in silent
-    assert found.why_not == "each question would take seconds"
-    assert stands_for(Example(found.result, found)).endswith(", not shrunk: each question would take seconds")
+    assert found.why_not == "each request would take seconds"
+    assert stands_for(Example(found.result, found)).endswith(", not shrunk: each request would take seconds")
 
 
 PLANTED_IN_LOGS = {

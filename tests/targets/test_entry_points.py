@@ -57,11 +57,11 @@ def test_spaces_in_the_name_of_a_type_do_not_matter():
 @pytest.mark.parametrize(
     ("via", "message"),
     [
-        (["decode"], "via is an object"),
+        (["decode"], "via: expected an object"),
         ({"decode VARINT": "decode_varint"}, "'decode VARINT': expected public, internal or unused, then ': '"),
         ({"decode VARINT": "private: decode_varint"}, "'decode VARINT': expected public, internal or unused"),
         ({"decode VARINT": "public: "}, "'decode VARINT': expected public, internal or unused"),
-        ({"decode VARINT": 7}, "not 7"),
+        ({"decode VARINT": 7}, "found 7"),
         ({"decoed VARINT": "public: f"}, "'decoed VARINT': expected an operation"),
         ({"read LOG": "public: poll"}, "'read LOG': expected an operation"),
         ({"VARINT": "public: f"}, "'VARINT': expected an operation"),

@@ -93,7 +93,7 @@ def test_large_answers_of_several_processes_have_the_verdicts_of_one(catalog):
     target = WorkerPool(launch, ResourceLimits(timeout=60), 2)
     try:
         outcomes = list(target.ask([large, *[small] * 140, large], lambda case: protocol.body(case.request)))
-        assert target._held == 0, "all stored answers were used"
+        assert target._unjudged_bytes == 0, "all stored answers were used"
     finally:
         target.close()
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, CompressedAnswer)] == [0, 141]

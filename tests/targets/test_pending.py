@@ -36,7 +36,7 @@ def decode(type, data, **parameters):
 """
 SPINS = "\n        while True: pass"
 TIMEOUT = "no answer within 3 s"
-BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
+BESIDE = "; another case of this requirement ran at the same time with priority, and got no answer either"
 
 
 @pytest.fixture
@@ -75,14 +75,14 @@ def test_later_requests_are_answered_during_a_timeout(session):
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
     assert isinstance(ahead[1], PendingRequest)
     assert ahead[1].outcome is None
-    assert ahead[1].awaited() == NoAnswer("timeout", TIMEOUT)
+    assert ahead[1].wait() == NoAnswer("timeout", TIMEOUT)
 
 
 @pytest.mark.once
 def test_of_a_timeout_group_only_the_first_request_runs_at_normal_priority(session):
     running = session(SPINS)
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 2, 3, 5)]))
-    leader, *followers = (asked.process for asked in running._aside.waited_for)
+    leader, *followers = (asked.process for asked in running._slow.requests)
     assert {priority for process in followers for priority in priorities(process)} == {19}
     assert 19 not in priorities(leader)
     assert flat(ordered([ahead])) == [
@@ -101,12 +101,12 @@ def priorities(process):
 def test_later_requests_of_a_group_are_stopped_until_the_first_one_times_out(session):
     running = session("time.sleep(3600)")
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 3)]))
-    leader, follower = running._aside.waited_for
+    leader, follower = running._slow.requests
     states = {asked: set() for asked in (leader, follower)}
     while follower.outcome is None:
         for asked, seen in states.items():
             seen |= {each.status() for each in asked.process._family if asked.outcome is None}
-        running._aside.poll()
+        running._slow.poll()
     assert psutil.STATUS_STOPPED in states[follower]
     assert psutil.STATUS_STOPPED not in states[leader]
     assert flat(ordered([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
@@ -116,7 +116,7 @@ def test_later_requests_of_a_group_are_stopped_even_with_many_other_requests(ses
     running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
     numbers = [1, 3, *[2] * 70, *[100] * 400]
     _, follower, *_ = flat(running.send_batches([question(number, "read a.b" * (number % 2)) for number in numbers]))
-    assert follower.outcome is not None or follower._frozen is not None
+    assert follower.outcome is not None or follower._suspended_since is not None
 
 
 def test_a_stopped_process_does_not_use_up_its_timeout(monkeypatch):
@@ -152,7 +152,7 @@ def test_a_timeout_uses_the_wall_clock_after_half_of_it_on_the_cpu_or_four_times
     asked = PendingRequest(question(1), 1, process)
     now[0] += passed
     delay[0] = passed - own
-    asked._left = now[0]
+    asked._last_poll = now[0]
     if is_over:
         with pytest.raises(AnswerTimeout):
             asked.line(3.0, 0)

@@ -56,7 +56,7 @@ def test_a_disproved_message_claim_affects_no_other_message(catalog):
     assert (disproved.case.type, disproved.verdict.kind) == (types[0], VerdictKind.PROTOCOL)
     first, heartbeat, last = runner.results(cases)
     assert heartbeat.failed
-    reason = "the claim to decode MESSAGE<ResponseHeader{}> was disproved at the start"
+    reason = "the claim to decode MESSAGE<ResponseHeader{}> is false, as a probe shows"
     assert [first.verdict.detail, last.verdict.detail] == [reason.format(",1"), reason.format(",0")]
 
 

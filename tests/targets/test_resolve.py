@@ -9,17 +9,17 @@ from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import UnknownTarget, resolve, target_spec
 
 NO_MODULES = {
-    "./adapter.go": "./adapter.go is not a Python module; say 'command:go run ./adapter.go' instead",
-    "adapter.go": "adapter.go is not a Python module; say 'command:go run adapter.go' instead",
-    "./adapter.mjs": "./adapter.mjs is not a Python module; say 'command:node ./adapter.mjs' instead",
-    "./Adapter.java": "./Adapter.java is not a Python module; say 'command:java ./Adapter.java' instead",
-    "./my.jar": "./my.jar is not a Python module; say 'command:java -jar ./my.jar' instead",
-    "./adapter": "./adapter is not a Python module; say command:./adapter instead",
-    "./main.rs": "./main.rs is not a Python module; say 'command:COMMAND LINE' instead",
-    "./folder": "./folder is a folder, name the Python file in it, module:./FILE.py",
+    "./adapter.go": "./adapter.go is not a Python module; use 'command:go run ./adapter.go' instead",
+    "adapter.go": "adapter.go is not a Python module; use 'command:go run adapter.go' instead",
+    "./adapter.mjs": "./adapter.mjs is not a Python module; use 'command:node ./adapter.mjs' instead",
+    "./Adapter.java": "./Adapter.java is not a Python module; use 'command:java ./Adapter.java' instead",
+    "./my.jar": "./my.jar is not a Python module; use 'command:java -jar ./my.jar' instead",
+    "./adapter": "./adapter is not a Python module; use command:./adapter instead",
+    "./main.rs": "./main.rs is not a Python module; use 'command:COMMAND LINE' instead",
+    "./folder": "./folder is a folder; expected the Python file in it, module:./FILE.py",
     "./nowhere.go": "there is no file ./nowhere.go",
     "nowhere.py": "there is no file nowhere.py",
-    "": "name a module, module:dotted.name or module:./file.py",
+    "": "expected module:dotted.name or module:./file.py",
 }
 
 
@@ -62,7 +62,7 @@ def test_a_module_without_describe_is_reported(here):
     done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert done.stdout == (
-        "FAIL  starts and describes itself: module:./adapter.py was not described: describe crashed: "
+        "FAIL  starts and describes itself: module:./adapter.py did not describe itself: describe crashed: "
         "TypeError: the module adapter is not an adapter: it has no function describe\n"
         "\nchecks: 1 FAIL\n"
     )

@@ -152,7 +152,7 @@ def test_a_crash_that_needs_several_requests_is_attributed_to_the_first_unanswer
     body = STARTS + LOGS + "    if number == 7 and start != 2: os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [7]
-    assert outcomes[7].detail.startswith("exited with status 5 (no question does this alone: blamed on the first one")
+    assert outcomes[7].detail.startswith("exited with status 5 (no request causes this alone: attributed to the first")
     assert "again when all were replayed" in outcomes[7].detail
     assert not outcomes[7].flaky
     assert honest(outcomes) == OTHERS
@@ -191,9 +191,9 @@ def test_a_target_that_crashes_at_every_second_request_is_given_up(session, monk
     outcomes = list(running.ask(questions(3 * WINDOW)))
     skipped = [outcome for outcome in outcomes if isinstance(outcome, Unsupported)]
     assert len(skipped) > 2 * WINDOW
-    assert skipped[0].reason == "not asked: the target was given up after 6 faults (crash)"
+    assert skipped[0].reason == "not sent: the target was given up after 6 faults (crash)"
     assert running.starts < 30
-    assert all("no question does this alone" in outcomes[place].detail for place in broken(outcomes))
+    assert all("no request causes this alone" in outcomes[place].detail for place in broken(outcomes))
 
 
 def test_a_timeout_that_does_not_repeat_is_ignored(session, tmp_path):
@@ -229,7 +229,7 @@ def test_after_many_unrepeated_timeouts_the_other_cases_are_skipped(session, mon
     assert honest(outcomes) == list(range(len(outcomes) - len(skipped)))
     assert len(skipped) > 4 * WINDOW
     (reason,) = {outcome.reason for outcome in skipped}
-    assert reason.startswith("not asked: the target fell silent 2 times over cases that it answered when they were")
+    assert reason.startswith("not sent: the target timed out 2 times on cases that it answered when they were")
 
 
 def test_slow_requests_wait_in_parallel_and_others_continue(session, tmp_path):
@@ -258,7 +258,7 @@ def test_the_number_of_pending_requests_has_a_limit(session, monkeypatch, tmp_pa
     monkeypatch.setitem(FAULT_LIMITS, "timeout", 2)
     outcomes = list(session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(9)))
     assert list(broken(outcomes)) == [3, 4]
-    assert set(outcomes[5:]) == {Unsupported("not asked: the target was given up after 2 faults (timeout)")}
+    assert set(outcomes[5:]) == {Unsupported("not sent: the target was given up after 2 faults (timeout)")}
     assert max(asked(tmp_path)) == 4
 
 
@@ -319,7 +319,7 @@ def test_a_session_ended_while_it_waits_leaves_no_process(session):
     running = session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=600)
     thread = threading.Thread(target=lambda: [*map(running._send_alone, questions(6))], daemon=True)
     thread.start()
-    until(lambda: len(running._aside.waited_for) == 3)
+    until(lambda: len(running._slow.requests) == 3)
     running.abort()
     thread.join(60)
     assert not thread.is_alive()
@@ -366,7 +366,7 @@ def test_only_a_repeatedly_slow_answer_is_slow(session, tmp_path):
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
     assert list(broken(outcomes)) == [5]
     assert outcomes[5].how == "slow"
-    assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when asked again, for \d+ bytes", outcomes[5].detail)
+    assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when repeated, for \d+ bytes", outcomes[5].detail)
     assert len(honest(outcomes)) == 19
     # In the sequence, then the warm-up of a separate process, and the retry.
     assert asked(tmp_path)[5] == 3
@@ -436,7 +436,7 @@ def test_allocated_and_freed_memory_is_found(session):
     assert list(broken(outcomes)) == [1]
     assert outcomes[1].how == "memory"
     assert not outcomes[1].unprovoked
-    grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when asked again in another process"
+    grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when repeated in another process"
     assert re.fullmatch(grown + ", 64 MiB are allowed for 2 bytes", outcomes[1].detail)
     assert outcomes[1].answered == honestly([90])[0]
 
@@ -491,7 +491,7 @@ def test_after_many_faults_the_other_cases_are_skipped_with_a_reason(fault, how,
     outcomes = list(session(LOGS + f"    if number > 9: {fault}\n" + ANSWERS, timeout=1).ask(questions(300)))
     assert list(broken(outcomes)) == [10, 11, 12]
     assert honest(outcomes) == list(range(10))
-    assert set(outcomes[13:]) == {Unsupported(f"not asked: the target was given up after 3 faults ({how})")}
+    assert set(outcomes[13:]) == {Unsupported(f"not sent: the target was given up after 3 faults ({how})")}
     assert max(asked(tmp_path)) < 10 + WINDOW
 
 
@@ -508,7 +508,7 @@ def test_a_closed_output_is_tolerated_a_few_times(session, tmp_path):
     assert list(broken(outcomes)) == [10, 11, 12, 13]
     assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and continued to run"}
     assert honest(outcomes) == list(range(10))
-    assert set(outcomes[14:]) == {Unsupported("not asked: the target was given up after 4 faults (closed output)")}
+    assert set(outcomes[14:]) == {Unsupported("not sent: the target was given up after 4 faults (closed output)")}
     assert asked(tmp_path).total() == 10 + 1 + 4
 
 
@@ -520,7 +520,7 @@ def test_a_target_without_any_answer_is_given_up_sooner(fault, how, faults, sess
     monkeypatch.setitem(FAULT_LIMITS_BEFORE_FIRST_ANSWER, "crash", 6)
     outcomes = list(session(f"for request in requests(): {fault}\n", timeout=0.5).ask(questions(60)))
     assert list(broken(outcomes)) == list(range(faults))
-    assert set(outcomes[faults:]) == {Unsupported(f"not asked: the target was given up after {faults} faults ({how})")}
+    assert set(outcomes[faults:]) == {Unsupported(f"not sent: the target was given up after {faults} faults ({how})")}
 
 
 def test_after_a_reset_of_its_faults_a_target_counts_as_unanswered_again(session, monkeypatch):
@@ -545,12 +545,12 @@ def test_a_failed_restart_is_attributed_to_the_request(session):
 @pytest.mark.parametrize(
     ("described", "message"),
     [
-        ({"ok": False, "error": "other"}, "not answered with ok"),
-        ({"ok": True, "protocol": 2}, "protocol 2, the suite speaks 1"),
-        ({"ok": True, "supports": ["INT8"]}, "supports is an object"),
-        ({"ok": True, "supports": {"decode": "INT8"}}, "supports.decode is a list of names"),
-        ({"ok": True, "codecs": [1]}, "codecs is a list of names"),
-        ({"ok": True, "magics": ["2"]}, "magics is a list of numbers"),
+        ({"ok": False, "error": "other"}, "describe: expected ok: true, found"),
+        ({"ok": True, "protocol": 2}, "describe: protocol: expected 1, found 2"),
+        ({"ok": True, "supports": ["INT8"]}, "supports: expected an object"),
+        ({"ok": True, "supports": {"decode": "INT8"}}, "describe: supports.decode: expected a list of names"),
+        ({"ok": True, "codecs": [1]}, "describe: codecs: expected a list of names"),
+        ({"ok": True, "magics": ["2"]}, "describe: magics: expected a list of numbers"),
         ({"ok": True, "via": {"decode": "mine"}}, "via: 'decode': expected public, internal or unused"),
     ],
 )
@@ -665,10 +665,10 @@ def test_each_answer_has_the_outcome_of_the_protocol(line, outcome):
         (b'{"id":1,"ok":true,"value":"\\udcff","more":' + b"[" * 500 + b"]" * 500 + b"}", "nested more than 128 deep"),
         (b'{"id":1,"ok":true,"value":[' + b"0," * 1_000_000 + b"0]}", "more than 1,000,000 values"),
         (b"[1]", "not a JSON object"),
-        (b'{"ok":true}', "an answer to request 1 is due"),
-        (b'{"id":2,"ok":true}', "an answer to request 1 is due"),
-        (b'{"id":"1","ok":true}', "an answer to request 1 is due"),
-        (b'{"id":true,"ok":true}', "an answer to request 1 is due"),
+        (b'{"ok":true}', "expected the answer to request 1"),
+        (b'{"id":2,"ok":true}', "expected the answer to request 1"),
+        (b'{"id":"1","ok":true}', "expected the answer to request 1"),
+        (b'{"id":true,"ok":true}', "expected the answer to request 1"),
     ],
 )
 def test_an_invalid_line_is_shown_in_the_error(line, message):

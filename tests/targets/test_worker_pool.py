@@ -9,15 +9,15 @@ from conformance.process.launcher import LaunchSpec
 from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.session import TargetSession
-from conformance.targets.worker_pool import _AHEAD, WorkerPool
+from conformance.targets.worker_pool import _MAX_UNJUDGED_BYTES, WorkerPool
 
-LARGE = [Accepted({}, _AHEAD // 10)]
+LARGE = [Accepted({}, _MAX_UNJUDGED_BYTES // 10)]
 
 
 def give(target, number, answers, count):
     def work():
         for _ in range(count):
-            target._release(LARGE, number, answers)
+            target._hand_over(LARGE, number, answers)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -33,7 +33,7 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
     due = queue.SimpleQueue()
     assert not give(target, 0, due, 1).is_alive(), "there is room for the awaited one"
     for held in (due, answers, answers, answers, answers, answers):
-        target._reserve(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
+        target._mark_taken(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
     thread.join(60)
     assert not thread.is_alive()
 
@@ -41,7 +41,7 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
 def test_small_answers_do_not_wait():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     for _ in range(1000):
-        target._release([Accepted({}, 100)], 7, answers)
+        target._hand_over([Accepted({}, 100)], 7, answers)
     assert answers.qsize() == 1000
 
 

@@ -1,4 +1,4 @@
-"""Covering sets: for any two levels of any two factors that can meet, some numbered case in which they do."""
+"""Covering sets: numbered cases that contain every possible pair of levels of two factors."""
 
 PREFIX = "covering/"
-"""What the ids of all cases of covering sets begin with."""
+"""The prefix of the ids of all cases of covering sets."""

@@ -1,4 +1,4 @@
-"""`python -m conformance.catalog.pairwise`: adds the rows that the covering sets lack to their files."""
+"""`python -m conformance.catalog.pairwise`: adds missing rows to the files of the covering sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.catalog.pairwise.families import FAMILIES, ROWS, numbered_rows
 
 
 def main() -> None:
-    """Write the rows of all families, those that are there first, and say how many there are."""
+    """Write the rows of all families, existing ones first, and print their number."""
     for name, family in FAMILIES.items():
         path = ROWS / f"{name}.csv"
         whole = rows(family.table, numbered_rows(name) if path.exists() else ())

@@ -1,4 +1,4 @@
-"""Rows in which every pair of levels of two factors occurs that can meet: the same rows on every machine."""
+"""The pairwise algorithm: rows that contain every possible pair of levels, equal on every machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Row = dict[str, str]
 Level = tuple[str, str]
 """A factor and one of its levels."""
 Pair = tuple[Level, Level]
-"""Two levels, that of the factor which is listed first in front."""
+"""Two levels, in the order of their factors."""
 Pairs = dict[Pair, None]
 """Pairs; a dict, because it keeps its order."""
 
 
 class RowRequest(NamedTuple):
-    """One question of a row: what its id ends with, the operation, the type, and the parts of the request."""
+    """One request of a row: the suffix of its id, the operation, the type, and the parts of the request."""
 
     suffix: str
     op: Op
@@ -32,7 +32,7 @@ class RowRequest(NamedTuple):
 
 
 class Constraint(Struct, frozen=True):
-    """If one factor has a level, other factors can have only some of theirs; and why that is so."""
+    """Limits the levels of other factors if one factor has a level, with the reason."""
 
     when: Level
     then: dict[str, tuple[str, ...]]
@@ -41,55 +41,57 @@ class Constraint(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FactorTable:
-    """Factors with their levels, and which of these exclude each other."""
+    """Factors with their levels, and the constraints between them."""
 
     factors: dict[str, tuple[str, ...]]
     constraints: Sequence[Constraint] = ()
     masking: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Levels that hide what others come to: damage, and what the documents leave open.
+    """Levels that hide the effect of others: damage and open behaviour.
 
-    Every pair of other levels has a row without any, every pair with one of them a row with no other; two of them may
-    stand beside others.
+    Every pair without such a level is in a row without any. Every pair with one is in a row with no other. Two such
+    levels may share a row.
     """
 
     _forbidden: dict[Pair, str] = field(default_factory=dict, init=False, repr=False)
-    """Why two levels exclude each other, in both orders."""
+    """The reason why two levels exclude each other, in both orders."""
 
     def masks(self, level: Level) -> bool:
-        """Whether a level hides what others come to."""
+        """Return whether a level hides the effect of others."""
         return level[1] in self.masking.get(level[0], ())
 
     def pairs(self) -> Iterator[Pair]:
-        """Every pair of levels of two factors, in order of the table."""
+        """Yield every pair of levels of two factors, in order of the table."""
         for one, other in combinations(self.factors, 2):
             for level in self.factors[one]:
                 yield from (((one, level), (other, further)) for further in self.factors[other])
 
-    def why_apart(self, one: Level, other: Level) -> str:
-        """Why no row can have both levels; empty where one can.
+    def why_incompatible(self, one: Level, other: Level) -> str:
+        """Return the reason why no row can have both levels; empty if one can.
 
-        It follows what the levels leave of the other factors, as far as these leave a factor one level alone.
+        It also follows indirect constraints, as long as they leave a factor only one level.
         """
-        sure, reasons = [one, other], dict[str, None]()
-        for level in sure:
-            reasons.update(dict.fromkeys(why for had in sure if (why := self.forbids(level, had))))
-            if any(self.forbids(level, had) for had in sure):
+        implied, reasons = [one, other], dict[str, None]()
+        for level in implied:
+            reasons.update(dict.fromkeys(why for other_level in implied if (why := self.forbids(level, other_level))))
+            if any(self.forbids(level, other_level) for other_level in implied):
                 return "; ".join(reasons)
-            for factor in [name for name in self.factors if name not in dict(sure)]:
-                left = [item for item in self.factors[factor] if not self._barred((factor, item), sure)]
-                if len(left) < 2:
-                    reasons.update(dict.fromkeys(self._barred((factor, item), sure) for item in self.factors[factor]))
-                    sure += ((factor, item) for item in left)
-                if not left:
+            for factor in [name for name in self.factors if name not in dict(implied)]:
+                remaining = [item for item in self.factors[factor] if not self._why_excluded((factor, item), implied)]
+                if len(remaining) < 2:
+                    reasons.update(
+                        dict.fromkeys(self._why_excluded((factor, item), implied) for item in self.factors[factor])
+                    )
+                    implied += ((factor, item) for item in remaining)
+                if not remaining:
                     return "; ".join(filter(None, reasons))
         return ""
 
-    def _barred(self, level: Level, sure: Iterable[Level]) -> str:
-        """Why a level cannot stand beside these; empty if it can."""
-        return next(filter(None, (self.forbids(had, level) for had in sure)), "")
+    def _why_excluded(self, level: Level, implied: Iterable[Level]) -> str:
+        """Return the reason why a level excludes one of these; empty if it does not."""
+        return next(filter(None, (self.forbids(other_level, level) for other_level in implied)), "")
 
     def forbids(self, one: Level, other: Level) -> str:
-        """Why a constraint forbids both levels in one row; empty if none does."""
+        """Return the reason of a constraint between both levels; empty if there is none."""
         return self._forbidden.get((one, other), "")
 
     def __post_init__(self) -> None:
@@ -100,52 +102,52 @@ class FactorTable:
                     self._forbidden[(factor, level), constraint.when] = constraint.why
 
 
-def rows(table: FactorTable, kept: Iterable[Row] = ()) -> list[Row]:
-    """The kept rows and behind them those that are missing, until every pair occurs that one row can have.
+def rows(table: FactorTable, existing: Iterable[Row] = ()) -> list[Row]:
+    """Return the existing rows, and new rows until every possible pair is in one.
 
-    A row starts from the first pair that no row has yet, those of levels that mask nothing first. For each further
-    factor it takes a level that masks nothing, if there is one; of those the one that adds most new pairs; of several
-    such levels the one that was used least, and then the one that is listed first.
+    A row starts from the first pair without a row; pairs without a masking level are first. For each further factor,
+    the row takes a level that masks nothing, if there is one; of these the level with the most new pairs; then the
+    level that was used least; then the first in the table.
     """
-    return _PairwiseSearch(table).extended(kept)
+    return _PairwiseSearch(table).extended(existing)
 
 
 class _PairwiseSearch:
-    """Which pairs no row has yet, and how often each level was used."""
+    """The pairs without a row, and the number of uses of each level."""
 
     def __init__(self, table: FactorTable) -> None:
         self._table = table
-        self._todo: Pairs = dict.fromkeys(sorted(table.pairs(), key=lambda pair: sum(map(table.masks, pair))))
+        self._missing: Pairs = dict.fromkeys(sorted(table.pairs(), key=lambda pair: sum(map(table.masks, pair))))
         self._used = Counter[Level]()
-        self._apart = {pair for pair in self._todo if table.forbids(*pair)}
+        self._incompatible = {pair for pair in self._missing if table.forbids(*pair)}
 
-    def extended(self, kept: Iterable[Row]) -> list[Row]:
-        covered: list[Row] = []
-        for row in kept:
-            self._add(row, covered)
-        while self._todo:
-            seed = next(iter(self._todo))
+    def extended(self, existing: Iterable[Row]) -> list[Row]:
+        all_rows: list[Row] = []
+        for row in existing:
+            self._add(row, all_rows)
+        while self._missing:
+            seed = next(iter(self._missing))
             row_or_none = self._completed(dict(seed))
             if row_or_none is None:
-                del self._todo[seed]
+                del self._missing[seed]
             else:
-                self._add(row_or_none, covered)
-        return covered
+                self._add(row_or_none, all_rows)
+        return all_rows
 
-    def _add(self, row: Row, covered: list[Row]) -> None:
-        covered.append({factor: row[factor] for factor in self._table.factors})
+    def _add(self, row: Row, all_rows: list[Row]) -> None:
+        all_rows.append({factor: row[factor] for factor in self._table.factors})
         self._used.update(row.items())
-        for pair in combinations(covered[-1].items(), 2):
-            self._todo.pop(pair, None)
+        for pair in combinations(all_rows[-1].items(), 2):
+            self._missing.pop(pair, None)
 
     def _completed(self, row: Row) -> Row | None:
-        """The row with a level for every factor; None if nothing can have the levels of the row."""
+        """Return the row with a level for every factor; None if the levels of the row exclude each other."""
         if not all(self._compatible(one, other) for one, other in combinations(row.items(), 2)):
             return None
-        rest = [factor for factor in self._table.factors if factor not in row]
-        if not rest:
+        missing_factors = [factor for factor in self._table.factors if factor not in row]
+        if not missing_factors:
             return row
-        levels = [(rest[0], level) for level in self._table.factors[rest[0]]]
+        levels = [(missing_factors[0], level) for level in self._table.factors[missing_factors[0]]]
         for factor, level in sorted(levels, key=lambda new: self._rank(new, row)):
             whole = self._completed({**row, factor: level})
             if whole is not None:
@@ -153,12 +155,12 @@ class _PairwiseSearch:
         return None
 
     def _rank(self, new: Level, row: Row) -> tuple[bool, int, int]:
-        """Where a level stands among those that a row may take: the smaller, the sooner."""
+        """Return the rank of a level for a row; the smallest rank comes first."""
         is_masked = sum(map(self._table.masks, row.items())) > 1
         return not is_masked and self._table.masks(new), -self._gain(new, row), self._used[new]
 
     def _gain(self, new: Level, row: Row) -> int:
-        return sum((new, old) in self._todo or (old, new) in self._todo for old in row.items())
+        return sum((new, old) in self._missing or (old, new) in self._missing for old in row.items())
 
     def _compatible(self, one: Level, other: Level) -> bool:
-        return (one, other) not in self._apart and (other, one) not in self._apart
+        return (one, other) not in self._incompatible and (other, one) not in self._incompatible

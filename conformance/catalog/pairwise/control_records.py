@@ -1,4 +1,4 @@
-"""The covering set of control records: markers of every type, version and shape, decoded and in a fetch."""
+"""The covering set of control records: markers of every type, version and form, decoded and fetched."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TYPES = {**MARKER_TYPES, "type -1": -1}
 _VERSIONS = {"0": 0, "1": 1, "32767": (1 << 15) - 1, "-1": -1}
 _KEYS = ("right", "null", "empty", "cut in its version", "cut in its type", "longer")
 _FLAG = ("no", "yes")
-_OWN, _OTHER, _NOBODY = 7, 8, -1
-_PRODUCERS = {"that of the data": _OWN, "another": _OTHER, "none": _NOBODY}
+_PRODUCER, _OTHER_PRODUCER, _NO_PRODUCER = 7, 8, -1
+_PRODUCERS = {"that of the data": _PRODUCER, "another": _OTHER_PRODUCER, "none": _NO_PRODUCER}
 
 TABLE = FactorTable(
     {
@@ -67,8 +67,8 @@ TABLE = FactorTable(
 )
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The batch of the marker is decoded; then it is fetched between data."""
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
+    """Yield a decode request of the marker's batch, and a fetch of it between data."""
     base = 10
     marker = batch_bytes(_marker(row, base, number))
     yield RowRequest("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
@@ -89,14 +89,14 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 def _before(row: Row, base: int) -> tuple[bytes, list[dict[str, str]]]:
-    """The two records in front of the marker, and the list of aborted transactions."""
+    """Return the two records before the marker, and the list of aborted transactions."""
     kind = row["data before it"]
     if kind == "none":
         return b"", []
-    fields = {} if kind == "plain" else entries.of_producer(_OWN)
+    fields = {} if kind == "plain" else entries.of_producer(_PRODUCER)
     data = batch_bytes(entries.batch(base - 2, [{}, {"value": None}], **fields))
     is_aborted = kind == "of an aborted transaction"
-    return data, [{"producerId": str(_OWN), "firstOffset": str(base - 2)}] if is_aborted else []
+    return data, [{"producerId": str(_PRODUCER), "firstOffset": str(base - 2)}] if is_aborted else []
 
 
 def _marker(row: Row, base: int, number: int) -> Values:

@@ -1,4 +1,4 @@
-"""Levels that several covering sets share, and the batches and markers of these sets."""
+"""Levels, batches and markers that several covering sets share."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ MARKER_VALUES: dict[str, bytes | None] = {
 """The value of a marker: version and coordinator epoch."""
 
 MARKER_TYPES = {**{name: number for number, name in enumerate(CONTROL_TYPES)}, "type 7": 7, "type 32767": (1 << 15) - 1}
-"""Types of markers: those that Apache Kafka has, and some that nobody has."""
+"""Types of markers: those of Apache Kafka, and undefined ones."""
 
 
 def marker_key(number: int, version: int = 0) -> bytes:
-    """The key of a control record: INT16 version and INT16 type."""
+    """Return the key of a control record: INT16 version and INT16 type."""
     return struct.pack(">hh", version, number)
 
 
 def headers(level: str) -> tuple[Values, ...]:
-    """The headers of a level."""
+    """Return the headers of a level."""
     return tuple({"key": key, "value": value} for key, value in HEADERS[level])
 
 
-_LATER = 5000
-"""Milliseconds by which a broker appends later than every producer writes: who adds deltas shows a wrong time."""
+_APPEND_DELAY_MS = 5000
+"""The broker's delay after every producer, in milliseconds: a reader that adds deltas to it returns a wrong time."""
 
 
 def batch(base: int, contents: Sequence[Values], **fields: object) -> Values:
@@ -62,7 +62,7 @@ def batch(base: int, contents: Sequence[Values], **fields: object) -> Values:
     built = build(builders.batch(rows, **{"baseOffset": base, "partitionLeaderEpoch": 0, **fields}))
     if not built["timestampType"]:
         return built
-    newest = built["maxTimestamp"] + _LATER
+    newest = built["maxTimestamp"] + _APPEND_DELAY_MS
     return {
         **built,
         "maxTimestamp": newest,
@@ -71,11 +71,11 @@ def batch(base: int, contents: Sequence[Values], **fields: object) -> Values:
 
 
 def of_producer(producer: int, sequence: int = 0, epoch: int = EPOCH) -> Values:
-    """The fields of a transactional batch of a producer."""
+    """Return the fields of a transactional batch of a producer."""
     return {"isTransactional": True, "producerId": producer, "producerEpoch": epoch, "baseSequence": sequence}
 
 
 def marker(base: int, kind: int, producer: int, *, epoch: int = EPOCH, **content: object) -> Values:
-    """A control batch of a producer with one marker."""
+    """Return a control batch of a producer with one marker."""
     record = {"key": marker_key(kind), "value": MARKER_VALUES["right"], **content}
     return batch(base, [record], **{**of_producer(producer, -1, epoch), "isControlBatch": True})

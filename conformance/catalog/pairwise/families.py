@@ -1,7 +1,7 @@
 """The covering sets by name: their factors, and the cases of their numbered rows.
 
-The rows stand in files (`vectors/covering/<family>.csv`), so that a number means the same case for ever: a level that
-is added adds rows at the end. `python -m conformance.catalog.pairwise` writes those that are missing.
+The rows are in files (`vectors/covering/<family>.csv`), so that a number always means the same case: a new level adds
+rows at the end. `python -m conformance.catalog.pairwise` writes the missing rows.
 """
 
 from __future__ import annotations
@@ -37,54 +37,54 @@ ROWS = VECTORS / "covering"
 
 
 class PairwiseSet(Struct, frozen=True):
-    """A covering set: its factors, and what is asked by a row with its number."""
+    """A covering set: its factors, and the requests of a numbered row."""
 
     table: FactorTable
-    asked: Callable[[Row, int], Iterator[RowRequest]]
+    requests: Callable[[Row, int], Iterator[RowRequest]]
     prefix: str
-    """What its ids begin with."""
+    """The prefix of its ids."""
 
 
 FAMILIES = {
-    "record-batch": PairwiseSet(record_batches.TABLE, record_batches.asked, PREFIX),
-    "log": PairwiseSet(fetches.TABLE, fetches.asked, f"{PREFIX}log/"),
-    "marker": PairwiseSet(control_records.TABLE, control_records.asked, f"{PREFIX}marker/"),
-    "message-set": PairwiseSet(message_sets.TABLE, message_sets.asked, f"{PREFIX}message-set/"),
-    "message": PairwiseSet(messages.table(), messages.asked, f"{PREFIX}message/"),
-    "whole-message": PairwiseSet(full_messages.table(), full_messages.asked, f"{PREFIX}whole-message/"),
-    "sequence": PairwiseSet(producer_sequences.TABLE, producer_sequences.asked, f"{PREFIX}sequence/"),
+    "record-batch": PairwiseSet(record_batches.TABLE, record_batches.requests, PREFIX),
+    "log": PairwiseSet(fetches.TABLE, fetches.requests, f"{PREFIX}log/"),
+    "marker": PairwiseSet(control_records.TABLE, control_records.requests, f"{PREFIX}marker/"),
+    "message-set": PairwiseSet(message_sets.TABLE, message_sets.requests, f"{PREFIX}message-set/"),
+    "message": PairwiseSet(messages.table(), messages.requests, f"{PREFIX}message/"),
+    "whole-message": PairwiseSet(full_messages.table(), full_messages.requests, f"{PREFIX}whole-message/"),
+    "sequence": PairwiseSet(producer_sequences.TABLE, producer_sequences.requests, f"{PREFIX}sequence/"),
 }
 
 
 def numbered_rows(name: str, folder: Path = ROWS) -> list[Row]:
-    """The rows of a family, from number 1 on. Raises FileError for a level that its table does not have."""
+    """Return the rows of a family, from number 1 on. Raises FileError for a level that its table does not have."""
     path, factors = folder / f"{name}.csv", FAMILIES[name].table.factors
     with path.open(newline="", encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
     for number, row in enumerate(rows, 1):
         if list(row) != [*factors] or any(row[factor] not in levels for factor, levels in factors.items()):
-            raise FileError(path, f"row {number} does not have a level of each factor", number + 1)
+            raise FileError(path, f"row {number} does not have a valid level for each factor", number + 1)
     return rows
 
 
 def covering_cases(catalog: Catalog, folder: Path = ROWS) -> Iterator[Case]:
-    """The cases of all rows of all families. Raises FileError."""
+    """Yield the cases of all rows of all families. Raises FileError."""
     for name, family in FAMILIES.items():
         for number, row in enumerate(numbered_rows(name, folder), 1):
-            for asked in family.asked(row, number):
+            for request in family.requests(row, number):
                 with suppress(NotTestable):
-                    yield _case(f"{family.prefix}{number:03}{asked.suffix}", asked, row, catalog)
+                    yield _case(f"{family.prefix}{number:03}{request.suffix}", request, row, catalog)
 
 
-def _case(identity: str, asked: RowRequest, row: Row, catalog: Catalog) -> Case:
-    """What is asked, and what must come of it by the reference."""
-    wire = catalog.types.wire(asked.type)
-    if asked.op == "decode":
-        case = decode_case(identity, wire, bytes.fromhex(asked.request["hex"]), catalog)
-    elif asked.op in WHOLE_LOG:
-        case = log_case(identity, asked.op, asked.request, catalog)
+def _case(identity: str, request: RowRequest, row: Row, catalog: Catalog) -> Case:
+    """Return a case of a row, with the result of the reference."""
+    wire = catalog.types.wire(request.type)
+    if request.op == "decode":
+        case = decode_case(identity, wire, bytes.fromhex(request.request["hex"]), catalog)
+    elif request.op in WHOLE_LOG:
+        case = log_case(identity, request.op, request.request, catalog)
     else:
-        case = encode_case(identity, wire, asked.request["value"], catalog)
+        case = encode_case(identity, wire, request.request["value"], catalog)
     note = "covering set: " + ", ".join(f"{factor} {level}" for factor, level in row.items())
     source = catalog.requirements[case.requirement].source[0]
     return replace(case, kind=CaseOrigin.VECTOR, note=note, source=source)

@@ -1,8 +1,8 @@
-"""The covering set of whole messages: every version of every message with all of its fields, its nulls, and all empty.
+"""The covering set of whole messages: every version of every message with all fields, with nulls, and empty.
 
-A field that a library has in a version too many or too few, or that it does not let be null in one of them, shows only
-where nothing in front of it is empty or null. One that it takes for null where it is empty shows in a set of its own.
-A client that is asked to write sets no fields that are a broker's: each request is there with its defaults, too.
+A library may read a field in a wrong version, or may not accept its null. This shows only if no earlier field is empty
+or null. A separate row shows a library that reads an empty field as null. A client that writes requests does not set
+the broker's fields, so each request also has a row with defaults.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from conformance.codec.message_spec import FieldSpec, MessageSpec, default_of, t
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
 _EMPTY = "empty but for structures"
 _FIELDS = (_FILLED, _NULL, _NULL_INSIDE, _DEFAULT, _EMPTY)
-"""Every field has a value of its own, and every array an element; all that may be null is; all of that but arrays; all
-that is no name and no array is at its default, in requests; all texts, bytes and arrays are empty that can be, but for
-arrays of structures."""
-_HOLLOW: dict[str, Value] = {"string": "", "bytes": b"", "records": b""}
+"""Filled: every field has its own value, and every array an element. Null: all nullable fields are null, or all but
+arrays. Default, for requests: all fields but names and arrays have their defaults. Empty: strings, bytes and arrays are
+empty, but for arrays of structures."""
+_EMPTY_VALUES: dict[str, Value] = {"string": "", "bytes": b"", "records": b""}
 _ERRORS = (3, 6)
-"""Errors that libraries know. An answer has none of its own: one to ApiVersions comes in version 0 if it has."""
-_ONE = 0x3FF0_0000_0000_0000
+"""Error codes that libraries know. The top level has none: an ApiVersions response with an error has version 0."""
+_FLOAT64_ONE = 0x3FF0_0000_0000_0000
 """The bits of a FLOAT64 of 1."""
 
 
 def table() -> FactorTable:
-    """Every version of every message, with the ways to fill it that differ."""
+    """Return the factors: every version of every message, and the different ways to fill it."""
     constraints = []
     for name, message in messages().items():
         for version in message.valid:
@@ -41,8 +41,8 @@ def table() -> FactorTable:
     return FactorTable({"message": tuple(one.when[1] for one in constraints), "fields": _FIELDS}, constraints)
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The message of a row is decoded and encoded."""
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
+    """Yield requests to decode and to encode the message of a row."""
     del number
     name, _, version = row["message"].partition(" ")
     value = _FullMessageBuilder(messages()[name], int(version), row["fields"]).structure(name)
@@ -50,7 +50,7 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 def _ways(message: MessageSpec, version: int) -> tuple[str, ...]:
-    """How the fields of a version can be filled, each way with other values."""
+    """Return the ways to fill the fields of a version that give different values."""
     values: dict[str, Value] = {}
     for way in _FIELDS:
         if way == _DEFAULT and not message.name.endswith("Request"):
@@ -62,14 +62,14 @@ def _ways(message: MessageSpec, version: int) -> tuple[str, ...]:
 
 
 class _FullMessageBuilder:
-    """A value of a message in a version; the numbers in it are all different."""
+    """Makes a value of a message in a version; the numbers in it are all different."""
 
     def __init__(self, message: MessageSpec, version: int, fields: str) -> None:
         self._message, self._version, self._fields = message, version, fields
         self._numbers = count(1)
 
     def structure(self, name: str) -> dict[str, Value]:
-        """A value of a structure."""
+        """Return a value of a structure."""
         members = [member for member in self._message.structures[name] if self._version in member.versions]
         return {member.name: self._member(member) for member in members}
 
@@ -80,8 +80,8 @@ class _FullMessageBuilder:
         if self._fields == _EMPTY and member.type not in self._message.structures:
             if member.is_array:
                 return ()
-            if member.type in _HOLLOW:
-                return _HOLLOW[member.type]
+            if member.type in _EMPTY_VALUES:
+                return _EMPTY_VALUES[member.type]
         if member.is_array:
             return (self._one(member),)
         is_name = member.type == "string" or (member.type == "uuid" and self._version not in member.tagged)
@@ -103,7 +103,7 @@ class _FullMessageBuilder:
             case "uuid":
                 return bytes([number] * 16)
             case "float64":
-                return _ONE + number
+                return _FLOAT64_ONE + number
             case name if name in self._message.structures:
                 return self.structure(name)
         if "ErrorCode" in member.name:

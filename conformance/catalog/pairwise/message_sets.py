@@ -20,7 +20,7 @@ _ORIGINS = ("from 0", "from above 0", "absolute")
 _COUNTS = {"one": 1, "two": 2, "many": 20}
 _STEPS = {"without gaps": 1, "with gaps": 3}
 _BASES = {"0": 0, "5": 5, "beyond 2^40": (1 << 40) + 3}
-_CUT = 20
+_CUT_SIZE = 20
 
 TABLE = FactorTable(
     {
@@ -88,23 +88,23 @@ TABLE = FactorTable(
 )
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The set of a row is decoded, if it has no batch; then it is fetched."""
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
+    """Yield a decode request of the set, if it has no batch, and a fetch of it."""
     del number
     first = _BASES[row["first offset"]]
     before, start = _before(row, first), first + (2 if row["before it"] != "nothing" else 0)
     offsets = [start + _STEPS[row["gaps"]] * index for index in range(_COUNTS[row["messages"]])]
     data = before + _entry(row, offsets)
-    behind, end = row["after it"], offsets[-1] + 1
-    if behind == "a batch":
+    after, end = row["after it"], offsets[-1] + 1
+    if after == "a batch":
         data += batch_bytes(entries.batch(end, [{}]))
-    elif behind != "nothing":
+    elif after != "nothing":
         further = _message(1, end, START_MS)
-        data += further[:_CUT] if "cut" in behind else further
-    if behind != "a batch":
+        data += further[:_CUT_SIZE] if "cut" in after else further
+    if after != "a batch":
         yield RowRequest("", "decode", "MESSAGE_SET", {"hex": data.hex()})
     at = {"the first": first, "inside": offsets[0] + 1, "the last": offsets[-1]}[row["fetch at"]]
-    last = end + (behind in ("a batch", "a message"))
+    last = end + (after in ("a batch", "a message"))
     request = {"hex": data.hex(), "isolation": ISOLATIONS[0], "fetchOffset": str(at), "highWatermark": str(last)}
     yield RowRequest(":read", "read", "LOG", {**request, "aborted": []})
 
@@ -118,7 +118,7 @@ def _fields(magic: int, offset: int, stamp: int) -> Values:
 
 
 def _before(row: Row, first: int) -> bytes:
-    """A message or a wrapper of two, in front of the entry."""
+    """Return two messages, or a wrapper of two, before the tested entry."""
     magic = int(row["magic"])
     if row["before it"] == "a message":
         return _message(magic, first, START_MS) + _message(magic, first + 1, START_MS)
@@ -130,7 +130,7 @@ def _before(row: Row, first: int) -> bytes:
 
 
 def _entry(row: Row, offsets: list[int]) -> bytes:
-    """The plain message or the wrapper that the row is about."""
+    """Return the plain message or the wrapper under test."""
     magic = int(row["magic"])
     step = _INNER_TIMES[row["inner timestamps"]]
     stamps = [-1 if step is None else START_MS + step * at for at in range(len(offsets))]

@@ -1,7 +1,7 @@
-"""The covering set of messages: every version of every message, its fields null, empty, one, many and at their edges.
+"""The covering set of messages: every version of every message, with fields null, empty, one, many and at their limits.
 
-Each field of a value has another of its shapes, in turn; so every shape of every kind of field meets every version,
-flexible or not, and the field in front of it and behind it in other shapes.
+Each next field of a value has the next of its forms. So every form of every kind of field occurs in every version,
+flexible or not, next to fields in other forms.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from conformance.codec.primitives import PRIMITIVES
 from conformance.definitions.loader import shipped_types
 
 _TURNS = ("0", "1", "2", "3")
-"""By how many shapes each field is ahead of its first one."""
+"""The offset of the first field in the cycle of forms."""
 _WITH_UNKNOWN_TAGS = _TURNS[-1]
 _TAGS = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": (1 << 31) - 2, "data": b""})
-"""Apache Kafka's generated classes use the tag after these for a tag that is not there."""
+"""For a missing tag, Apache Kafka's generated classes use the tag after these."""
 _UUID = bytes(range(16, 32))
 _ERRORS, _TIMES = (0, 3, 6), (-1, 0, START_MS)
-"""Numbers that libraries may read into types of their own, which hold no others."""
+"""Numbers that libraries may convert to enums or times, which reject others."""
 _FLEXIBLE = " flexible"
-_DEEP = 2
-"""From here on an array has two elements at most."""
+_SHORT_ARRAY_DEPTH = 2
+"""The depth from which on an array has at most two elements."""
 _TEXTS = ("", "a", "x" * 127, "\u20ac" * 43)
 """Two of these have a compact length of two bytes."""
 
 
 def messages() -> dict[str, MessageSpec]:
-    """The messages that the suite ships, by name."""
+    """Return the messages that the suite ships, by name."""
     return {name: message for name, message in shipped_types().messages.items() if message.valid}
 
 
 def table() -> FactorTable:
-    """Every message with every version it has, its flexible versions apart, and the turn of its fields."""
+    """Return the factors: every message with its versions (flexible ones separately), and the turn of its fields."""
     levels = {
         f"{name}{suffix}": tuple(str(version) for version in message.valid if (version in message.flexible) == flexible)
         for name, message in messages().items()
@@ -55,8 +55,8 @@ def table() -> FactorTable:
     )
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The message of a row is decoded and encoded."""
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
+    """Yield requests to decode and to encode the message of a row."""
     del number
     message, version = messages()[row["message"].removesuffix(_FLEXIBLE)], int(row["version"])
     value = RotatingFieldValues(message, version).structure(message.name, int(row["turn"]))
@@ -66,48 +66,48 @@ def asked(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 def both_ways(name: str, value: Value) -> Iterator[RowRequest]:
-    """The value of a message, to be decoded and to be encoded."""
+    """Yield requests to decode and to encode a value of a message."""
     wire = shipped_types().wire(name)
     yield RowRequest("", "decode", name, {"hex": codec.encode(wire, value).hex()})
     yield RowRequest(":encode", "encode", name, {"value": wire.notation.render(value)})
 
 
 def may_be_null(member: FieldSpec, version: int) -> bool:
-    """Whether a field that a version has may be null in it; a UUID by itself has no null."""
+    """Return whether a field may be null in a version that has it; a single UUID has no null."""
     return version in member.nullable and (member.is_array or member.type != "uuid")
 
 
 class RotatingFieldValues:
-    """Values of a message in a version whose fields have their shapes in turn."""
+    """Makes values of a message in a version; their fields cycle through their forms."""
 
     def __init__(self, message: MessageSpec, version: int) -> None:
         self._message, self._version = message, version
 
     def structure(self, name: str, turn: int, depth: int = 0) -> dict[str, Value]:
-        """A value of a structure; each field is one shape further than the one before it."""
+        """Return a value of a structure; each field is one form ahead of the one before it."""
         members = [member for member in self._message.structures[name] if self._version in member.versions]
         return {member.name: self._member(member, turn + at, depth) for at, member in enumerate(members)}
 
     def _member(self, member: FieldSpec, turn: int, depth: int) -> Value:
-        """A field: null where it may be, or empty, one and many elements; a tagged structure also at its default."""
+        """Return a field: null if possible, or empty, one and many elements; a tagged structure also at its default."""
         shapes: list[Value] = []
         if may_be_null(member, self._version):
             shapes.append(None)
         if self._version in member.tagged and not (member.is_array or member.type in SCALARS):
             shapes.append(default_of(self._message, member))
         if member.is_array:
-            counts = (0, 1, 2 if depth >= _DEEP else 3)
+            counts = (0, 1, 2 if depth >= _SHORT_ARRAY_DEPTH else 3)
             shapes += (tuple(self._one(member, turn + at, depth + 1) for at in range(count)) for count in counts)
         else:
-            shapes += self._several(member, turn, depth)
+            shapes += self._values(member, turn, depth)
         return shapes[turn % len(shapes)]
 
     def _one(self, member: FieldSpec, turn: int, depth: int) -> Value:
-        several = self._several(member, turn, depth)
-        return several[turn % len(several)]
+        values = self._values(member, turn, depth)
+        return values[turn % len(values)]
 
-    def _several(self, member: FieldSpec, turn: int, depth: int) -> list[Value]:
-        """What stands in a field or an element that is there."""
+    def _values(self, member: FieldSpec, turn: int, depth: int) -> list[Value]:
+        """Return the values of a present field or element."""
         if "ErrorCode" in member.name:
             return [*_ERRORS]
         if "Time" in member.name and member.type == "int64":

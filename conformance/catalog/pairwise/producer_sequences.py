@@ -1,4 +1,4 @@
-"""The covering set of sequences: what a producer did before, what it does now, and what comes in between."""
+"""The covering set of sequences: earlier batches of a producer, its next batch, and batches of others in between."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from conformance.semantics.producer_state import next_sequence
 
 _PRODUCERS = {"0": 0, "7": 7, "beyond 2^53": (1 << 53) + 1}
 _EPOCHS = {"0": 0, "3": 3, "32766": (1 << 15) - 2}
-_LONG = (1 << 31) - 4
-"""Records of a first batch after which the sequence is about to wrap."""
+_LONG_BATCH = (1 << 31) - 4
+"""The number of records in a first batch after which the sequence is about to wrap."""
 _HISTORIES = {"one": 1, "two": 2, "five": 5, "seven": 7}
 _COUNTS = {"one": 1, "two": 2, "ten": 10}
 _GAPS = {"a gap of one": 1, "a gap of a hundred": 100}
 _REPEATS = {"repeats the last": 1, "repeats the one before": 2, "repeats the fifth": 5}
-_OLDER, _NEWER, _NEWER_BEHIND = "an older epoch", "a newer epoch from 0", "a newer epoch from 7"
+_OLDER, _NEWER, _NEWER_AFTER = "an older epoch", "a newer epoch from 0", "a newer epoch from 7"
 
 TABLE = FactorTable(
     {
@@ -25,7 +25,7 @@ TABLE = FactorTable(
         "first": ("0", "a long batch from 0", "5"),
         "records": tuple(_COUNTS),
         "batches": tuple(_HISTORIES),
-        "event": ("the next", *_REPEATS, *_GAPS, _OLDER, _NEWER, _NEWER_BEHIND),
+        "event": ("the next", *_REPEATS, *_GAPS, _OLDER, _NEWER, _NEWER_AFTER),
         "in between": ("nothing", "another producer", "another epoch of another", "no producer"),
         "afterwards": ("nothing", "the next", "the event again", "a gap of one"),
     },
@@ -43,10 +43,10 @@ TABLE = FactorTable(
 )
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The batches of a row are sent one after the other."""
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
+    """Yield a request with the batches of a row, in order."""
     del number
-    batches = _sent(row)
+    batches = _earlier_batches(row)
     event = _event(row, batches)
     batches += [*_between(row), event, *_afterwards(row, batches, event)]
     yield RowRequest("", "sequence", "LOG", {"batches": batches})
@@ -64,25 +64,25 @@ def _following(batch: Values) -> int:
     return next_sequence(batch["baseSequence"], batch["recordCount"])
 
 
-def _sent(row: Row) -> list[Values]:
-    """What the producer sent before."""
+def _earlier_batches(row: Row) -> list[Values]:
+    """Return the producer's earlier batches."""
     count = _COUNTS[row["records"]]
-    batches = [_own(row, 5 if row["first"] == "5" else 0, _LONG if "long" in row["first"] else count)]
+    batches = [_own(row, 5 if row["first"] == "5" else 0, _LONG_BATCH if "long" in row["first"] else count)]
     while len(batches) < _HISTORIES[row["batches"]]:
         batches.append(_own(row, _following(batches[-1]), count))
     return batches
 
 
-def _event(row: Row, sent: list[Values]) -> Values:
-    """What it sends now."""
+def _event(row: Row, earlier: list[Values]) -> Values:
+    """Return the tested batch."""
     event, count = row["event"], _COUNTS[row["records"]]
     if event in _REPEATS:
-        return sent[-_REPEATS[event]]
+        return earlier[-_REPEATS[event]]
     if event in _GAPS:
-        return _own(row, next_sequence(_following(sent[-1]), _GAPS[event]), count)
-    if event in (_NEWER, _NEWER_BEHIND):
-        return _own(row, 7 if event == _NEWER_BEHIND else 0, count, newer=1)
-    return _own(row, _following(sent[-1]), count, newer=-1 if event == _OLDER else 0)
+        return _own(row, next_sequence(_following(earlier[-1]), _GAPS[event]), count)
+    if event in (_NEWER, _NEWER_AFTER):
+        return _own(row, 7 if event == _NEWER_AFTER else 0, count, newer=1)
+    return _own(row, _following(earlier[-1]), count, newer=-1 if event == _OLDER else 0)
 
 
 def _between(row: Row) -> list[Values]:
@@ -94,10 +94,10 @@ def _between(row: Row) -> list[Values]:
     return between.get(row["in between"], [])
 
 
-def _afterwards(row: Row, sent: list[Values], event: Values) -> list[Values]:
-    """What the producer sends then: on from the last batch that was right."""
+def _afterwards(row: Row, earlier: list[Values], event: Values) -> list[Values]:
+    """Return the producer's later batches, which follow its last correct batch."""
     is_right = row["event"] in ("the next", _NEWER)
-    last = event if is_right else sent[-1]
+    last = event if is_right else earlier[-1]
     newer, following = last["producerEpoch"] - _EPOCHS[row["epoch"]], _following(last)
     further = {
         "the next": [_own(row, following, 1, newer=newer)],

@@ -1,7 +1,7 @@
-"""A covering set of record batches: if one batch can have two levels of two factors, at least one batch of the set has.
+"""The covering set of record batches: every possible pair of levels of two factors is in at least one batch.
 
-The set needs no chance, no clock and no compressor, so it has the same bytes on every machine and Python. The output of
-a compressor changes with its release; these payloads hold their data uncompressed, as each of the four formats allows.
+It has the same bytes on every machine and Python: it does not use random numbers, clocks or compressors. The output of
+a compressor changes with its release; these payloads contain uncompressed data, which each of the four formats allows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conformance.codec.record_batch import (
 
 
 def _octets(size: int, index: int) -> bytes:
-    """`size` bytes that go through all values in turn; they differ from record to record."""
+    """Return `size` bytes that cycle through all values; each record has different ones."""
     return bytes((7 * at + index) % 256 for at in range(size))
 
 
@@ -75,7 +75,7 @@ _OFFSETS: dict[str, tuple[int, Callable[[int], int], int]] = {
     "from a large base": ((1 << 62) + 1, lambda index: index, 0),
     "with gaps": (1000, lambda index: 3 * index + 1, 2),
 }
-"""baseOffset, the delta of a record, and by how much lastOffsetDelta exceeds the delta of the last record."""
+"""baseOffset, the delta of a record, and the difference between lastOffsetDelta and the last record's delta."""
 
 _PRODUCERS = {
     "none": (-1, -1, -1),
@@ -142,13 +142,13 @@ TABLE = FactorTable(FACTORS, CONSTRAINTS)
 # --- batches ------------------------------------------------------------------------------------------
 
 
-def asked(row: Row, number: int) -> Iterator[RowRequest]:
-    """The batch of a row is decoded."""
+def requests(row: Row, number: int) -> Iterator[RowRequest]:
+    """Yield a decode request of the row's batch."""
     yield RowRequest("", "decode", "RECORD_BATCH", {"hex": batch(row, number)[0].hex()})
 
 
 def batch(row: Row, number: int) -> tuple[bytes, Values]:
-    """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
+    """Return the bytes and the value of a row's batch; `number` becomes its partitionLeaderEpoch."""
     values = _chosen(row, number)
     data = batch_bytes(values)
     derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
@@ -156,13 +156,13 @@ def batch(row: Row, number: int) -> tuple[bytes, Values]:
 
 
 def _chosen(row: Row, number: int) -> Values:
-    """The fields of the batch of a row, without those that follow from the bytes."""
+    """Return the fields of a row's batch, without those that are computed from the bytes."""
     base_offset, delta, beyond = _OFFSETS[row["offsets"]]
     producer, epoch, sequence = _PRODUCERS[row["producer"]]
     count = _RECORDS[row["records"]]
     stamps = [_TIMESTAMPS[row["timestamps"]](index) for index in range(count)]
     append_time = row["timestamp type"] == "LogAppendTime"
-    # The broker's time is later than every producer's, so a reader that adds the deltas shows a wrong time.
+    # The broker's time is later than every producer's, so a reader that adds deltas to it returns a wrong time.
     newest = max(stamps) + (5000 if append_time else 0)
     return {
         "baseOffset": base_offset,
@@ -188,7 +188,7 @@ def _chosen(row: Row, number: int) -> Values:
 
 
 def _attributes(row: Row) -> Values:
-    """The attribute bits by name, and the number they make."""
+    """Return the attribute bits by name, and the number that they form."""
     parts: Values = {
         "compression": CODEC_NAMES.index(row["codec"]),
         "timestampType": TIMESTAMP_TYPES.index(row["timestamp type"]),
@@ -200,6 +200,6 @@ def _attributes(row: Row) -> Values:
 
 
 def _record(row: Row, index: int) -> Values:
-    """The fields of a record that do not say where it stands in the batch."""
+    """Return the fields of a record that do not depend on its place in the batch."""
     headers = tuple({"key": key, "value": value} for key, value in _HEADERS[row["headers"]])
     return {"attributes": 0, "key": _KEYS[row["key"]](index), "value": _VALUES[row["value"]](index), "headers": headers}

@@ -26,7 +26,7 @@ from conformance.pipeline.options import CampaignOptions
 from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.runner.results import TargetRun, status_of
-from conformance.runner.shrinking import MOST
+from conformance.runner.shrinking import MAX_SHRUNK_CAUSES
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
 from conformance.targets.probes import probe_case
 
@@ -129,7 +129,7 @@ def _probe(run: TargetRun, work: SliceTask, catalog: Catalog) -> None:
 
 
 def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -> None:
-    shown = replace(run, shrunk=run.shrunk[:MOST])
+    shown = replace(run, shrunk=run.shrunk[:MAX_SHRUNK_CAUSES])
     console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
-    if len(run.shrunk) > MOST and not quiet:
-        console.print(f"and {len(run.shrunk) - MOST} more distinct failures, each a vector", markup=False)
+    if len(run.shrunk) > MAX_SHRUNK_CAUSES and not quiet:
+        console.print(f"and {len(run.shrunk) - MAX_SHRUNK_CAUSES} more distinct failures, each a vector", markup=False)
