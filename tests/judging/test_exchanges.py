@@ -4,7 +4,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.model import Case, ExpectedResponse, ExpectResponses, VerdictKind
-from conformance.cases.raw_requests import answer_to, due_for
+from conformance.cases.raw_requests import answer_to, expected_responses
 from conformance.judging.judge import judge
 from conformance.judging.raw_requests import MOST_GROWN, judge_exchanged
 from conformance.targets import reference
@@ -15,7 +15,7 @@ FRAMES = (
     {"message": "MetadataRequest", "version": 9, "body": {"Topics": []}},
     {"message": "MetadataRequest", "version": 8, "header": {"CorrelationId": -5}, "body": {"Topics": None}},
 )
-ANSWERS = [answer_to(due) for due in due_for(FRAMES)]
+ANSWERS = [answer_to(expected) for expected in expected_responses(FRAMES)]
 CLOSED, SILENT = {"hex": None, "end": "closed"}, {"hex": None, "end": "silent"}
 
 
@@ -25,7 +25,7 @@ def rows(**changed):
 
 
 def verdict(value, frames=FRAMES, **further):
-    expect = ExpectResponses(due_for(frames))
+    expect = ExpectResponses(expected_responses(frames))
     case = Case("x/y", "exchange", codec.wire("LOG"), "x.y", "must", {"op": "exchange", "frames": frames}, expect)
     return judge(case, outcome({"ok": True, "value": value, **further}))
 
@@ -72,8 +72,8 @@ def test_a_broker_may_wait_only_for_the_rest_of_a_frame():
 
 
 def test_excessive_memory_growth_of_a_broker_fails():
-    assert verdict(rows(), grown=MOST_GROWN).kind is VerdictKind.PASS
-    found = verdict(rows(), grown=MOST_GROWN + 1)
+    assert verdict(rows(), memoryGrowth=MOST_GROWN).kind is VerdictKind.PASS
+    found = verdict(rows(), memoryGrowth=MOST_GROWN + 1)
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
 
 

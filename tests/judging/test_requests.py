@@ -15,7 +15,7 @@ from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire
 from conformance.judging import client_requests
 from conformance.judging.client_requests import failed_checks
-from conformance.judging.consumer_behavior import COURSES
+from conformance.judging.consumer_behavior import SCENARIO_CHECKS
 from conformance.judging.judge import judge
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
@@ -44,8 +44,8 @@ def verdict(check, *rows, isolation="read_uncommitted", of=""):
 
 
 def test_each_check_has_exactly_one_function():
-    assert CHECKS.keys() == COURSES.keys() | client_requests._CHECKS.keys()
-    assert not COURSES.keys() & client_requests._CHECKS.keys()
+    assert CHECKS.keys() == SCENARIO_CHECKS.keys() | client_requests._CHECKS.keys()
+    assert not SCENARIO_CHECKS.keys() & client_requests._CHECKS.keys()
 
 
 @pytest.mark.parametrize("check", [*CHECKS][:4])
