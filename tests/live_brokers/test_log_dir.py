@@ -96,7 +96,7 @@ def test_a_folder_without_the_topic_is_no_failure(kept, catalog, tmp_path):
     ("targets", "said"),
     [
         (["reference"], "--log-dir: expected exactly one broker target, found 0"),
-        (["broker:127.0.0.1:1", "broker:127.0.0.1:2"], "there are 2 among the targets"),
+        (["broker:127.0.0.1:1", "broker:127.0.0.1:2"], "expected exactly one broker target, found 2"),
         (["broker:mine/broker.yaml"], "--log-dir: the suite starts broker:mine/broker.yaml and knows its log folder"),
     ],
     ids=["none", "two", "one of the suite"],
