@@ -107,6 +107,7 @@ def build() -> BundledCatalog:
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), CaseStore()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
     if (VECTORS / "covering").is_dir():
+        # Imported here: a command with a cached catalogue does not need the pairwise sets.
         from conformance.catalog.pairwise.families import covering_cases
 
         for case in covering_cases(Catalog(requirements, cases, types), VECTORS / "covering"):

@@ -294,6 +294,7 @@ def _check_claim(claim: ClaimProbe, types: codec.TypeRegistry, send: SendRequest
         (probe_report(case, outcome, types, lenient=lenient), variant)
         for (variant, case), outcome in zip(claim.cases.items(), outcomes, strict=True)
     ]
+    # Of equal severities, the last one: its variant is the newest version of a message.
     worst, variant = max(reversed(reports), key=lambda pair: pair[0].severity)
     alike = sum(one.severity is worst.severity for one, _ in reports)
     prefix = f"{variant}{_alike_text(alike, len(reports))}: " if variant else ""
@@ -319,13 +320,13 @@ def _check_behaviour(claims: Sequence[ClaimProbe], session: TargetSession) -> It
         session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "answers `unsupported` to an unknown type"
     )
     yield _check_unsupported(session, {"op": "no-such-operation"}, "answers `unsupported` to an unknown operation")
-    asked = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
-    what, with_bytes = next(((what, request) for what, request in asked if "hex" in request), ("", {}))
+    requests = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
+    what, with_bytes = next(((what, request) for what, request in requests if "hex" in request), ("", {}))
     if with_bytes:
         yield _check_answer(session, {**with_bytes, "hex": ""}, f"answers empty input ({what})")
         yield _check_answer(session, {**with_bytes, "hex": "ff" * 100_000}, f"answers a long line ({what})")
-    if asked:
-        outcomes = list(session.ask([protocol.body(asked[0][1])] * _PIPELINED_REQUESTS))
+    if requests:
+        outcomes = list(session.ask([protocol.body(requests[0][1])] * _PIPELINED_REQUESTS))
         broken = [outcome for outcome in outcomes if isinstance(outcome, NoAnswer)]
         detail = broken[0].detail if broken else ""
         yield DoctorCheck(not broken, f"answers {_PIPELINED_REQUESTS} requests at once in order", detail)

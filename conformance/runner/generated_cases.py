@@ -76,7 +76,7 @@ def _from_process(wanted: GenerationRequest, catalog: Catalog) -> Iterator[Store
                     wire = catalog.types.wire(case.type)
                     yield replace(case, own_wire=wire) if is_custom_message(wire) else case
         finally:
-            process.kill()
+            process.kill()  # the caller may stop before the last case
 
 
 def _start_process() -> subprocess.Popen[bytes]:

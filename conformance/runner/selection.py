@@ -72,6 +72,7 @@ def _may_match(pattern: str, catalog: Catalog, generated: int, seed: int) -> boo
         return False
     names = types_for([], [*OF_BROKERS, *message_types(catalog.types.messages.values())])
     ids = generated_ids(names, min(generated, _MAX_COMPARED_IDS), seed, catalog)
+    # Comparing all ids of a large run takes long, and a pattern without a match only selects nothing.
     return generated > _MAX_COMPARED_IDS or any(fnmatchcase(identity, pattern) for identity in ids)
 
 

@@ -107,6 +107,7 @@ class TargetRunner:
             if passes(summary, outcome):
                 return self._plain(summary, PASSED)
             case = summary.to_case()
+            # An answer that exceeded a limit may also be wrong: the more serious fault counts.
             with decompressed(more_serious(case, outcome)) as serious:
                 return self._result(case, serious, judge(case, serious), summary)
 

@@ -123,7 +123,7 @@ def _made(described: _AddressFile, folder: Path) -> BrokerAddress:
     """Return the address of a checked file. Raises ValueError."""
     topics = described.topics
     if topics and (described.prefix or len({*topics}) < len(topics)):
-        raise ValueError("topics: expected each topic once, and no prefix beside topics")
+        raise ValueError("topics: expected each topic once, and no prefix next to topics")
     security = _logging_in(described.sasl, _with_tls(described.tls, folder))
     brokers = tuple(_host_and_port("brokers", given) for given in described.brokers)
     prefix = described.prefix or _PREFIX

@@ -68,7 +68,7 @@ class AdapterManifest(Struct, frozen=True, kw_only=True, rename="kebab", forbid_
 
     @property
     def _is_bundled(self) -> bool:
-        """Whether its files are equal to those of a bundled adapter, so that both share one build."""
+        """True if its files are equal to those of a bundled adapter, so that both share one build."""
         bundled = _BUNDLED / self.name
         if self.folder.resolve() == bundled.resolve():
             return True
@@ -204,7 +204,7 @@ def adapter_in(path: Path) -> AdapterManifest:
     if found.name != path.parent.name or bool(found.module) == bool(found.command):
         raise FileError(path, "expected the folder's name as `name`, and either module or command")
     if found.base and not (found.setup and found.sources[0].is_dir()):
-        raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
+        raise FileError(path, "base: expected a folder next to this one, and setup commands")
     return found
 
 

@@ -99,7 +99,7 @@ class PendingRequest:
         return self.outcome
 
     def line(self, timeout: float, seconds: float = math.inf) -> bytes | None:
-        """Wait up to `seconds` for the answer's line; return None if there is none yet.
+        """Wait up to `seconds` for the answer's line; return None if it has not arrived.
 
         Raises AnswerTimeout after `timeout` seconds of the process, TargetExited or OutputTooLong.
         """

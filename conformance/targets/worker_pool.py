@@ -96,7 +96,7 @@ class WorkerPool:
         for number in range(len(chunks)):
             remaining.put(number)
         answers: list[_OutcomeQueue] = [queue.SimpleQueue() for _ in chunks]
-        share_one_heap()
+        share_one_heap()  # before the threads start
         while len(self._sessions) < workers:
             self._sessions.append(TargetSession(self._launch, self._allowance, self._fork_server))
         self._judged_chunk = 0
