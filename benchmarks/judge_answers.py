@@ -120,7 +120,7 @@ def _allowed(case: Case, right: Answer) -> Iterator[Answer]:
         elif isinstance(reading, ExpectBytes):
             yield {"hex": reading.data.hex()}
     if isinstance(case.expect, ExpectResponses):
-        yield {"value": [*map(_by_an_error, case.expect.due, right["value"])]}
+        yield {"value": [*map(_by_an_error, case.expect.expected, right["value"])]}
 
 
 def _of_some(case: Case, rows: Sequence[Answer]) -> Iterator[Pair]:

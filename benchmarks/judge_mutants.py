@@ -89,8 +89,8 @@ _TEXT: Mapping[str, tuple[int, ...]] = {
 """By called function, the arguments that are a text or a path."""
 _TEXT_NAMES = frozenset(
     (
-        *("_apart", "_named", "request_name", "text", "producer_text", "_short", "_first_difference"),
-        *("_SAID", "RECORDS"),
+        *("_difference_text", "_named", "request_name", "text", "producer_text", "_shortened", "_first_difference"),
+        *("_MAX_MESSAGE", "RECORDS"),
         *("difference_kind", "_about_null", "_about_number", "_WIDTHS", "_OTHER", "_NAMED"),
         *("matches", "failed_checks", "errors_in"),
         *("codes_of", "_of_frames", "_LONGEST"),

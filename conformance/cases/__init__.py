@@ -1,1 +1,1 @@
-"""Cases: what is asked of a target, and what must come of it."""
+"""Cases: the requests to a target, and their expectations."""

@@ -1,4 +1,7 @@
-"""What the scripted broker offers, which pins the versions that a client uses: lowest and highest of each request."""
+"""Version profiles: the lowest and highest version of each request that the mock broker supports.
+
+A profile pins the versions that a client uses.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ ApiVersions = Mapping[str, tuple[int, int]]
 
 MINIMAL: ApiVersions = {
     "ApiVersions": (0, 0),
-    "Metadata": (0, 1),  # older clients ask in version 0 before they ask for the versions
+    "Metadata": (0, 1),  # older clients send version 0 before ApiVersions
     "ListOffsets": (1, 1),
     "Fetch": (4, 4),
-    "Produce": (0, 3),  # librdkafka takes a broker that does not list it for one without record batches
+    "Produce": (0, 3),  # without Produce, librdkafka assumes that the broker does not support record batches
 }
-"""The least that consumers work with."""
+"""The fewest requests and versions with which consumers work."""
 
 NON_FLEXIBLE: ApiVersions = {
     "ApiVersions": (0, 2),
@@ -29,7 +32,7 @@ NON_FLEXIBLE: ApiVersions = {
     "OffsetCommit": (2, 7),
     "OffsetFetch": (1, 5),
 }
-"""The versions before the flexible ones, and groups."""
+"""The versions before the flexible ones, with the requests of consumer groups."""
 
 ALL: ApiVersions = {
     "ApiVersions": (0, 5),
@@ -45,14 +48,14 @@ ALL: ApiVersions = {
     "OffsetCommit": (2, 10),
     "OffsetFetch": (1, 10),
 }
-"""Everything up to the newest definitions that the suite ships."""
+"""All versions up to the newest definitions that the suite ships."""
 
 KAFKA_0_10_2: ApiVersions = {
     "ApiVersions": (0, 0),
     "Metadata": (0, 2),
     "ListOffsets": (0, 1),
     "Fetch": (0, 3),
-    "Produce": (0, 2),  # clients look for it; nothing is written
+    "Produce": (0, 2),  # clients look for this entry; consumers send no Produce
     "FindCoordinator": (0, 0),
     "JoinGroup": (0, 1),
     "SyncGroup": (0, 0),
@@ -61,25 +64,26 @@ KAFKA_0_10_2: ApiVersions = {
     "OffsetCommit": (2, 2),
     "OffsetFetch": (1, 2),
 }
-"""What Apache Kafka 0.10.2 offered to a consumer: for clients that read no record batches."""
+"""The requests of a consumer in Apache Kafka 0.10.2, for clients that cannot read record batches."""
 
 _TRANSACTIONS: ApiVersions = {"InitProducerId": (0, 4), "AddPartitionsToTxn": (0, 3), "EndTxn": (0, 4)}
 
 
 def with_producer_apis(offer: ApiVersions) -> ApiVersions:
-    """What is offered to a client that writes, or joins a group: the least is too little for zstd and for either."""
+    """Return the profile for producers and group members: MINIMAL has no group requests, and no zstd."""
     return {**(NON_FLEXIBLE if offer is MINIMAL else offer), **_TRANSACTIONS}
 
 
 MIN_ACCEPTED_VERSION: Mapping[str, int] = {"Produce": 3}
-"""The first version that is taken of a request where older ones are offered too. Apache Kafka 4 offers Produce from 0
-on, as librdkafka before 2.14 compresses nothing otherwise (KAFKA-18659). It closes the connection when one before 3
-comes."""
+"""The lowest version that the broker accepts, of requests whose ApiVersions entry begins lower.
+
+Apache Kafka 4 lists Produce from version 0, as librdkafka before 2.14 compresses no batch otherwise (KAFKA-18659).
+It closes the connection after a version below 3."""
 
 VERSION_PROFILES: Mapping[str, ApiVersions] = {"bare": MINIMAL, "low": NON_FLEXIBLE, "full": ALL, "old": KAFKA_0_10_2}
-"""By the name that a driver.yaml or `serve-broker --offer` gives; but for the last, each holds all those before it."""
+"""Profiles by their names in driver.yaml and `serve-broker --offer`. Each contains all earlier ones, except `old`."""
 
 
 def profiles_from(offers: str) -> Sequence[str]:
-    """The name of an offer, and those to try after it: the ones that hold more, and what old clients know."""
+    """Return a profile's name and the names to try after it: larger profiles, then that of old clients."""
     return [*VERSION_PROFILES][[*VERSION_PROFILES].index(offers) :]

@@ -1,4 +1,4 @@
-"""What is asked of a broker about record data that a producer sends (`append`), and what must come of it."""
+"""`append` cases: a producer's record data, and the records that a broker must serve for it."""
 
 from __future__ import annotations
 
@@ -28,54 +28,54 @@ from conformance.semantics.partition_log import APPENDED, SETTINGS, appended_byt
 BATCHES = 2
 """The magic of record batches."""
 MESSAGES_LAST = 2
-"""The last version of Produce that carries messages of magic 0 and 1."""
+"""The last version of Produce with messages of magic 0 and 1."""
 LIMIT = "maxMessageBytes"
-"""The setting of a topic that bounds the bytes of a batch."""
+"""The topic setting that limits the bytes of a batch."""
 _CHOSEN = (*SETTINGS, LIMIT, "produceVersion", "fetchVersion")
-"""What a request chooses beside the record data."""
+"""The settings and versions that a request can contain next to the record data."""
 _FIRST_WITH = {1: 2, BATCHES: 4}
-"""The first version of Fetch that carries a magic above 0."""
+"""The first version of Fetch that can return magic 1, and magic 2."""
 ANSWERED = n.ObjectOf(
     {**APPENDED.fields, "otherPartitions": n.ListOf(n.ObjectOf({"baseOffset": n.DECIMAL, "hex": n.HEX}))}
 )
-"""Beside the bytes that a broker serves: the offsets (APPENDED), and what became of the data in other partitions.
+"""The value of an answer: the offsets (APPENDED), and the result of each other partition.
 
-There an offset of -1 stands for a refusal.
+In another partition, offset -1 means that the broker rejected the data.
 """
 OTHERS = 2
-"""The partitions of a request that get what stands beside the case: one before it, and one behind it."""
+"""The partitions of a request that get `otherPartitions`: one before and one after the partition of the case."""
 
 
 def max_magic_of_fetch(version: int) -> int:
-    """The highest magic that a version of Fetch carries."""
+    """Return the highest magic that a version of Fetch can return."""
     return max((magic for magic, first in _FIRST_WITH.items() if version >= first), default=0)
 
 
 def append_question(parts: Request) -> RequestWithExpectation:
-    """The question of an `append` request, its parts parsed: what a broker makes of what a producer sends.
+    """Return the parts and the expectation of a parsed `append` request.
 
-    Raises NotTestable for data beside it that a broker may take.
+    Raises NotTestable if a broker may accept the data of the other partitions.
     """
     chosen = {name: parts[name] for name in _CHOSEN if name in parts}
-    asked, expect = batch_question(parts["hex"], list(codec.entries(parts["hex"])), chosen)
+    batch_parts, expect = batch_question(parts["hex"], list(codec.entries(parts["hex"])), chosen)
     if "otherPartitions" not in parts:
-        return RequestWithExpectation(asked, expect)
+        return RequestWithExpectation(batch_parts, expect)
     others: bytes = parts["otherPartitions"]
     if not isinstance(expect, ExpectAppend) or not isinstance(
-        _due(others, list(codec.entries(others)), {}), ExpectRejection
+        _expectation(others, list(codec.entries(others)), {}), ExpectRejection
     ):
-        raise NotTestable("beside record data that a broker takes stands some that it refuses")
+        raise NotTestable("needs record data that a broker accepts, and otherPartitions that it rejects")
     whole = ExpectAppend(expect.records, expect.free, expect.open, has_other_partitions=True)
-    return RequestWithExpectation({**asked, "otherPartitions": others.hex()}, whole)
+    return RequestWithExpectation({**batch_parts, "otherPartitions": others.hex()}, whole)
 
 
 def batch_question(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> RequestWithExpectation:
-    """How a broker is asked to append bytes, which hold these entries, where the request chooses this."""
-    return RequestWithExpectation({"hex": data.hex(), **chosen}, _due(data, entries, chosen))
+    """Return the parts and the expectation for bytes that contain these entries, with the chosen settings."""
+    return RequestWithExpectation({"hex": data.hex(), **chosen}, _expectation(data, entries, chosen))
 
 
-def _due(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> Expectation:
-    """What a broker makes of record data; how it takes several batches that are not sound, or none, is left open."""
+def _expectation(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> Expectation:
+    """Return the expectation for record data; it is unspecified for no batch, and for several invalid ones."""
     if not entries or any(mark.open for entry in entries for mark in entry.violations):
         return ExpectAnyOf()
     if len(data) > chosen.get(LIMIT, len(data)):
@@ -87,11 +87,11 @@ def _due(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> Exp
         return _of_messages(data, entries, chosen)
     if len(entries) > 1:
         return _of_several(entries)
-    return _refused(batch)
+    return _rejection(batch)
 
 
-def _refused(entry: codec.LogEntry) -> ExpectRejection:
-    """The refusal of a batch; the error is that of a checksum where nothing else speaks against the batch."""
+def _rejection(entry: codec.LogEntry) -> ExpectRejection:
+    """Return the rejection of a batch; the error class is `corrupt` if only the checksum is wrong."""
     if entry.beside_checksums or not entry.violations:
         return ExpectRejection(None)
     otherwise = ExpectAnyOf() if entry.value is None or entry.remarks else _of_batch(entry.value, {})
@@ -100,9 +100,10 @@ def _refused(entry: codec.LogEntry) -> ExpectRejection:
 
 
 def _of_messages(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request) -> Expectation:
-    """What becomes of a message set: a broker may keep it, or make it one batch, and serves it as the fetch carries it.
+    """Return the expectation for a message set.
 
-    One that producers do not send is left open: of several wrappers, or of messages of both magics.
+    A broker may store the messages or convert them to one batch; the fetch version limits the magic that it serves.
+    A set that no producer sends is unspecified: several wrappers, or messages of both magics.
     """
     if any(entry.violations for entry in entries):
         return ExpectRejection(None, "malformed" if any(entry.beside_checksums for entry in entries) else "corrupt")
@@ -119,11 +120,11 @@ def _of_messages(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request
     is_stamped = any(message.get("timestampType") for entry in entries for message in entry.value["messages"])
     free = ["entry", "magic", *["compression"] * ("compressionType" not in chosen)]
     free += ["timestamp", "timestampType"] * (chosen.get("timestampType") == "LogAppendTime")
-    return ExpectAppend(expect.records, tuple(free), open=is_late or is_stamped, most=magic)
+    return ExpectAppend(expect.records, tuple(free), open=is_late or is_stamped, max_magic=magic)
 
 
 def _of_several(entries: Sequence[codec.LogEntry]) -> Expectation:
-    """What becomes of several batches in the data of one partition: a broker refuses them, or takes each."""
+    """Return the expectation for several batches of one partition: a broker rejects all, or appends each."""
     if any(entry.value is None or entry.violations or entry.remarks for entry in entries):
         return ExpectAnyOf()
     end, batches = 0, []
@@ -136,12 +137,12 @@ def _of_several(entries: Sequence[codec.LogEntry]) -> Expectation:
 
 
 def _of_batch(batch: Value, chosen: Request) -> Expectation:
-    """What a broker serves of a sound batch.
+    """Return the expectation for a valid batch.
 
-    It may choose the codec where no setting names one, and chooses the time of LogAppendTime.
+    The broker chooses the codec if no setting names one, and the timestamp of LogAppendTime.
     """
     if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
-        return ExpectAnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
+        return ExpectAnyOf()  # a producer's batch has records without offset gaps: Apache Kafka rejects others
     records = records_of([stored_batch(batch, 0, chosen)])
     magic = max_magic_of_fetch(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
     if magic < BATCHES:
@@ -156,48 +157,47 @@ def _of_batch(batch: Value, chosen: Request) -> Expectation:
     free += ["timestamp"] * any(record.get("timestampType") for record in records)
     free += ["timestampType"] * bool(batch["timestampType"])
     is_early = chosen.get("produceVersion", MESSAGES_LAST + 1) <= MESSAGES_LAST
-    tells_time = magic == BATCHES and not is_early and "timestampType" in chosen
-    return ExpectAppend(records, tuple(free), is_early or _may_be_refused(batch), most=magic, tells_time=tells_time)
+    has_append_time = magic == BATCHES and not is_early and "timestampType" in chosen
+    return ExpectAppend(
+        records, tuple(free), is_early or _may_be_rejected(batch), max_magic=magic, has_append_time=has_append_time
+    )
 
 
-def _may_be_refused(batch: Value) -> bool:
-    """Whether a broker may refuse a batch that a reader takes.
+def _may_be_rejected(batch: Value) -> bool:
+    """Return whether a broker may reject a batch that a reader accepts.
 
-    Control batches and some bits are the broker's own; a transaction is begun by other requests first; no document
-    gives the baseOffset that a producer sends (Apache Kafka refuses others than 0), nor the first sequence of a
-    producer that the broker does not know.
+    Only brokers write control batches and some bits. A transaction needs other requests first. No document
+    specifies the baseOffset of a producer's batch (Apache Kafka rejects any but 0), nor the first sequence of a
+    producer that is new to the broker.
     """
     own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
     return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)
 
 
-# --- the reference --------------------------------------------------------------------------------------
+# --- the answer of the reference ----------------------------------------------------------------------
 
 
 def answer(_: codec.WireType, parts: Request) -> Answer:
-    """What a log that ends at offset 1 serves of record data that a producer sends. Raises codec.Unencodable."""
+    """Return the answer of a broker whose log ends at offset 1. Raises codec.Unencodable."""
     data: bytes = parts["hex"]
     if len(data) > parts.get(LIMIT, len(data)):
-        return {"ok": False, "error": "other", "message": f"{len(data)} bytes, the topic takes {parts[LIMIT]}"}
-    read = taken(data)
+        return {"ok": False, "error": "other", "message": f"{len(data)} bytes exceed max.message.bytes {parts[LIMIT]}"}
+    read = accepted_batch(data)
     if not read.ok:
         first = read.violations[0]
         return {"ok": False, "error": error_class(first), "message": str(first)}
     if read.consumed < len(data) and stored_magic(data) not in LAYOUTS:
-        return {"ok": False, "error": "malformed", "message": "bytes behind the batch"}
+        return {"ok": False, "error": "malformed", "message": "bytes follow after the batch"}
     served = appended_bytes(read.value, 1, parts)
     magic = max_magic_of_fetch(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
     served = served if magic == BATCHES else convert(served, magic)
     time = 0 if parts.get("timestampType") == "LogAppendTime" else -1
-    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_refused_elsewhere(parts)})
+    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_rejected_elsewhere(parts)})
     return {"ok": True, "hex": served.hex(), "value": value}
 
 
-def taken(data: bytes) -> codec.DecodeResult:
-    """The only batch of record data, a message set made one; what is wrong where it is not sound.
-
-    Raises codec.Unencodable.
-    """
+def accepted_batch(data: bytes) -> codec.DecodeResult:
+    """Decode the only batch of record data; a message set is converted to a batch. Raises codec.Unencodable."""
     read = codec.decode("RECORD_BATCH", data)
     if stored_magic(data) in LAYOUTS:
         read = codec.decode("MESSAGE_SET", data)
@@ -205,5 +205,5 @@ def taken(data: bytes) -> codec.DecodeResult:
     return read
 
 
-def _refused_elsewhere(parts: Request) -> Value:
+def _rejected_elsewhere(parts: Request) -> Value:
     return {"otherPartitions": [{"baseOffset": -1, "hex": b""}] * OTHERS} if "otherPartitions" in parts else {}

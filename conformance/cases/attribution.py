@@ -1,4 +1,9 @@
-"""Which row of the register a failure is charged to: the nearest one that binds who was asked, and by which basis."""
+"""Attribution: the requirement, level and basis of a failure.
+
+`judge` names the rule that the bytes break, or no rule. The failure belongs to that rule, or else to the requirement
+of the case. A rule for readers cannot belong to a writer: `writer_requirement` then takes the row that the rule names
+for writers, or the layout of the type. `broker_requirement` does the same for brokers.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,10 @@ from conformance.cases.model import LEVELS, Case, CaseSummary, ExpectRejection, 
 from conformance.cases.requirement import Requirement
 
 WRITING_OPS = ("encode", "size")
-"""The operations whose cases ask a writer."""
+"""The operations that test a writer."""
 
 _BINDS_WRITERS = frozenset(("encode", "reject-encode", "roundtrip", "size", "producer"))
-"""The kinds of test by which a row binds writers."""
+"""The kinds of test of the requirements for writers."""
 
 _LAYOUT_RULES = {
     "INT8": "int8.layout",
@@ -52,27 +57,27 @@ _LAYOUT_RULES = {
     "CONTROL_RECORD": "control.key-layout",
     "MESSAGE": "definitions.field-order-is-wire-order",
 }
-"""The name of a type, without what it is made of, to the requirement that gives its layout."""
+"""The requirement of a type's layout, by the name of the type without its elements."""
 
 
 def layout_rule(wire: codec.WireType) -> str:
-    """The requirement that gives the layout of a type: readers and writers of it both have to keep it.
+    """Return the requirement of a type's layout, which applies to readers and writers.
 
-    A type that the documents give no layout of its own only has to be written exactly.
+    A type without a layout in the documents only has to be encoded exactly.
     """
     return _LAYOUT_RULES.get(wire.name.partition("<")[0], "general.exact-encoding")
 
 
 def applies_to_writers(row: Requirement) -> bool:
-    """Whether a row says what a writer does, or only what a reader or a broker does."""
+    """Return whether a requirement applies to writers, not only to readers or brokers."""
     return not _BINDS_WRITERS.isdisjoint(row.tests)
 
 
 def writer_requirement(rule: str, wire: codec.WireType, requirements: Mapping[str, Requirement]) -> Requirement:
-    """The row that a writer of a type breaks with `rule`.
+    """Return the requirement that a writer of a type breaks with `rule`.
 
-    Where that binds readers only, it is the row which it names for writers, or the layout of the type, at a level no
-    higher than its own.
+    If `rule` applies only to readers, it is the row that `rule` names for writers, or the layout of the type. Its level
+    is then at most the level of `rule`.
     """
     row = requirements[rule]
     if applies_to_writers(row):
@@ -89,44 +94,44 @@ _LARGEST, _LARGEST_BY_BROKER = "batch.max-timestamp", "broker.writes-max-timesta
 
 
 def broker_requirement(case: Case, requirements: Mapping[str, Requirement]) -> Case:
-    """The case of an append, charged to what binds a broker: where it has to refuse, or to write a field itself.
+    """Return an append case with a requirement for brokers, if the broker must reject the data or set a field itself.
 
-    The documents state that of a wrong checksum alone; that other bytes are refused is what Apache Kafka does.
+    The documents require brokers to check the checksum. Apache Kafka also rejects other invalid bytes.
     """
     if case.requirement == _LARGEST:
-        return _charged(case, requirements[_LARGEST_BY_BROKER])
+        return _with_requirement(case, requirements[_LARGEST_BY_BROKER])
     if not isinstance(case.expect, ExpectRejection):
         return case
     checked = _MESSAGES_CHECKED if case.type == "MESSAGE_SET" else _CHECKED
-    return _charged(case, requirements[checked if case.expect.said == "corrupt" else _VALIDATED])
+    return _with_requirement(case, requirements[checked if case.expect.shown_error == "corrupt" else _VALIDATED])
 
 
-def _charged(case: Case, row: Requirement) -> Case:
+def _with_requirement(case: Case, row: Requirement) -> Case:
     return replace(case, requirement=row.id, level=row.level, disputed=row.disputed(case.op))
 
 
 def basis_of(row: Requirement, case: CaseSummary) -> str:
-    """The basis on which a case is judged by a row.
+    """Return the basis on which a requirement applies to a case.
 
-    A document that states the layout does not state that bytes or values which break it are refused: where a refusal
-    is due and the row does not itself say that, it is implied (docs/concepts.md#requirements).
+    A document that states a layout does not state that readers reject other bytes. So a rejection is only implied,
+    unless the requirement itself states it (docs/concepts.md#requirements).
     """
-    refusal = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
-    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in case.refused_by
+    rejection = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
+    is_only_implied = row.basis == "stated" and rejection not in row.tests and row.id in case.refused_by
     return "implied" if is_only_implied else row.basis
 
 
 def attribute(
     case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
 ) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
-    """The verdict, the row of the requirement that it is about, its level, and the verdicts that are disputed.
+    """Return the verdict, its requirement, its level, and the disputed verdicts.
 
-    What was written wrongly is charged to a row that binds writers.
+    A failure of a writer is attributed to a requirement for writers.
     """
     if verdict.requirement not in requirements:
         return verdict, requirements.get(case.requirement), verdict.level or case.level, case.disputed
     row = requirements[verdict.requirement]
     if case.op in (*WRITING_OPS, "convert"):
         row = writer_requirement(verdict.requirement, case.wire, requirements)
-    charged = verdict if verdict.requirement == row.id else structs.replace(verdict, requirement=row.id)
-    return charged, row, verdict.level or row.level, row.disputed(case.op)
+    attributed = verdict if verdict.requirement == row.id else structs.replace(verdict, requirement=row.id)
+    return attributed, row, verdict.level or row.level, row.disputed(case.op)

@@ -1,6 +1,6 @@
 """The checks that the requests of a client must pass in a client scenario.
 
-The functions are in `conformance/judging/client_requests.py` and beside it, under the same names.
+`client_requests`, `consumer_behavior` and `producer_behavior` in `conformance/judging` have a function for each.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class ClientCheck(Struct, frozen=True):
 def _fetches(
     description: str, expected: str = "", failure: str = "", *, needs_all_requests: bool = False
 ) -> ClientCheck:
-    """A check of which the last fetches decide."""
-    expected = expected or "a fetch goes on behind the first offset"
-    failure = failure or "the client does not go on"
+    """Return a check that the last fetches decide."""
+    expected = expected or "the client fetches the next offset"
+    failure = failure or "the client does not continue"
     return ClientCheck(description, expected, failure, needs_all_requests=needs_all_requests, about_fetch_progress=True)
 
 
@@ -57,78 +57,78 @@ CHECKS: Mapping[str, ClientCheck] = {
     "follows": _fetches("The client fetches from the follower that the leader names."),
     "same-offset-after-move": _fetches(
         "The client fetches the same offset from the new leader.",
-        "a fetch goes on where it was when the leader moved",
-        "the client does not keep its place",
+        "the client fetches the same offset from the new leader",
+        "the client does not keep its offset",
         needs_all_requests=True,
     ),
     "no-rewind-after-marker": _fetches(
         "The client does not fetch an earlier offset than the one after the marker.",
-        "a fetch goes on where it was when the leader moved",
-        "the client does not keep its place",
+        "the client fetches the same offset from the new leader",
+        "the client does not keep its offset",
         needs_all_requests=True,
     ),
     "continue-at-log-start": _fetches(
         "The client fetches from the new start of the log, or from its end.",
-        "a fetch goes on where the log begins",
-        "the client does not go on",
+        "the client fetches from the new start of the log, or from its end",
+        "the client does not continue",
     ),
     "rewind-after-truncation": _fetches(
         "The client fetches from the end offset of the truncated epoch.",
-        "a fetch goes back to where the log was cut",
-        "the client does not go back",
+        "the client fetches from the end of the truncated log",
+        "the client does not go back to the end of the truncated log",
         needs_all_requests=True,
     ),
     # groups
     "commits": ClientCheck(
         "The member commits the offset after its last record, with the leader epoch of the batch or -1.",
-        "the offset behind what was handed out is committed",
-        "another offset is committed",
+        "the offset after the last delivered record is committed",
+        "the client sends a wrong commit",
         needs_all_requests=True,
     ),
     "commits-again": ClientCheck(
         "The member commits again after a retriable error.",
-        "a commit that was refused comes again",
-        "a commit is given up",
+        "a rejected commit is sent again",
+        "the client does not retry a commit",
         needs_all_requests=True,
         about_completion=True,
     ),
     "assignment": ClientCheck(
         "The leader assigns each partition to exactly one member.",
         "each partition is assigned to one member",
-        "a partition is not shared out",
+        "a partition is not assigned to exactly one member",
         needs_all_requests=True,
     ),
     "assignment-by-subscription": ClientCheck(
         "The leader assigns to each member the topic of its subscription.",
-        "each member is assigned the topic that it wants",
-        "a member is not assigned what it wants",
+        "each member is assigned the topic of its subscription",
+        "a member is not assigned the topic of its subscription",
         needs_all_requests=True,
     ),
     # telemetry
     "metrics-pushed": ClientCheck(
         "The client pushes the requested metric.",
-        "the metric that is wanted is pushed",
-        "a metric that is wanted is not pushed",
+        "the requested metric is pushed",
+        "the requested metric is not pushed",
         needs_all_requests=True,
     ),
     # batches
     "retried": ClientCheck(
         "The producer retries a batch after a retriable error.",
-        "what was refused for the moment comes again",
-        "a batch is given up",
+        "the rejected batch is sent again",
+        "the client does not retry a batch",
     ),
     "retried-unchanged": ClientCheck("A retried batch has the same producer id, epoch, sequence and records."),
     "sequence-numbers": ClientCheck("The sequence numbers of the batches follow each other."),
     "no-loss": ClientCheck(
         "All batches arrive in the end, and no two have the same sequence.",
-        "each batch comes, and no other has its sequence",
+        "each batch arrives, and no two have the same sequence",
         "a batch is lost",
         needs_all_requests=True,
     ),
     "writes-on": ClientCheck(
         "The producer sends the next batch to the new leader.",
-        "the batch behind the first one is written, too",
-        "a batch does not come to the other node",
+        "the next batch is sent to the new leader",
+        "the next batch does not reach the new leader",
         needs_all_requests=True,
         about_completion=True,
     ),
@@ -141,27 +141,27 @@ CHECKS: Mapping[str, ClientCheck] = {
     ),
     "in-messages": ClientCheck(
         "The producer writes all records as valid messages of magic 0 or 1.",
-        "all records come as messages",
-        "messages are not written as they should be",
+        "all records are written as valid messages",
+        "the records are not written as valid messages",
         needs_all_requests=True,
     ),
     "error-reported": ClientCheck(
         "The producer reports a fatal error to the application.",
-        "the application is told of the error",
-        "a refusal is not told",
+        "the application gets the error",
+        "the application gets no error",
     ),
     # transactions
     "ended": ClientCheck(
         "The transaction is written and committed.",
         "the transaction is written and committed",
-        "a transaction does not come to its end",
+        "the transaction is not completed",
         needs_all_requests=True,
         about_completion=True,
     ),
     "ended-again": ClientCheck(
         "The producer sends EndTxn again after a retriable error.",
-        "the end of the transaction is asked for again",
-        "a transaction does not come to its end",
+        "EndTxn is sent again",
+        "the transaction is not completed",
         needs_all_requests=True,
         about_completion=True,
     ),

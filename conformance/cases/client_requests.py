@@ -32,13 +32,13 @@ from conformance.definitions.request_frames import SENT, message_of, names, wire
 from conformance.semantics.consumer_view import ISOLATIONS
 
 PRODUCER = (4711, 3)
-"""The producer id and epoch in the InitProducerId response."""
+"""The producer id and epoch that the broker assigns."""
 COUNTS = (2, 1, 3)
-"""The record counts of the batches that a client writes one after the other."""
+"""Numbers of records in the batches that a client writes one after the other."""
 TOGETHER = 5
-"""The number of batches with one record each that are written together."""
+"""Number of batches that a client sends without waiting, each with one record."""
 _LONG = 600
-"""The size of the value of such a record, in bytes: two of them exceed the batch size."""
+"""Bytes of the value of such a record, so large that two do not fit into one batch."""
 
 
 def batches_for(scenario: str, *, idempotent: bool = True) -> tuple[Value, ...]:
@@ -54,8 +54,9 @@ def batches_for(scenario: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     if task.no_records:
         return ({**batches[0], "records": ()},)
     if task.fatal_error_batch is not None:
-        refused, behind = batches[task.fatal_error_batch : task.fatal_error_batch + 2]
-        return (*batches[: task.fatal_error_batch], refused, {**behind, "baseSequence": refused["baseSequence"]})
+        rejected, following = batches[task.fatal_error_batch : task.fatal_error_batch + 2]
+        # The broker did not append the rejected batch, so the next one has the same first sequence.
+        return (*batches[: task.fatal_error_batch], rejected, {**following, "baseSequence": rejected["baseSequence"]})
     if not task.without_waiting:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -76,28 +77,28 @@ def _written(*, transactional: bool, idempotent: bool) -> tuple[Value, ...]:
 
 
 def send_question(parts: Request) -> RequestWithExpectation:
-    """Return a parsed `send` request with its expectation."""
+    """Return the parts and the expectation of a parsed `send` request."""
     return RequestWithExpectation(
         parts, ExpectClientRequests(parts["check"], parts["isolation"], parts.get("request", ""))
     )
 
 
 def reference_requests(_: codec.WireType, parts: Request) -> Answer:
-    """Return one request of each defined kind, or of the requested kind; or an error."""
+    """Return one request per definition, or only the requests of the check; or the reported error."""
     if parts["check"] == "error-reported":
-        return {"ok": False, "error": "other", "message": "it was refused"}
+        return {"ok": False, "error": "other", "message": "the broker returned an error"}
     task = SCENARIOS[parts["scenario"]].produces
-    is_older = task is not None and task.transactional and not _is_of_the_newer_kind(parts)
+    is_older = task is not None and task.transactional and not _has_tv2(parts)
     highest = MAX_VERSION_WITHOUT_TV2 if is_older else {}
     rows = [_sent(name, body, highest) for name, body in _request_bodies(parts)]
     return {"ok": True, "value": SENT.render(rows)}
 
 
 def _request_bodies(parts: Request) -> Iterator[tuple[str, Value]]:
-    """Yield the names and bodies of the requests."""
+    """Yield the name and the body of each request that is sent."""
     if parts["check"] == "transaction-complete":
         for body, end in zip(_bodies("Produce", parts), TRANSACTION_RESULTS, strict=True):
-            yield from () if _is_of_the_newer_kind(parts) else (("AddPartitionsToTxn", {}),)
+            yield from () if _has_tv2(parts) else (("AddPartitionsToTxn", {}),)
             yield from (("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
         return
     for name in names().values():
@@ -106,17 +107,17 @@ def _request_bodies(parts: Request) -> Iterator[tuple[str, Value]]:
 
 
 def _bodies(name: str, parts: Request) -> list[Value]:
-    """The bodies of the requests of a kind: of a producer, the first batch once more."""
+    """Return the bodies of the requests with a name; a producer sends the first batch twice."""
     if name == "Fetch":
-        onward = _fetch_of(1) if CHECKS[parts["check"]].about_fetch_progress else {}
-        if parts["check"] == "in-session":  # of a session that it opened
-            onward |= {"SessionId": 1, "SessionEpoch": 1}
+        next_fetch = _fetch_of(1) if CHECKS[parts["check"]].about_fetch_progress else {}
+        if parts["check"] == "in-session":  # epoch 0 opened the session
+            next_fetch |= {"SessionId": 1, "SessionEpoch": 1}
         if parts["check"] == "follows":
-            onward |= {"RackId": "rack"}
+            next_fetch |= {"RackId": "rack"}
         if parts["check"] in _OFFSETS:
             return [_fetch_of(offset) for offset in _OFFSETS[parts["check"]]]
         before: list[Value] = [{}] * (EMPTY_FETCHES + 1) if parts["check"] == "no-skip-after-empty-fetch" else []
-        return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
+        return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **next_fetch}]
     if name == "ListOffsets" and parts["check"] == "isolation-level":
         level = {"ReplicaId": -1, "IsolationLevel": ISOLATIONS.index(parts["isolation"])}
         return [{**level, "Topics": ({"Partitions": ({"Timestamp": LATEST},)},)}]
@@ -129,17 +130,17 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
 
 
-def _is_of_the_newer_kind(parts: Request) -> bool:
-    """Whether transactions are of the kind that a broker tells of: Produce adds partitions, EndTxn begins an epoch."""
+def _has_tv2(parts: Request) -> bool:
+    """Return whether transaction.version 2 applies: Produce adds partitions, and EndTxn returns a new epoch."""
     return bool(parts["check"] == "transaction-complete" and parts["scenario"] == "transactions-v2")
 
 
 def _sets(parts: Request) -> list[bytes]:
-    """What Produce brings, one after the other."""
+    """Return the record data of each Produce request, in order."""
     batches = [batch for batch in batches_for(parts["scenario"]) if batch["records"]]
-    if _is_of_the_newer_kind(parts):
-        began = [{"producerEpoch": PRODUCER[1] + at, "baseSequence": 0} for at in range(len(batches))]
-        batches = [{**batch, **anew} for batch, anew in zip(batches, began, strict=True)]
+    if _has_tv2(parts):
+        epochs = [{"producerEpoch": PRODUCER[1] + at, "baseSequence": 0} for at in range(len(batches))]
+        batches = [{**batch, **epoch} for batch, epoch in zip(batches, epochs, strict=True)]
     if parts["check"] == "in-messages":
         return [encode_set(batch["records"], 1, batch["compression"]) for batch in batches]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
@@ -153,7 +154,7 @@ _OFFSETS = {
     "rewind-after-truncation": (0, CONSUMED_OFFSET, 0),
     "continue-at-log-start": (TRIMMED_LOG_OFFSETS.start,),
 }
-"""By a check, the offsets of the fetches that stand it: the last one comes first."""
+"""By check: the offsets of fetches that pass it, the last fetch first."""
 
 
 def _fetch_of(offset: int) -> Value:
@@ -161,10 +162,10 @@ def _fetch_of(offset: int) -> Value:
 
 
 _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
-"""Partition 0 of a topic, for a member of a group, and user data."""
+"""A ConsumerProtocolAssignment: partition 0 of topic `t`, and user data."""
 
 _SUBSCRIPTION = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
-"""What a member of a group subscribes to: a topic, without user data, of which it has no partition yet."""
+"""A ConsumerProtocolSubscription to topic `t`: without user data, and without owned partitions."""
 
 _VALID_BODIES: Mapping[tuple[str, str], list[Value]] = {
     ("OffsetCommit", "commits"): [
@@ -198,7 +199,7 @@ _VALID_BODIES: Mapping[tuple[str, str], list[Value]] = {
     ("EndTxn", "ended"): [{"Committed": True}],
     ("EndTxn", "ended-again"): [{"Committed": True}] * 2,
 }
-"""By a request and a check, the bodies that stand it."""
+"""By request and check: the bodies that pass it."""
 
 
 def _sent(name: str, body: Value, highest: Mapping[str, int]) -> Value:

@@ -197,7 +197,7 @@ class ClientScenario(Struct, frozen=True):
     accepted_codecs: tuple[int, ...] = ()
     """AcceptedCompressionTypes of GetTelemetrySubscriptions."""
     error_is_permanent: bool = False
-    """The first error comes each time."""
+    """The broker returns the first error each time."""
     may_poll_request: str = ""
     """A client that still sends this request may wait: it would continue after minutes."""
     may_report_error: bool = False
@@ -232,7 +232,7 @@ _NEWEST_TRANSACTIONS: ApiVersions = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0,
 def _validated(
     description: str, *errors: int, at: int = CONSUMED_OFFSET, may_report: bool = False, truncates: bool = False
 ) -> ClientScenario:
-    """Another node becomes leader; OffsetForLeaderEpoch returns these errors, then the end of the epoch."""
+    """Return a scenario: another node becomes leader, and OffsetForLeaderEpoch first returns these errors."""
     return ClientScenario(
         description,
         versions="full",
@@ -248,10 +248,10 @@ def _measured(
     description: str,
     *metrics: str,
     accepted: tuple[int, ...] = (0,),
-    asked: tuple[int, ...] = (),
-    pushed: tuple[int, ...] = (),
+    subscription_errors: tuple[int, ...] = (),
+    push_errors: tuple[int, ...] = (),
 ) -> ClientScenario:
-    """The broker requests metrics; both telemetry requests return these errors first."""
+    """Return a scenario: the broker requests metrics, and the telemetry requests first return these errors."""
     return ClientScenario(
         description,
         versions="full",
@@ -259,7 +259,7 @@ def _measured(
         requested_metrics=metrics,
         accepted_codecs=accepted,
         empty_fetches=(EMPTY,) * _TELEMETRY_FETCHES,
-        request_errors={"GetTelemetrySubscriptions": asked, "PushTelemetry": pushed},
+        request_errors={"GetTelemetrySubscriptions": subscription_errors, "PushTelemetry": push_errors},
     )
 
 
@@ -617,17 +617,19 @@ SCENARIOS: Mapping[str, ClientScenario] = {
     "telemetry-unmatched": _measured("The broker requests a metric that no client has.", "conformance.none"),
     "telemetry-unwanted": _measured("The broker requests no client metrics."),
     "telemetry-unknown-subscription": _measured(
-        "PushTelemetry returns UNKNOWN_SUBSCRIPTION_ID twice.", "*", pushed=(ErrorCode.UNKNOWN_SUBSCRIPTION_ID,) * 2
+        "PushTelemetry returns UNKNOWN_SUBSCRIPTION_ID twice.",
+        "*",
+        push_errors=(ErrorCode.UNKNOWN_SUBSCRIPTION_ID,) * 2,
     ),
     "telemetry-rejected": _measured(
         "PushTelemetry returns TELEMETRY_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE and INVALID_RECORD.",
         "*",
-        pushed=(ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.INVALID_RECORD),
+        push_errors=(ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.INVALID_RECORD),
     ),
     "telemetry-subscription-rejected": _measured(
         "GetTelemetrySubscriptions returns an error code that Kafka does not define, then INVALID_REQUEST.",
         "*",
-        asked=(UNKNOWN_ERROR_CODE, ErrorCode.INVALID_REQUEST),
+        subscription_errors=(UNKNOWN_ERROR_CODE, ErrorCode.INVALID_REQUEST),
     ),
     "produce": ClientScenario(
         "The first write returns NOT_LEADER_OR_FOLLOWER.",

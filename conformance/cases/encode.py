@@ -1,4 +1,4 @@
-"""What an encoder is asked for a value, and what it must write."""
+"""`encode` cases: the request for a value, and the bytes that an encoder must write."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from conformance.codec.message_spec import type_name
 from conformance.codec.record_batch import BATCH_LAYOUT, ENCODE_FIELDS, HEADER_SIZE, RECORD_ENCODE_FIELDS
 
 LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
-"""Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""
+"""The span of partitionLeaderEpoch, which is not judged: the broker sets it, and the checksum does not cover it."""
 
 FREE_FIELDS = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
-"""Fields of a compressed batch that an encoder does not choose, or is not judged on."""
+"""Fields of a compressed batch that an encoder does not choose, or that are not judged."""
 
 _COMPRESSIBLE = 1000
-"""Bytes of plain records from which on every encoder compresses; fewer it may write as they are."""
+"""An encoder may leave fewer bytes of records uncompressed."""
 
 
 def encode_question(wire: codec.WireType, value: Value, data: bytes) -> RequestWithExpectation:
-    """How an encoder is asked for a value that lies in `data`, and what it must write. Raises NotTestable.
+    """Return the parts and the expectation of the request to encode the value in `data`. Raises NotTestable.
 
-    `value` is the whole value, as the reference reads it; only of a message, fields at their default may be missing.
+    `value` is the whole value, as the reference reads it; only a message may lack fields at their default.
     """
     parts, parameters = _encode_parts(wire, value, data)
     try:
@@ -48,10 +48,10 @@ def encode_question(wire: codec.WireType, value: Value, data: bytes) -> RequestW
 def encode_expectation(
     wire: codec.WireType, value: Value, data: bytes, written: bytes
 ) -> ExpectBytes | ExpectEquivalentBytes:
-    """What an encoder that is asked for `value` must write.
+    """Return the bytes that an encoder must write for `value`.
 
-    The value lies in `data`; the reference writes `written` for it. Raises NotTestable where not every encoder can be
-    asked for these bytes.
+    `data` contains the value, and the reference writes `written` for it. Raises NotTestable if a correct encoder may
+    write other bytes.
     """
     if wire.name == "RECORD_BATCH":
         return _batch_expectation(value, data, written)
@@ -63,25 +63,26 @@ def encode_expectation(
 
 
 def expected_rejection(wire: codec.WireType, value: Value) -> ExpectRejection | ExpectAnyOf:
-    """What must come of a value without an encoding.
+    """Return the expectation for a value without an encoding: a rejection, or the bytes of a corrected value.
 
-    It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,
-    one of each tag, 0 as the attributes of a record, no topics for null in MetadataRequest 0, where that asks for all
-    of them (decisions#how-we-judge-with-this-page, rule 8), and text without the lone surrogates in it
+    Corrections that the format itself gives (decisions#how-we-judge-with-this-page, rule 8): tagged fields in
+    ascending order, one field per tag, 0 as the attributes of a record, and an empty array for null topics in
+    MetadataRequest 0, which requests all topics. A string may lose its lone surrogates
     (decisions#strings-bytes-arrays).
     """
-    refused = ExpectRejection(None, "invalid-value")
+    rejection = ExpectRejection(None, "invalid-value")
     ignoring = LEADER_EPOCH if wire.name == "RECORD_BATCH" else (0, 0)
     written = []
-    for mended in _mended(wire, value):
+    for corrected in _corrections(wire, value):
         with suppress(codec.Unencodable):
-            written.append(ExpectBytes(codec.encode(wire, mended), ignoring))
+            written.append(ExpectBytes(codec.encode(wire, corrected), ignoring))
     if written and (is_free(wire) or (wire.name == "RECORD_BATCH" and value.get("compression"))):
         return ExpectAnyOf()
-    return ExpectAnyOf((refused, *written)) if written else refused
+    return ExpectAnyOf((rejection, *written)) if written else rejection
 
 
-def _mended(wire: codec.WireType, value: Value) -> Iterable[Value]:
+def _corrections(wire: codec.WireType, value: Value) -> Iterable[Value]:
+    """Return the corrected values that an encoder may write instead of the value."""
     if wire.name == "TAGGED_FIELDS":
         if any("tag" not in entry for entry in value):
             return ()
@@ -93,35 +94,35 @@ def _mended(wire: codec.WireType, value: Value) -> Iterable[Value]:
         return ({**value, "Topics": ()},)
     if wire.name == "RECORD" and value.get("attributes"):
         return ({**value, "attributes": 0},)
-    return [text for by in _REPLACEMENTS if (text := _as_text(value, by)) != value]
+    return [text for by in _REPLACEMENTS if (text := _without_surrogates(value, by)) != value]
 
 
 _REPLACEMENTS = ("?", "\ufffd", "")
-"""What stands for a lone surrogate where a writer replaces it: Java's, that of most others, and nothing."""
+"""Replacements of a lone surrogate: by Java, by most other languages, and its removal."""
 
 
-def _as_text(value: Value, by: str) -> Value:
-    """The value with each lone surrogate of its strings replaced."""
+def _without_surrogates(value: Value, by: str) -> Value:
+    """Return the value with each lone surrogate of its strings replaced."""
     if isinstance(value, str):
         return LONE.sub(by, value)
     if isinstance(value, dict):
-        return {name: _as_text(entry, by) for name, entry in value.items()}
-    return tuple(_as_text(entry, by) for entry in value) if isinstance(value, tuple) else value
+        return {name: _without_surrogates(entry, by) for name, entry in value.items()}
+    return tuple(_without_surrogates(entry, by) for entry in value) if isinstance(value, tuple) else value
 
 
 _ALL_TOPICS = type_name("MetadataRequest", 0)
-"""Null stands for all topics from version 1 on, an empty array in this one."""
+"""In this version an empty array requests all topics; from version 1 on, null does."""
 
 
 def is_free(wire: codec.WireType) -> bool:
-    """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
+    """Return whether a type has several encodings of a value: an encoder may omit tagged fields at their default."""
     if not isinstance(wire, codec.MessageType):
         return False
     return any(wire.version in member.tagged for members in wire.message.structures.values() for member in members)
 
 
 def _encode_parts(wire: codec.WireType, value: Value, data: bytes) -> tuple[Request, dict[str, int]]:
-    """The request, and what the reference is told beside the value: the magic and the codec of a message set."""
+    """Return the parts of the request, and the parameters of the reference: magic and codec of a message set."""
     if wire.name == "RECORD_BATCH":
         return {"value": batch_to_encode(value)}, {}
     shown = {"value": wire.notation.render(value)}
@@ -136,7 +137,7 @@ def _encode_parts(wire: codec.WireType, value: Value, data: bytes) -> tuple[Requ
 
 
 def batch_to_encode(value: Value) -> Request:
-    """What an encoder is told of a batch, in notation."""
+    """Return the fields of a batch that an encode request contains, in notation."""
     shown = codec.TYPES["RECORD_BATCH"].notation.render(value)
     request = {name: shown[name] for name in ENCODE_FIELDS}
     request["records"] = [{name: record[name] for name in RECORD_ENCODE_FIELDS} for record in shown["records"]]
@@ -147,7 +148,7 @@ def _batch_expectation(value: Value, data: bytes, written: bytes) -> ExpectBytes
     start, stop = LEADER_EPOCH
     places = [record["offset"] - value["baseOffset"] for record in value["records"]]
     if places != list(range(len(places))):
-        raise NotTestable("an encoder gives the records of a batch offsets without gaps, so no others are asked for")
+        raise NotTestable("the offsets have gaps, but an encoder numbers the records of a batch without gaps")
     if value["compression"] == 0:
         if written[:start] != data[:start] or written[stop:] != data[stop:]:
             raise NotTestable("these are not the bytes that an encoder writes")
@@ -157,7 +158,7 @@ def _batch_expectation(value: Value, data: bytes, written: bytes) -> ExpectBytes
     _check_pays(plain, len(written) - HEADER_SIZE)
     kept = _judged_fields(read)
     if written != data and _judged_fields(codec.decode("RECORD_BATCH", written).value) != kept:
-        raise NotTestable("the request cannot say all that these bytes hold")
+        raise NotTestable("the request cannot express everything in these bytes")
     return ExpectEquivalentBytes(kept)
 
 
@@ -166,11 +167,11 @@ def _judged_fields(batch: Value) -> Value:
 
 
 def _check_pays(plain: int, compressed: int) -> None:
-    """Raise NotTestable for records that an encoder may leave uncompressed, by their sizes in bytes."""
+    """Raise NotTestable if an encoder may leave records of these sizes in bytes uncompressed."""
     if plain < _COMPRESSIBLE or compressed > plain // 2:
         raise NotTestable(
-            f"an encoder may leave these records uncompressed ({plain} bytes, compressed {compressed}): only from "
-            f"{_COMPRESSIBLE} bytes on that shrink to half is compression asked for"
+            f"an encoder may leave these records uncompressed ({plain} bytes, compressed {compressed}): compression is "
+            f"tested only for at least {_COMPRESSIBLE} bytes that it halves"
         )
 
 
@@ -178,24 +179,24 @@ def _check_pays(plain: int, compressed: int) -> None:
 
 
 def _one_format(entries: Value) -> tuple[int, int]:
-    """Magic and codec of all entries of a log. Raises NotTestable where these differ."""
+    """Return the magic and codec of all entries of a log. Raises NotTestable if they differ."""
     formats = {(entry["magic"], entry["compression"]) for entry in entries}
     if len(formats) != 1:
-        raise NotTestable("an encoder writes messages of one magic and codec, so no others are asked for")
+        raise NotTestable("an encoder writes only messages of one magic and codec")
     return next(iter(formats))
 
 
 def _set_expectation(messages: Value, data: bytes, written: bytes) -> ExpectBytes | ExpectEquivalentBytes:
-    """Plain messages, or one wrapper with all of them."""
+    """Return the expectation for plain messages, or for one wrapper that contains all of them."""
     log = codec.decode("LOG", data).value
     magic, compression = _one_format(log["batches"])
     if any(message.get("timestampType") for message in messages):
-        raise NotTestable("only a broker writes LogAppendTime, so no encoder is asked for it")
+        raise NotTestable("only a broker writes LogAppendTime")
     if compression == 0:
         if written != data:
             raise NotTestable("these are not the bytes that an encoder writes")
         return ExpectBytes(data)
     _check_pays(len(codec.encode("MESSAGE_SET", messages, magic=magic)), len(written))
     if written != data and codec.decode("LOG", written).value != log:
-        raise NotTestable("the request cannot say all that these bytes hold")
+        raise NotTestable("the request cannot express everything in these bytes")
     return ExpectEquivalentBytes(log, "LOG")

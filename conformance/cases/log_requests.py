@@ -1,4 +1,4 @@
-"""What is asked about a whole log (`read`, `convert`, `sequence`), and what must come of it by the reference."""
+"""`read`, `convert`, `sequence` and `scenario` cases: their requests, and the expectations by the reference."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ INT64_MAX = max(codec.wire("INT64").edges)
 _LZ4 = CODEC_NAMES.index("lz4")
 
 _HIGH_WATERMARK_LEAD = 1000
-"""Offsets that a high watermark lies ahead of a log whose end cannot be known."""
+"""Distance in offsets of the high watermark from the end of a log, if damage hides the real end."""
 
 _ORDER = (
     "batch.base-offset",
@@ -61,14 +61,14 @@ _ORDER = (
     "record.offset-delta",
     "recursive.wrapper-offset-is-last",
 )
-"""Open places after which offsets do not rise: what a consumer makes of such a log is not settled."""
+"""Unspecified places after which offsets may not rise: the result of a consumer is then unspecified too."""
 
 
 # --- read ---------------------------------------------------------------------------------------------
 
 
 def fetch_expectation(parts: Request) -> RequestWithExpectation:
-    """The question of a `read` request, its parts parsed."""
+    """Return the parts and the expectation of a parsed `read` request."""
     return read_expectation(
         parts["hex"],
         isolation=parts["isolation"],
@@ -80,7 +80,7 @@ def fetch_expectation(parts: Request) -> RequestWithExpectation:
 
 
 def transactions(listed: Iterable[dict[str, int]]) -> list[AbortedTransaction]:
-    """The entries of a parsed list of aborted transactions."""
+    """Return the entries of a parsed list of aborted transactions."""
     return [AbortedTransaction(entry["producerId"], entry["firstOffset"]) for entry in listed]
 
 
@@ -94,18 +94,20 @@ def read_expectation(
     aborted: Iterable[dict[str, int]] = (),
     check_crcs: bool = True,
 ) -> RequestWithExpectation:
-    """How a log is fetched, by default from its first offset and uncommitted, and what an application sees of it.
+    """Return the request to fetch a log, and the records that an application must get.
 
-    `entries` are those of the log, where they were read already.
+    The default is the first offset of the log and read_uncommitted. `entries` are the entries of the log, if the
+    caller has decoded them already.
     """
     entries = entries or list(codec.entries(data))
     start = _first_seen(data, entries) if fetch_offset is None else fetch_offset
     listed = list(aborted)
-    shown = partial(consumer_view, data, start, isolation=isolation, aborted=transactions(listed), entries=entries)
-    unchecked = shown(check_crcs=False)
+    view_of = partial(consumer_view, data, start, isolation=isolation, aborted=transactions(listed), entries=entries)
+    unchecked = view_of(check_crcs=False)
+    # Without a violation both views are equal, so the second one is not computed.
     checked = check_crcs and any(entry.violations for entry in entries)
-    seen = shown() if checked else unchecked
-    end = seen.next_offset + (_HIGH_WATERMARK_LEAD if seen.damage else 0) if high_watermark is None else high_watermark
+    view = view_of() if checked else unchecked
+    end = view.next_offset + (_HIGH_WATERMARK_LEAD if view.damage else 0) if high_watermark is None else high_watermark
     request = {
         "hex": data.hex(),
         "isolation": isolation,
@@ -114,10 +116,10 @@ def read_expectation(
         "aborted": ABORTED.render(listed) if listed else [],
         **({} if check_crcs else {"checkCrcs": False}),
     }
-    return RequestWithExpectation(request, _delivery(seen, unchecked) if check_crcs else _unchecked(unchecked, entries))
+    return RequestWithExpectation(request, _delivery(view, unchecked) if check_crcs else _unchecked(unchecked, entries))
 
 
-def _unchecked(seen: ConsumerView, entries: Sequence[codec.LogEntry]) -> Expectation:
+def _unchecked(view: ConsumerView, entries: Sequence[codec.LogEntry]) -> Expectation:
     """Return the expectation of a fetch without checksum verification.
 
     A wrong checksum is unspecified there, also in a batch that the consumer skips
@@ -125,44 +127,44 @@ def _unchecked(seen: ConsumerView, entries: Sequence[codec.LogEntry]) -> Expecta
     A batch too short for its header has its own requirement: Apache Kafka's consumer detects it only with the checksum
     (decisions#batch).
     """
-    damage = seen.damage
+    damage = view.damage
     if damage is not None and damage.requirement == "batch.length-wrong-rejected":
-        seen = replace(seen, damage=structs.replace(damage, requirement="robustness.batch-length-unchecked"))
-    expect = _delivery(seen, seen)
-    # Behind the damaged entry, if there is one, the view ends.
-    reached = entries[: len(seen.ends)]
+        view = replace(view, damage=structs.replace(damage, requirement="robustness.batch-length-unchecked"))
+    expect = _delivery(view, view)
+    # The view ends with a damaged entry: checksums after it do not matter.
+    reached = entries[: len(view.ends)]
     return or_rejection(expect) if any(entry.violations for entry in reached) else expect
 
 
-def _delivery(seen: ConsumerView, unchecked: ConsumerView) -> Expectation:
-    """What must come of a fetch, by rule 6 of decisions#how-we-judge-with-this-page."""
-    damage = seen.damage
+def _delivery(view: ConsumerView, unchecked: ConsumerView) -> Expectation:
+    """Return the expectation of a fetch by rule 6 of decisions#how-we-judge-with-this-page."""
+    damage = view.damage
     moved = (
         damage is not None
         and damage.requirement not in CHECKSUM_RULES
-        and any(mark.openness is codec.Definedness.ELSEWHERE for mark in seen.remarks)
+        and any(mark.openness is codec.Definedness.ELSEWHERE for mark in view.remarks)
     )
-    met = [mark for mark in seen.remarks if not _is_behind_checksum(mark, damage)]
+    met = [mark for mark in view.remarks if not _is_behind_checksum(mark, damage)]
     free = any(mark.openness is codec.Definedness.ANY_VALUE or mark.requirement in _ORDER for mark in met)
     if moved or free or (damage is not None and damage.open):
         return ExpectAnyOf()
-    # Nothing but a cut entry: Apache Kafka's consumer raises an error too, as such a fetch never moves on.
-    stuck = seen.partial and not seen.ends
-    return ExpectConsumerView(seen, unchecked, open=bool(met) or stuck)
+    # The log is only a cut entry: Apache Kafka's consumer raises an error too, as this fetch can never continue.
+    stuck = view.partial and not view.ends
+    return ExpectConsumerView(view, unchecked, open=bool(met) or stuck)
 
 
 def _is_behind_checksum(mark: codec.Violation, damage: codec.Violation | None) -> bool:
-    """Whether an open place lies in a batch with a wrong checksum: who checks it does not come to that place."""
+    """Return whether a wrong checksum hides an unspecified place: a consumer that checks it does not read the place."""
     if damage is None or damage.requirement != "crc.mismatch-corrupt":
         return False
     return mark.layer == damage.layer == 0 and mark.at > damage.at
 
 
 def first_offset(data: bytes) -> int:
-    """The first offset of a log, at least 0: that of its first sound entry, or the number in its first 8 bytes.
+    """Return the first offset of a log, at least 0: of its first valid entry, or else the number in its first 8 bytes.
 
-    In a damaged wrapper these 8 bytes hold the last offset, and a fetch from there might pass over the damage: then
-    it is 0.
+    In a damaged wrapper these 8 bytes are the last offset. A fetch from there might skip the damage, so the offset
+    is then 0.
     """
     return _first_seen(data, list(islice(codec.entries(data), 1)))
 
@@ -176,7 +178,7 @@ def _first_seen(data: bytes, entries: Sequence[codec.LogEntry]) -> int:
 
 
 def or_rejection(expect: Expectation) -> Expectation:
-    """The expectation of a fetch where a vector says that refusing the bytes is right too."""
+    """Return the expectation of a fetch with a rejection as a further accepted result."""
     return (
         ExpectConsumerView(expect.view, expect.unchecked, open=True)
         if isinstance(expect, ExpectConsumerView)
@@ -185,19 +187,19 @@ def or_rejection(expect: Expectation) -> Expectation:
 
 
 def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offset: int) -> Expectation:
-    """What must come of a fetch of one entry that a requirement leaves open: it is refused, or read as it is stated.
+    """Return the expectation of a fetch of one unspecified entry: a rejection, or the stated records.
 
-    Anything may, where nothing is stated, or the offsets of the records do not follow from it.
+    Any result is accepted if no record is stated, or if the offsets of the records do not follow from the statement.
     """
     value = _batch_as_stated(data, stated["records"]) if isinstance(stated, dict) else _messages_as_stated(stated)
     if value is None:
         return ExpectAnyOf()
-    mark = codec.Violation(requirement, 0, "it may be refused", openness=codec.Definedness.OPEN)
+    mark = codec.Violation(requirement, 0, "it may be rejected", openness=codec.Definedness.OPEN)
     return read_expectation(data, [codec.LogEntry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
 
 
 def _batch_as_stated(data: bytes, records: Sequence[Value]) -> Value | None:
-    """A batch with its own header and these records, where it leaves no room for a gap between their offsets."""
+    """Return a batch with its own header and these records; None if their offsets could have gaps."""
     header = batch_header(data)
     if header is None or not 0 < len(records) == header["lastOffsetDelta"] + 1:
         return None
@@ -206,12 +208,12 @@ def _batch_as_stated(data: bytes, records: Sequence[Value]) -> Value | None:
 
 
 def _messages_as_stated(messages: Sequence[Value]) -> Value | None:
-    """A message or wrapper with these messages."""
+    """Return a message or wrapper with these messages."""
     return {"offset": messages[-1]["offset"], "messages": messages} if messages else None
 
 
 def is_checksum_case(expect: Expectation) -> bool:
-    """Whether only a checksum is wrong, which a consumer should check and need not."""
+    """Return whether only a checksum is wrong, which a consumer should check but need not."""
     damage = expect.view.damage if isinstance(expect, ExpectConsumerView) else None
     return damage is not None and damage.requirement in CHECKSUM_RULES
 
@@ -220,32 +222,32 @@ def is_checksum_case(expect: Expectation) -> bool:
 
 
 def conversion_question(parts: Request) -> RequestWithExpectation:
-    """The question of a `convert` request, its parts parsed. Raises NotTestable."""
+    """Return the parts and the expectation of a parsed `convert` request. Raises NotTestable."""
     return convert_question(parts["hex"], parts["magic"], parts.get("baseOffset"))
 
 
 def convert_question(data: bytes, magic: int, base_offset: int | None = None) -> RequestWithExpectation:
-    """How a target is asked to convert a log to a magic, and what the log must become.
+    """Return the request to convert a log to a magic, and the expected records.
 
-    Raises NotTestable (decisions#conversions) for a log that is damaged, open to readings or cut off; to magic 2, for
-    one that has batches already or timestamps that a batch cannot hold; and with a base offset, for one that a
-    producer does not send as one record set: that is one wrapper, or plain messages of one magic.
+    Raises NotTestable (decisions#conversions) for a log that is damaged, unspecified or cut off. For magic 2 the log
+    must have no batch, and only timestamps that a batch can contain. With a base offset it must be one wrapper, or
+    plain messages of one magic, as a producer sends it.
     """
     read = codec.decode("LOG", data)
     if not read.ok or read.remarks:
-        raise NotTestable(f"a broker does not convert such a log: {(*read.violations, *read.remarks)[0]}")
+        raise NotTestable(f"a broker does not convert this log: {(*read.violations, *read.remarks)[0]}")
     if read.value["partial"]:
-        raise NotTestable("the documents do not say what becomes of a cut entry")
+        raise NotTestable("the conversion of a cut entry is unspecified")
     batches = read.value["batches"]
     kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
     if magic == 0 and any(batch["magic"] and batch["compression"] == _LZ4 for batch in batches):
-        raise NotTestable("magic 0 has no lz4, and the documents do not say what becomes of it")
+        raise NotTestable("magic 0 has no lz4, and its conversion is unspecified")
     if magic == 2 and any(of == magic for of, _ in kinds):
-        raise NotTestable("a log that has batches of magic 2 already is not converted up")
+        raise NotTestable("the log already has batches of magic 2")
     if magic == 2 and any(_is_untimed(message) for batch in batches for message in batch["messages"]):
-        raise NotTestable("a negative LogAppendTime: Apache Kafka refuses it, others may keep it")
+        raise NotTestable("a negative LogAppendTime: Apache Kafka rejects it, others may keep it")
     if base_offset is not None and (len(kinds) != 1 or (len(batches) > 1 and kinds.pop()[1])):
-        raise NotTestable("with a base offset, the log is one wrapper, or plain messages of one magic")
+        raise NotTestable("with a base offset, the log must be one wrapper, or plain messages of one magic")
     request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
     try:
         converted_entries(batches, magic, base_offset)
@@ -257,9 +259,9 @@ def convert_question(data: bytes, magic: int, base_offset: int | None = None) ->
 
 
 def conversion_of(batches: Sequence[Value], magic: int, base_offset: int | None = None) -> ExpectConvertedRecords:
-    """What the batches of a LOG value must become in a magic. Raises Unencodable for a base offset below magic 2.
+    """Return the expected records of a converted LOG value. Raises Unencodable for a base offset below magic 2.
 
-    A converter is free in how it spreads records over entries, unless it renumbers them: then it makes one batch.
+    A converter may distribute the records over any entries. With a base offset it must write one batch.
     """
     records = converted_records(batches, magic, base_offset)
     if base_offset is None:
@@ -274,12 +276,12 @@ def _is_untimed(message: Value) -> bool:
 
 
 def sequence_expectation(parts: Request) -> RequestWithExpectation:
-    """The question of a `sequence` request, its parts parsed."""
+    """Return the parts and the expectation of a parsed `sequence` request."""
     return sequence_question(parts["batches"])
 
 
 def sequence_question(batches: Sequence[Value]) -> RequestWithExpectation:
-    """How a target is asked for the fate of batches, and what it must answer."""
+    """Return the request for the result of each batch, and the accepted results."""
     return RequestWithExpectation(
         {"batches": BATCHES.render(batches)}, ExpectSequenceResults(tuple(allowed_results(batches)))
     )
@@ -289,17 +291,17 @@ def sequence_question(batches: Sequence[Value]) -> RequestWithExpectation:
 
 
 def steps_of(given: object) -> tuple[Step, ...]:
-    """The steps of a `scenario` request. Raises NotationError."""
+    """Return the steps of a `scenario` request. Raises NotationError."""
     from conformance.semantics.broker_steps import parsed_steps
 
     return parsed_steps(given)
 
 
 def scenario_question(parts: Request) -> RequestWithExpectation:
-    """The question of a `scenario` request, its parts parsed: what a broker tells of steps one after the other."""
+    """Return the parts and the expectation of a parsed `scenario` request: the result of each step."""
     from conformance.semantics.broker_steps import rendered_steps
     from conformance.semantics.reference_broker import ReferenceBroker, outcomes
 
     steps = parts["steps"]
-    due = outcomes(steps, ReferenceBroker().play(steps))
-    return RequestWithExpectation({"steps": rendered_steps(steps)}, ExpectScenario(steps, tuple(due)))
+    expected = outcomes(steps, ReferenceBroker().play(steps))
+    return RequestWithExpectation({"steps": rendered_steps(steps)}, ExpectScenario(steps, tuple(expected)))

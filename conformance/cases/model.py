@@ -1,4 +1,4 @@
-"""The data that the other modules share: a case, what is expected of a target, what it did, and the verdict on that."""
+"""The shared data: a case, its expectation, the outcome of a target, and the verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append", "exchange", "scenario"]
 Value = Any
-"""A value of the wire, as the codec holds it."""
+"""A value of the wire, as the codec represents it."""
 Request = dict[str, Any]
 """A request of the line protocol, or some of its parts, in notation."""
 Answer = dict[str, Any]
@@ -28,94 +28,95 @@ Answer = dict[str, Any]
 
 LEVELS = ("must", "should", "may", "informative")
 BASES = ("stated", "implied", "settled")
-"""What a requirement rests on: the words of a document, what they imply, or what Apache Kafka does."""
+"""The basis of a requirement: a document states it, a document implies it, or Apache Kafka's behaviour settles it."""
 ERRORS = ("malformed", "corrupt", "unsupported-codec", "invalid-value", "other")
 ROBUSTNESS = "robustness.answers"
 REFUSED = "refused"
-"""The fate of a batch that a broker refuses with an error which names none of the fates."""
+"""The result of a batch that a broker rejects with an error that belongs to no other result."""
 
-# --- what is expected ---------------------------------------------------------------------------------
+# --- expectations -------------------------------------------------------------------------------------
 
 
 class ExpectValue(Struct, frozen=True):
-    """The bytes decode to a value (possibly partial), from so many bytes."""
+    """The bytes decode to a value, which may be partial."""
 
     value: Value
     consumed: int | None
+    """Number of bytes that the value takes; None: any number up to the length of the input."""
 
 
 class ExpectRejection(Struct, frozen=True):
-    """The input is refused; the class of the error is judged, at level should, only where `error` is given."""
+    """The target rejects the input. `error` is the required error class, at level should; None accepts any class."""
 
     error: str | None = None
-    said: str = "malformed"
-    """The class as the vector words it, for display."""
+    shown_error: str = "malformed"
+    """The error class in the vector, for display."""
 
 
 class ExpectBytes(Struct, frozen=True):
-    """The value encodes to exactly these bytes, but for those in `ignoring` (from, to)."""
+    """The value encodes to exactly these bytes, except those in `ignoring` (start, stop)."""
 
     data: bytes
     ignoring: tuple[int, int] = (0, 0)
 
 
 class ExpectAnyOf(Struct, frozen=True):
-    """An open place: one of these readings, or, with none listed, whatever the target makes of it."""
+    """Unspecified behaviour: one of these accepted interpretations. If the tuple is empty, any result is accepted."""
 
     readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...] = ()
 
 
 class ExpectEquivalentBytes(Struct, frozen=True):
-    """The value encodes to bytes that the reference reads as this value (compression leaves encoders free)."""
+    """The value encodes to bytes that the reference decodes to this value: compressed bytes may differ."""
 
     value: Value
     type: str = ""
-    """The type to read them as, where that shows more than the case's own."""
+    """The type to decode, if it has more fields than the type of the case."""
 
 
 class ExpectSize(Struct, frozen=True):
-    """The value takes so many bytes."""
+    """The value takes this number of bytes."""
 
     size: int
 
 
 class ExpectConsumerView(Struct, frozen=True):
-    """A fetch shows an application this much of a log."""
+    """An application gets these records from a fetch of a log."""
 
     view: ConsumerView
     unchecked: ConsumerView
-    """The same with checksums passed over: what a reader shows that does not check them."""
+    """The view of a consumer that does not check checksums."""
     open: bool = False
-    """Some of it stands at an open place, so that refusing it is right too."""
+    """Part of the log is unspecified, so the target may reject it too."""
 
 
 class ExpectConvertedRecords(Struct, frozen=True):
-    """The log becomes one with these records (as CONVERTED shows them)."""
+    """The converted log has these records (in the form of CONVERTED)."""
 
     records: tuple[dict[str, Value], ...]
 
 
 class ExpectSequenceResults(Struct, frozen=True):
-    """For each batch one of these answers is due."""
+    """The target returns one of these results for each batch."""
 
     answers: tuple[frozenset[str], ...]
 
 
 class ExpectAppend(Struct, frozen=True):
-    """A broker takes the batch, gives it the next offset of the log, and serves these records of it from there on."""
+    """A broker accepts the batch, assigns it the next offset of the log, and serves these records at that offset."""
 
     records: tuple[dict[str, Value], ...]
-    """As APPENDED shows them, the first at offset 0."""
+    """In the form of APPENDED, the first one at offset 0."""
     free: tuple[str, ...] = ()
     """The fields of records that the broker chooses."""
     open: bool = False
-    """A broker may refuse the batch too."""
-    most: int = 2
-    """The highest magic that the fetch carries."""
+    """A broker may reject the batch too."""
+    max_magic: int = 2
+    """The highest magic that the fetch version can return."""
     has_other_partitions: bool = False
-    """What stands beside it in other partitions has to be refused."""
-    tells_time: bool = False
-    """The time that a broker tells is judged: that of the append, where the topic has it, or none."""
+    """The broker must reject the data of the other partitions."""
+    has_append_time: bool = False
+    """LogAppendTimeMs is judged: the append time if the topic has LogAppendTime, else -1."""
 
 
 class ExpectClientRequests(Struct, frozen=True):
@@ -124,41 +125,41 @@ class ExpectClientRequests(Struct, frozen=True):
     check: str
     """A row of `client_checks`."""
     isolation: str
-    """The isolation level that the client was told."""
+    """The isolation level of the application."""
     request: str = ""
     """The requests to which the check applies, such as `Fetch`; empty for all."""
 
 
 class ExpectedResponse(Struct, frozen=True):
-    """What is due for a frame that a broker is sent."""
+    """The expected response to a frame."""
 
     name: str
-    """The request that it is, such as `Fetch`; empty for one that the suite has no definition of."""
+    """Name of the request, such as `Fetch`; empty if the suite has no definition of it."""
     version: int
-    """The version of the answer."""
+    """Version of the response."""
     correlation: int
     must_answer: bool = False
-    """False where it may be refused: by closing the connection, or by an answer."""
+    """False: the broker may also close the connection without a response."""
     must_refuse: bool = False
-    """Whether an answer has to hold an error."""
+    """The response must contain an error code."""
     may_wait: bool = False
-    """Whether its size announces more bytes than it has, so that a broker may wait for them."""
+    """The size of the frame is larger than its bytes, so the broker may wait for more."""
 
 
 class ExpectResponses(Struct, frozen=True):
-    """A broker answers frames, in their order."""
+    """A broker answers the frames in their order."""
 
-    due: tuple[ExpectedResponse, ...]
+    expected: tuple[ExpectedResponse, ...]
     unanswered: str = ""
-    """The requirement that is broken where no answer comes, if that is not the case's own."""
+    """The requirement that a missing response breaks, if it is not the requirement of the case."""
 
 
 class ExpectScenario(Struct, frozen=True):
-    """A broker does these steps, one after the other."""
+    """A broker executes these steps in order."""
 
     steps: tuple[Step, ...]
-    due: tuple[object, ...]
-    """What is due of each: `ok`, `refused`, `either`, or the values of the records that a consumer is shown."""
+    expected: tuple[object, ...]
+    """By step: `ok`, `refused`, `either`, or the values of the records that a consumer gets."""
 
 
 WholeLog = (
@@ -170,42 +171,42 @@ WholeLog = (
     | ExpectResponses
     | ExpectScenario
 )
-"""What must come of an operation that names no type."""
+"""The expectations of operations without a type."""
 
 Expectation = ExpectValue | ExpectRejection | ExpectAnyOf | ExpectBytes | ExpectEquivalentBytes | ExpectSize | WholeLog
 
 
 class RequestWithExpectation(NamedTuple):
-    """The parts of a request, but for the operation and the type, and what must come of it."""
+    """The parts of a request, without its operation and type, and its expectation."""
 
     parts: Request
     expect: Expectation
 
 
 class NotTestable(NotationError):
-    """A request in good form that no target is given, because correct targets may answer it differently."""
+    """The request is valid, but no test: correct targets may answer it differently."""
 
 
 class CaseOrigin(StrEnum):
-    """Where a case comes from."""
+    """The origin of a case."""
 
     VECTOR = "vector"
     GENERATED = "generated"
     """Rebuilt from its id (`gen/...`)."""
     PROBE = "probe"
-    """A plain value that tries what a target claims."""
+    """A plain value that tests a claim of a target."""
     AD_HOC = "ad-hoc"
     """Given by a user with --case."""
     SHRUNK = "shrunk"
-    """Made smaller from a case that failed."""
+    """A smaller form of a failed case."""
 
 
 SHRINKABLE = (CaseOrigin.GENERATED, CaseOrigin.AD_HOC, CaseOrigin.SHRUNK)
-"""The kinds of cases that a smaller one may stand for: vectors and probes are reported as they are."""
+"""The origins of cases that a report may replace by a smaller case. Vectors and probes never change."""
 
 
 class CaseSummary:
-    """The part of a case by which it is selected, counted, sent and listed: `Case` and `StoredCase` have it."""
+    """The fields of a case for its selection, counts, request and lists: `Case` and `StoredCase` have them."""
 
     __slots__ = ()
     id: str
@@ -216,22 +217,22 @@ class CaseSummary:
     since: str
     kind: CaseOrigin
     origin: str
-    """The folder given with --vectors that it came from, if any."""
+    """The folder of --vectors that contains the case, if any."""
     disputed: frozenset[str]
-    """Verdicts that are disputed, because Apache Kafka itself does not meet the requirement."""
+    """The disputed verdicts: Apache Kafka itself does not meet the requirement."""
     codecs: frozenset[str]
     magics: frozenset[int]
     measured_bytes: int
-    """Bytes that the memory and time of a hostile case are compared with; 0: it is not hostile."""
+    """The bytes by which the memory and time of a hostile case are limited; 0: the case is not hostile."""
 
     @property
     def wire(self) -> WireType:
-        """The type of what is decoded or encoded, or of the bytes that an operation on whole logs is about."""
+        """The type that is decoded or encoded, or the type of the log of an operation without a type."""
         raise NotImplementedError
 
     @property
     def request(self) -> Request:
-        """The request of the protocol, without its id."""
+        """The request of the line protocol, without its id."""
         raise NotImplementedError
 
     @property
@@ -241,21 +242,21 @@ class CaseSummary:
 
     @property
     def size(self) -> int:
-        """The number of bytes that it is about, or else of its request."""
+        """The number of bytes of the data, or of the request if there is no data."""
         raise NotImplementedError
 
     @property
     def needs_surrogates(self) -> bool:
-        """Whether its strings hold lone surrogates, which not every reader of JSON accepts, and no answer is due."""
+        """Whether its strings contain lone surrogates, which some JSON parsers reject; any answer is accepted."""
         raise NotImplementedError
 
     @property
     def refused_by(self) -> tuple[str, ...]:
-        """The requirements by which a refusal is due, if one is."""
+        """The requirements that demand a rejection; empty if none is expected."""
         raise NotImplementedError
 
     def request_json(self) -> bytes:
-        """Return the request of the protocol as JSON, without its id."""
+        """Return the request of the line protocol as JSON, without its id."""
         raise NotImplementedError
 
     def to_case(self) -> Case:
@@ -264,23 +265,23 @@ class CaseSummary:
 
     @property
     def is_shrinkable(self) -> bool:
-        """Whether a smaller case may stand for it."""
+        """Whether a report may replace it by a smaller case."""
         return self.kind in SHRINKABLE
 
     @property
     def defined_in(self) -> str:
-        """The file that defines the message it is about, if the suite does not ship it."""
+        """The file that defines its message, if the suite does not ship the definition."""
         return self.wire.message.origin if isinstance(self.wire, MessageType) else ""
 
     @property
     def timeout_group(self) -> str:
-        """The operation and requirement: a target that does not answer one case of them may not answer the others."""
+        """The operation and requirement: if a target does not answer one case, it may not answer the others."""
         return f"{self.op} {self.requirement}"
 
 
 @dataclass(frozen=True, slots=True)
 class Case(CaseSummary):
-    """One request to a target, and the answer that a requirement calls for."""
+    """One request to a target, and the expectation of its requirement."""
 
     id: str
     op: Op
@@ -291,9 +292,9 @@ class Case(CaseSummary):
     request: Request
     expect: Expectation
     data: bytes | None = None
-    """The bytes that the case is about: input of a decode, expected output of an encode."""
+    """The bytes of the case: input of a decode, expected output of an encode."""
     checked_fields: tuple[str, ...] = ()
-    """Dotted paths the case is about; a target that shows none of one is not judged."""
+    """Dotted paths of the fields that the case tests; the case is skipped if the answer lacks one of them."""
     disputed: frozenset[str] = frozenset()
     codecs: frozenset[str] = frozenset()
     magics: frozenset[int] = frozenset()
@@ -304,7 +305,7 @@ class Case(CaseSummary):
     origin: str = ""
     kind: CaseOrigin = CaseOrigin.VECTOR
     mutation: str = ""
-    """The mutation that the bytes of a generated case went through, if any."""
+    """The mutation of the bytes of a generated case, if any."""
     measured_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -312,7 +313,7 @@ class Case(CaseSummary):
 
     @property
     def comment(self) -> str:
-        """The text that reports print beside the case: the note of its vector, or its mutation."""
+        """The text that reports print with the case: the note of its vector, or its mutation."""
         return self.note or (f"mutation: {self.mutation}" if self.mutation else "")
 
     @property
@@ -350,16 +351,16 @@ def request_json(request: Request) -> bytes:
         return json.dumps(request, separators=(",", ":")).encode()
 
 
-# --- what a target did --------------------------------------------------------------------------------
+# --- outcomes -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`ok: true`, with the answer's further fields as they came."""
+    """`ok: true`: the other fields of the answer."""
 
     answer: Answer
     size: int = field(default=0, compare=False)
-    """Bytes of the answer as it came; 0 where nobody counted them."""
+    """Bytes of the received answer; 0 if they were not counted."""
 
 
 class Rejected(Struct, frozen=True):
@@ -368,33 +369,33 @@ class Rejected(Struct, frozen=True):
     error: str
     message: str = ""
     codes: str = ""
-    """The error code of a broker, which reports compare."""
+    """The error codes of a broker, which reports compare."""
 
 
 class Unsupported(Struct, frozen=True):
-    """The target cannot do it, or did not claim it."""
+    """The target does not support the request, or does not claim to."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """No answer in the protocol's sense: how, and what was seen."""
+    """No valid answer of the line protocol: the kind of failure, and its description."""
 
     how: Literal["crash", "timeout", "protocol", "memory", "slow"]
     detail: str
     flaky: bool = False
-    """It did not happen again when the question was put alone."""
+    """The failure did not repeat when the request was sent alone."""
     unprovoked: bool = False
-    """It used up its memory over a small request."""
+    """The target ran out of memory after a small request."""
     answered: Accepted | Rejected | NoAnswer | Unsupported | None = field(default=None, compare=False)
-    """What it answered in the end, where that was out of proportion."""
+    """The answer, if it needed too much memory or time."""
 
 
 Outcome = Accepted | Rejected | Unsupported | NoAnswer
 
 
-# --- the verdict on it --------------------------------------------------------------------------------
+# --- verdicts -----------------------------------------------------------------------------------------
 
 
 class VerdictKind(StrEnum):
@@ -410,16 +411,16 @@ class VerdictKind(StrEnum):
 
 
 FAILURES = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT)
-"""Verdicts on a target that broke a requirement."""
+"""The verdicts on a broken requirement."""
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict on an outcome. Requirement and level are given only where they differ from the case's."""
+    """The verdict on an outcome. Requirement and level are empty if they are those of the case."""
 
     kind: VerdictKind
     detail: str = ""
     path: str = ""
-    """The field at which expected and actual part, where one is known."""
+    """The field in which expected and actual differ, if known."""
     requirement: str = ""
     level: str = ""
     unobserved: tuple[str, ...] = ()

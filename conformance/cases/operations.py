@@ -1,7 +1,7 @@
-"""The table of operations: what a request of each says, how the reference answers it, what must come of it.
+"""The table of operations: the fields of each request, the answer of the reference, and the expectation.
 
-A case is judged by the kind of its expectation (judging/judge.py). Of bytes and values the reference makes it in
-from_reference.py; a request about a whole log names in its row the function that does.
+`judging/judge.py` judges a case by the class of its expectation. `catalog/case_builder.py` derives the expectation of
+bytes and values from the reference. For other operations, the row names the function that returns the expectation.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def _int64(given: object) -> int:
 
 
 _LISTED = 40
-"""Names that a message lists; of more names it lists the nearest."""
+"""An error message lists all names up to this number, otherwise only the most similar ones."""
 
 
 def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
-    """A parser of one of these names."""
+    """Return a parser of one of these names."""
 
     def parse(given: object) -> str:
         if given not in names:
-            from difflib import get_close_matches  # takes a while to load, and only errors need it
+            from difflib import get_close_matches  # slow to import, and only errors need it
 
             some = names if len(names) <= _LISTED else get_close_matches(str(given), names, 3, 0.3)
             raise n.NotationError(f"expected one of {', '.join(some)}, found {given!r:.40}")
@@ -59,20 +59,20 @@ def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
 
 
 def _complete(rows: n.ListOf) -> Callable[[object], Value]:
-    """A parser of a list of objects, each with all fields and no others."""
+    """Return a parser of a list of objects that have all fields and no others."""
     names = list(rows.element.fields)
 
     def parse(given: object) -> Value:
         parsed = rows.parse(given)
         if unknown_fields(rows, given) or any(set(entry) != set(names) for entry in parsed):
-            raise n.NotationError(f"each has {', '.join(names[:-1])} and {names[-1]}")
+            raise n.NotationError(f"expected objects with {', '.join(names[:-1])} and {names[-1]}")
         return parsed
 
     return parse
 
 
 def _later(module: str, name: str) -> Callable[..., Value]:
-    """A function of a module of cases that is loaded when it is called: what brokers alone are asked."""
+    """Return a function that imports its module of cases at the first call: only brokers need these modules."""
 
     def call(*given: object) -> object:
         return getattr(import_module(f"conformance.cases.{module}"), name)(*given)
@@ -86,14 +86,14 @@ Parser = Callable[[object], Value]
 
 
 class RequestField(Struct, frozen=True):
-    """A field of a request: its name, what turns its notation into a value, and whether users may leave it out."""
+    """A field of a request: its name, its parser, and whether it is required."""
 
     name: str
     parse: Parser | None = None
-    """None: in the notation of the type that the request names."""
+    """None: the notation of the request's type."""
     needed: bool = True
     is_shrunk: bool = False
-    """Whether it is made smaller when a failure is shrunk."""
+    """Shrinking a failure makes this field smaller."""
 
 
 class Operation(Struct, frozen=True):
@@ -101,9 +101,9 @@ class Operation(Struct, frozen=True):
 
     parts: tuple[RequestField, ...]
     answer: Callable[[codec.WireType, Request], Answer]
-    """How the reference answers: from a type and parsed parts, none of them missing that the protocol demands."""
+    """Returns the answer of the reference for a type and the parsed parts, with all required ones."""
     question: Callable[[Request], RequestWithExpectation] | None = None
-    """What a target is asked about a whole log, and what must come of it, from parsed parts. Raises NotTestable."""
+    """Returns the request and the expectation for parsed parts, if the operation has no type. Raises NotTestable."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,9 +111,9 @@ class Operation(Struct, frozen=True):
         return tuple(part.name for part in self.parts)
 
     def parse(self, given: Mapping[str, object], wire: codec.WireType) -> Request:
-        """The parts of a request as values, those that are there. Other fields are passed over.
+        """Return the parts of a request as values; other fields are ignored.
 
-        Raises NotationError, which names the part.
+        Raises NotationError, with the name of the part.
         """
         parsed = {}
         for part in self.parts:
@@ -133,7 +133,7 @@ _VALUE = (
     RequestField("magic", n.NUMBER.parse, needed=False),
     RequestField("compression", n.NamedNumber(CODEC_NAMES).parse, needed=False),
 )
-"""Magic and compression stand beside the value of a MESSAGE_SET, which does not tell them."""
+"""The value of a MESSAGE_SET does not contain its magic and compression, so they are separate fields."""
 
 OPERATIONS: dict[str, Operation] = {
     "decode": Operation((_HEX,), reference_answers.decoded),
@@ -201,19 +201,19 @@ OPERATIONS: dict[str, Operation] = {
 """Every operation by its name."""
 
 WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not None)
-"""Operations whose requests name no type: those on whole logs, and what a client sends."""
+"""Operations whose requests have no type: they test whole logs, clients or brokers."""
 
 ONLY_LIVE = {"send": "live client", **dict.fromkeys(("append", "exchange", "scenario"), "live broker")}
-"""Operations that no target can be judged on but a client or broker at work, and which of the two."""
+"""Operations that only a live client or a live broker supports, and which of the two."""
 
-BROKER_OPS = ("sequence", *(op for op, who in ONLY_LIVE.items() if who == "live broker"))
-"""Operations that brokers are asked, whose answers may hold error codes."""
+BROKER_OPS = ("sequence", *(op for op, kind in ONLY_LIVE.items() if kind == "live broker"))
+"""Operations of brokers; their answers may contain error codes."""
 
 # --- requests -----------------------------------------------------------------------------------------
 
 
 def request_of(op: Op, wire: codec.WireType, parts: Request) -> Request:
-    """The request of an operation: the operation, the type where the request names one, and these parts."""
+    """Return the request of an operation: the operation, the type if it needs one, and these parts."""
     if op in WHOLE_LOG:
         named: Request = {}
     elif isinstance(wire, codec.MessageType):
@@ -224,5 +224,5 @@ def request_of(op: Op, wire: codec.WireType, parts: Request) -> Request:
 
 
 def parts_of(case: Case) -> Request:
-    """The parts of a case's request, in notation."""
+    """Return the parts of a case's request, in notation."""
     return {name: entry for name, entry in case.request.items() if name in OPERATIONS[case.op].names}

@@ -1,4 +1,4 @@
-"""Requests that a broker is sent just as they stand, and what is due for each."""
+"""`exchange` cases: the frames that the suite sends to a broker unmodified, and the expected response to each."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import START, names
 
 KINDS = ("edges", "null", "tags")
-"""Which edges: the least and the most, empty and many; null, where a field may be null; tags that nobody knows."""
+"""The kinds of boundary values: minimum and maximum, empty and many; null in nullable fields; unknown tagged fields."""
 
 LONG = 300
-"""Characters of a long text: its compact length takes two bytes."""
+"""Characters of a long string: its compact length takes two bytes."""
 _MANY = 3
 _UNKNOWN = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": (1 << 31) - 1, "data": b""})
 
 
 class BoundaryValues(Struct, frozen=True):
-    """A message in one version, with what stands in its plain value."""
+    """A message in one version, its plain value, and the values at each boundary."""
 
     message: MessageSpec
     version: int
     given: Mapping[str, object]
-    """By the names of fields, in notation; other fields have something that is not their default."""
+    """Plain values by field name, in notation. Other fields: a fixed string or bytes, else the field's default."""
     fixed: frozenset[str] = frozenset()
-    """The names of fields that no edge is tried of, and single edges that are not tried."""
+    """The names of fields without boundary values, and single boundary values that are left out."""
 
     def plain(self, structure: str = "") -> dict[str, Value]:
-        """The value of the message, or of a structure of it: one element in each array."""
+        """Return the plain value of the message, or of one of its structures: each array has one element."""
         return {member.name: self._plain(member) for member in self._members(structure)}
 
     def varied(self, kind: str) -> Iterator[tuple[str, dict[str, Value]]]:
-        """Each edge of a kind: what is at it, and the value that is plain but for that."""
+        """Yield each boundary value of a kind: its description, and the plain value with that one change."""
         yield from self._varied(self.message.name, self.plain(), kind)
 
     def _members(self, structure: str) -> list[FieldSpec]:
@@ -80,7 +80,7 @@ class BoundaryValues(Struct, frozen=True):
                     yield f"{member.name}{edge}", {**value, member.name: at_edge}
 
     def _edges(self, member: FieldSpec, plain: Value, kind: str) -> Iterator[tuple[str, Value]]:
-        """The edges of a field, and those inside of it, each with what it is called."""
+        """Yield the boundary values of a field and of the fields in it, each with its name."""
         if kind == "null" and self.version in member.nullable:
             yield " null", None
         if kind == "edges" and member.is_array:
@@ -114,13 +114,13 @@ def _scalar_edges(member: FieldSpec, plain: Value) -> Iterator[tuple[str, Value]
 
 
 TOPIC_ID = b"conformancetopic"
-"""What stands in a frame for the id of the topic of a run."""
+"""Placeholder in a frame for the topic id of a run."""
 NAMES = {"{topic}": "conformance-topic", "{group}": "conformance-group", "{transaction}": "conformance-transaction"}
-"""What stands in a frame for names of a run, and what they are where nothing runs."""
+"""Placeholders in a frame for the names of a run, and their values without a run."""
 EXCHANGED = ListOf(ObjectOf({"hex": HEX}), nullable=False)
-"""What came of each frame: the bytes of the answer, without their size, or null where none came."""
+"""By frame: the bytes of the response without its size, or null if there was none."""
 ENDS = ("closed", "silent")
-"""Why no answer came: the connection was closed, or nothing came in time."""
+"""Reasons of a missing response: the broker closed the connection, or the timeout expired."""
 _CLIENT = "conformance"
 _API_VERSIONS = 18
 
@@ -128,7 +128,7 @@ _API_VERSIONS = 18
 
 
 def parse_frames(given: object) -> tuple[Request, ...]:
-    """The frames of a request, as they are written. Raises NotationError where one cannot be made."""
+    """Return the frames of a request unchanged. Raises NotationError if a frame cannot be encoded."""
     if not isinstance(given, list | tuple) or not given or not all(isinstance(frame, dict) for frame in given):
         raise NotationError("expected a list of frames, each an object")
     for at, frame in enumerate(given):
@@ -140,10 +140,10 @@ def parse_frames(given: object) -> tuple[Request, ...]:
 
 
 def frame_bytes(frame: Request, at: int, called: Mapping[str, str]) -> bytes:
-    """The bytes of the frame at an index, its size first. Raises NotationError or Unencodable.
+    """Return the bytes of the frame at an index, with its size. Raises NotationError or Unencodable.
 
-    It is given by its bytes (`hex`), or by a message, a version, and what its header and body hold, with what stands
-    for names of the run, which are filled in.
+    A frame has its bytes (`hex`), or a message, a version, and fields of its header and body. The names of the run
+    replace the placeholders.
     """
     if "hex" in frame:
         data: bytes = HEX.parse(frame["hex"]) or b""
@@ -159,12 +159,12 @@ def frame_bytes(frame: Request, at: int, called: Mapping[str, str]) -> bytes:
 
 
 def size_exceeds_frame(data: bytes) -> bool:
-    """Whether more bytes are announced by the size of a frame than it has."""
+    """Return whether the size of a frame is larger than its number of bytes."""
     return len(data) < 4 or int.from_bytes(data[:4], "big", signed=True) > len(data) - 4
 
 
 def request_version(frame: Request) -> tuple[str, int] | None:
-    """The request that a frame makes, and its version; None for one that is broken, or of a version of no broker."""
+    """Return the request of a frame and its version; None for an invalid frame or an undefined version."""
     if "hex" in frame or "RequestApiVersion" in frame.get("header", {}):
         return None
     message, version = _message(frame)
@@ -183,7 +183,7 @@ def _wire(name: str, version: int) -> codec.WireType:
 
 
 def _filled(given: Value, called: Mapping[str, str]) -> Value:
-    """What a body holds, with names in the place of what stands for them."""
+    """Return a body with the names of the run instead of the placeholders."""
     if isinstance(given, dict):
         return {name: _filled(entry, called) for name, entry in given.items()}
     if isinstance(given, list | tuple):
@@ -191,21 +191,21 @@ def _filled(given: Value, called: Mapping[str, str]) -> Value:
     return called.get(given, given) if isinstance(given, str) else given
 
 
-# --- what is due --------------------------------------------------------------------------------------
+# --- expected responses -------------------------------------------------------------------------------
 
 
 def exchange_question(parts: Request) -> RequestWithExpectation:
-    """The question of an `exchange` request, its parts parsed."""
-    return RequestWithExpectation(parts, ExpectResponses(due_for(parts["frames"])))
+    """Return the parts and the expectation of a parsed `exchange` request."""
+    return RequestWithExpectation(parts, ExpectResponses(expected_responses(parts["frames"])))
 
 
-def due_for(frames: Iterable[Request]) -> tuple[ExpectedResponse, ...]:
-    """What is due for each frame. Raises NotationError or Unencodable."""
-    return tuple(_due(frame, at) for at, frame in enumerate(frames))
+def expected_responses(frames: Iterable[Request]) -> tuple[ExpectedResponse, ...]:
+    """Return the expected response to each frame. Raises NotationError or Unencodable."""
+    return tuple(_expected_response(frame, at) for at, frame in enumerate(frames))
 
 
-def _due(frame: Request, at: int) -> ExpectedResponse:
-    """What is due for a frame: one that is broken, or in a version that nobody offers, may be refused."""
+def _expected_response(frame: Request, at: int) -> ExpectedResponse:
+    """Return the expected response: the broker may reject an invalid frame or an unsupported version."""
     data = frame_bytes(frame, at, NAMES)
     if len(data) < START.size:
         return ExpectedResponse("", 0, 0, may_wait=True)
@@ -215,27 +215,29 @@ def _due(frame: Request, at: int) -> ExpectedResponse:
         return ExpectedResponse(name, version, correlation, may_wait=may_wait)
     if request_version(frame) is not None:
         return ExpectedResponse(name, version, correlation, must_answer=True)
-    # ApiVersions in a version that nobody offers is answered in version 0.
+    # A broker answers an unsupported version of ApiVersions in version 0, so that the client learns its versions.
     is_first = key == _API_VERSIONS
     return ExpectedResponse(name, 0 if is_first else version, correlation, must_answer=is_first, must_refuse=True)
 
 
 def exchanged(_: codec.WireType, parts: Request) -> Answer:
-    """An answer to each request that a broker has to answer: a plain one, or an error; none to others."""
-    due = due_for(parts["frames"])
-    rows = [{"hex": answer_to(one).hex()} if one.must_answer else {"hex": None, "end": "closed"} for one in due]
+    """Return a plain response or an error response to each frame that needs one; the others close the connection."""
+    rows = [
+        {"hex": answer_to(one).hex()} if one.must_answer else {"hex": None, "end": "closed"}
+        for one in expected_responses(parts["frames"])
+    ]
     return {"ok": True, "value": rows}
 
 
-def answer_to(due: ExpectedResponse) -> bytes:
-    """The answer to a request, without its size: a plain one, or an error where one is due."""
-    message = shipped_types().messages[f"{due.name}Response"]
-    header = _wire("ResponseHeader", header_version(message, due.version))
+def answer_to(expected: ExpectedResponse) -> bytes:
+    """Return the bytes of a plain response without its size, or of an error response if one is required."""
+    message = shipped_types().messages[f"{expected.name}Response"]
+    header = _wire("ResponseHeader", header_version(message, expected.version))
     body = BoundaryValues(
-        message, due.version, {"ErrorCode": ErrorCode.UNSUPPORTED_VERSION} if due.must_refuse else {}
+        message, expected.version, {"ErrorCode": ErrorCode.UNSUPPORTED_VERSION} if expected.must_refuse else {}
     ).plain()
-    written = codec.encode(header, {"CorrelationId": due.correlation})
-    return written + codec.encode(_wire(message.name, due.version), body)
+    written = codec.encode(header, {"CorrelationId": expected.correlation})
+    return written + codec.encode(_wire(message.name, expected.version), body)
 
 
 # --- cases of a message -------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ def answer_to(due: ExpectedResponse) -> bytes:
 def frames_for(
     message: MessageSpec, version: int, given: Request, fixed: Iterable[str], kind: str
 ) -> Iterator[Request]:
-    """The frames of a kind for a message in a version: a plain one, or one for each edge of that kind."""
+    """Yield the frames of a kind for a message in a version: one plain frame, or one for each boundary value."""
     values = BoundaryValues(message, version, given, frozenset(fixed))
     render = _wire(message.name, version).notation.render
     shared = {"message": message.name, "version": version}
@@ -258,7 +260,7 @@ def frames_for(
 
 
 def _headers(message: MessageSpec, version: int, kind: str) -> list[Request]:
-    """The headers of a kind."""
+    """Return the headers of a kind."""
     edges: dict[str, list[Request]] = {
         "edges": [
             {"CorrelationId": -(1 << 31)},
@@ -280,5 +282,5 @@ RULES = {
     "null": "definitions.nullable-versions-range",
     "tags": "tagged.unknown-skipped",
 }
-"""The kinds of cases that each version of a message has, and the requirement of each."""
+"""The kinds of cases of each version of a message, and the requirement of each kind."""
 assert tuple(RULES)[1:] == KINDS

@@ -1,4 +1,4 @@
-"""How the reference answers the request of each operation, its parts parsed: one function for each operation."""
+"""The answers of the reference to parsed requests: one function per operation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from conformance.semantics.format_conversion import convert
 from conformance.semantics.producer_state import kafka_results
 
 NOT_ENCODED = ("LOG",)
-"""Types that are decoded and not encoded."""
+"""Types that are only decoded."""
 
 
 def error_class(violation: codec.Violation) -> str:
-    """The class of errors that a violation belongs to."""
+    """Return the error class of a violation."""
     if violation.requirement in CHECKSUM_RULES:
         return "corrupt"
     return "unsupported-codec" if violation.requirement == "codec.unassigned-values" else "malformed"
 
 
 def decoded(wire: codec.WireType, parts: Request) -> Answer:
-    """The value of the bytes and how many of them it takes, or the class of the first violation."""
+    """Return the value and the number of consumed bytes, or the error class of the first violation."""
     read = codec.decode(wire, parts["hex"])
     if read.ok:
         return {"ok": True, "value": wire.notation.render(_whole(wire, read.value)), "consumed": read.consumed}
@@ -35,19 +35,19 @@ def decoded(wire: codec.WireType, parts: Request) -> Answer:
 
 
 def _whole(wire: codec.WireType, value: Value) -> Value:
-    """A value as an object holds it: of a message also what its version does not have, at its default."""
+    """Return a value with all fields of a message: those that its version does not have are at their default."""
     if not isinstance(wire, codec.MessageType):
         return value
     return with_absent(wire.message, wire.message.name, value)
 
 
 def encoded(wire: codec.WireType, parts: Request) -> Answer:
-    """The bytes of a value. Raises codec.Unencodable."""
+    """Return the bytes of a value. Raises codec.Unencodable."""
     return {"ok": True, "hex": _written(wire, parts).hex()}
 
 
 def measured(wire: codec.WireType, parts: Request) -> Answer:
-    """How many bytes a value takes. Raises codec.Unencodable."""
+    """Return the encoded size of a value in bytes. Raises codec.Unencodable."""
     return {"ok": True, "size": len(_written(wire, parts))}
 
 
@@ -62,33 +62,33 @@ def _written(wire: codec.WireType, parts: Request) -> bytes:
 
 
 def seen(_: codec.WireType, parts: Request) -> Answer:
-    """What a consumer is shown of a fetch, up to the first damaged entry, whose class stands beside the records."""
+    """Return the records of a fetch up to the first damaged entry, and the error class of the damage."""
     data: bytes = parts["hex"]
-    shown = consumer_view(
+    view = consumer_view(
         data,
         parts["fetchOffset"] if "fetchOffset" in parts else first_offset(data),
         isolation=parts["isolation"],
         aborted=transactions(parts.get("aborted", ())),
         check_crcs=parts.get("checkCrcs", True),
     )
-    value = VIEW_NOTATION.render({"records": shown.records, "nextOffset": shown.next_offset})
-    if shown.damage is not None:
-        value["error"] = error_class(shown.damage)
+    value = VIEW_NOTATION.render({"records": view.records, "nextOffset": view.next_offset})
+    if view.damage is not None:
+        value["error"] = error_class(view.damage)
     return {"ok": True, "value": value}
 
 
 def converted(_: codec.WireType, parts: Request) -> Answer:
-    """The log in another magic. Raises Unconvertible or codec.Unencodable."""
+    """Return the log in another magic. Raises Unconvertible or codec.Unencodable."""
     return {"ok": True, "hex": convert(parts["hex"], parts["magic"], parts.get("baseOffset")).hex()}
 
 
 def sequenced(_: codec.WireType, parts: Request) -> Answer:
-    """The fate of each batch, as Apache Kafka decides it."""
+    """Return the result of each batch, as in Apache Kafka."""
     return {"ok": True, "value": kafka_results(parts["batches"])}
 
 
 def played(_: codec.WireType, parts: Request) -> Answer:
-    """What the reference's broker tells of each step."""
+    """Return the result of each step on the reference broker."""
     from conformance.semantics.reference_broker import ReferenceBroker
 
-    return {"ok": True, "value": [msgspec.to_builtins(told) for told in ReferenceBroker().play(parts["steps"])]}
+    return {"ok": True, "value": [msgspec.to_builtins(result) for result in ReferenceBroker().play(parts["steps"])]}

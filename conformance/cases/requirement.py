@@ -1,4 +1,4 @@
-"""A row of the register of requirements."""
+"""Requirements: the rows of the register."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Requirement(Struct, frozen=True, rename="kebab"):
-    """A row of the register: one testable statement of the documents, and how it is judged."""
+    """A row of the register: one testable statement of the documents, its level and its basis."""
 
     id: str
     level: str
@@ -19,15 +19,15 @@ class Requirement(Struct, frozen=True, rename="kebab"):
     upstream: str = ""
     upstream_op: str = ""
     upstream_crash: bool = False
-    """Apache Kafka runs out of memory here, so a crash is disputed too."""
+    """Apache Kafka runs out of memory in this situation, so a crash is disputed too."""
     testable: bool = True
     tests: tuple[str, ...] = ()
-    """The kinds of test that can show it, `lint` among them."""
+    """The kinds of test that can show a failure, such as `lint`."""
     writer: str = ""
-    """Of a row that binds readers only: the row that an encode failure is charged to instead."""
+    """If the row applies only to readers: the requirement of an encode failure."""
 
     def disputed(self, op: str) -> frozenset[str]:
-        """The verdicts that say nothing here, because Apache Kafka itself does not meet it in this operation."""
+        """Return the disputed verdicts: Apache Kafka itself does not meet the requirement in this operation."""
         if self.upstream != "differs" or self.upstream_op not in ("", op):
             return frozenset()
         return frozenset(("fail", "crash") if self.upstream_crash else ("fail",))

@@ -1,6 +1,6 @@
-"""Cases as bytes: a run holds tens of thousands from its start to its end, and unpacks one at a time.
+"""Stored cases: a run keeps tens of thousands of cases as bytes, and unpacks one at a time.
 
-A case takes 4 to 10 kB as objects and a kilobyte stored. It is unpacked in some twenty microseconds.
+A case takes 4 to 10 kB as objects, and 1 kB as bytes. To unpack one takes about 20 µs.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from conformance.definitions.loader import shipped_types
 from conformance.semantics.consumer_view import VIEW_NOTATION, ConsumerView
 
 _LARGE = 2048
-"""Bytes from which on content is compressed: decompression releases the lock of the interpreter for milliseconds."""
+"""Only larger contents, in bytes, are compressed: decompression releases the GIL, which costs milliseconds."""
 
 _Rest: TypeAlias = tuple[Expectation, tuple[str, ...], str, str, str, str]
 
 _NO_HEX = b'"hex":null'
-"""The field of a request whose digits are those of the data."""
+"""Stands for the `hex` field of a request that contains the data of the case, so that the data is stored once."""
 
 PLAIN_OPS = ("decode", "encode", "size", "read")
-"""The operations of decoders and encoders. The answers of brokers also have error codes, which `judge` compares."""
+"""The operations of decoders and encoders. Answers of brokers also have error codes, which `judge` compares."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -74,11 +74,11 @@ class StoredCase(Struct, CaseSummary, frozen=True):
     own_wire: WireType | None
     """Its type, if the suite does not ship it; otherwise the name is enough."""
     expected_digest: bytes
-    """The digest of the expected answer; empty where several are right, or where it was not computed."""
+    """The digest of the expected answer; empty if several answers are correct, or if it was not computed."""
     expected_error: str | None
-    """The class of the expected rejection, empty for any class; None where only `judge` can decide."""
+    """The class of the expected rejection, empty for any class; None if only `judge` can decide."""
     content: bytes
-    """The request without its id and its data; the data; all else."""
+    """The request without its id and its data, then the data, then the other fields."""
     data_start: int
     rest_start: int
     has_data: bool
@@ -188,7 +188,7 @@ def store(case: Case) -> StoredCase:
 
 
 def store_with_digest(case: Case) -> StoredCase:
-    """Return a case as bytes, with the digest of the expected answer: no run has to judge a target that gives it."""
+    """Return a case as bytes, with the digest of the expected answer. An answer with this digest passes unjudged."""
     return replace(store(case), expected_digest=expected_digest(case))
 
 
@@ -201,7 +201,7 @@ def _read(text: bytes) -> Request:
     """Return a request from its JSON."""
     try:
         request: Request = _decode(text)
-    except msgspec.DecodeError:  # it rejects halves of surrogate pairs
+    except msgspec.DecodeError:  # msgspec rejects lone surrogates
         request = json.loads(text)
     return request
 
@@ -211,7 +211,7 @@ T = TypeVar("T")
 
 @lru_cache(maxsize=1024)
 def _the_same(given: frozenset[T]) -> frozenset[T]:
-    """Return one object for all equal ones."""
+    """Return one object for all equal sets, to save memory."""
     return given
 
 
@@ -222,7 +222,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 def passes(case: CaseSummary, outcome: Outcome) -> bool:
-    """Return whether `judge` would pass the outcome, as far as that shows without the whole case."""
+    """Return whether the outcome surely passes, without unpacking the case; False if only `judge` can decide."""
     if not isinstance(case, StoredCase):
         return False
     match outcome:
@@ -234,7 +234,7 @@ def passes(case: CaseSummary, outcome: Outcome) -> bool:
 
 
 def expected_error(case: Case) -> str | None:
-    """Return the class of the rejection that passes, empty for any class; None where only `judge` can decide."""
+    """Return the class of the rejection that passes, empty for any class; None if only `judge` can decide."""
     if case.op not in PLAIN_OPS:
         return None
     match case.expect:
@@ -246,7 +246,7 @@ def expected_error(case: Case) -> str | None:
 
 
 def expected_answer(case: Case) -> Answer | None:
-    """Return the expected answer without `id` and `ok`; None where several are right, or where a refusal is due."""
+    """Return the expected answer without `id` and `ok`; None for several correct answers, or for a rejection."""
     if case.op not in PLAIN_OPS:
         return None
     match case.expect:
@@ -262,13 +262,13 @@ def expected_answer(case: Case) -> Answer | None:
 
 
 def expected_digest(case: Case) -> bytes:
-    """Return the digest of the expected answer; empty where there is none."""
+    """Return the digest of the expected answer; empty if there is none."""
     answer = expected_answer(case)
     return b"" if answer is None else digest_of_answer(answer)
 
 
 def digest_of_answer(answer: Answer) -> bytes:
-    """Return the digest of an answer without `id` and `ok`, whatever the order of its fields; empty if it has none."""
+    """Return the digest of an answer without `id` and `ok`, in any field order; empty if JSON cannot represent it."""
     try:
         return blake2b(_canonical(answer), digest_size=_DIGEST_BYTES).digest()
     except (UnicodeEncodeError, OverflowError, TypeError, RecursionError):

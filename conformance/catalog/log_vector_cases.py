@@ -125,8 +125,8 @@ def _append(row: Request, parts: Request) -> RequestWithExpectation:
 def _scenario(row: Request, parts: Request) -> RequestWithExpectation:
     question = _asked(row, parts)
     assert isinstance(question.expect, ExpectScenario)
-    if row.get("value") != list(question.expect.due):
-        raise NotationError(f"value: by the rules it is {list(question.expect.due)}")
+    if row.get("value") != list(question.expect.expected):
+        raise NotationError(f"value: by the rules it is {list(question.expect.expected)}")
     return question
 
 

@@ -1,1 +1,1 @@
-"""What we think of what a target did."""
+"""The judge: it compares the outcome of a target with the expectation of the case."""

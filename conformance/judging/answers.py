@@ -1,4 +1,4 @@
-"""Reads the parts of an answer that verdicts on several operations hang on."""
+"""Functions that read the parts of an answer, shared by the judges of several operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.codec.json_notation import NotationError
 
 
 def count(answer: Answer, name: str) -> int:
-    """A number in an answer. Raises NotationError."""
+    """Return a number of an answer. Raises NotationError."""
     given = answer.get(name)
     if isinstance(given, bool) or not isinstance(given, int):
         raise NotationError(f"{name}: expected a whole number, found {given!r:.60}")
@@ -18,7 +18,7 @@ def count(answer: Answer, name: str) -> int:
 
 
 def bytes_of(answer: Answer) -> bytes:
-    """The bytes in an answer. Raises NotationError."""
+    """Return the bytes of an answer. Raises NotationError."""
     given = answer.get("hex")
     try:
         if isinstance(given, str):
@@ -29,17 +29,17 @@ def bytes_of(answer: Answer) -> bytes:
 
 
 def batches_in(data: bytes, how: str) -> Sequence[Value] | Verdict:
-    """The batches of a log that was `written` or served; what is wrong with it where they cannot be read."""
+    """Return the batches of a log; a failure if it cannot be decoded. `how` is for its text, such as `served`."""
     read = codec.decode("LOG", data)
     if not read.ok:
         broken = read.violations[0]
-        return failed(f"what was {how} cannot be read: {broken}", "hex", broken.requirement)
+        return failed(f"the {how} bytes cannot be decoded: {broken}", "hex", broken.requirement)
     if read.value["partial"]:
-        return failed(f"what was {how} ends with {read.value['partial']} bytes of a cut entry", "hex")
+        return failed(f"the {how} bytes end with {read.value['partial']} bytes of a cut entry", "hex")
     batches: Sequence[Value] = read.value["batches"]
     return batches
 
 
 def failed(detail: str, path: str, requirement: str = "") -> Verdict:
-    """A failure at a field, charged to a requirement where that is not the case's."""
+    """Return a failure at a field; `requirement` is given if it is not the requirement of the case."""
     return Verdict(VerdictKind.FAIL, detail, path=path, requirement=requirement)

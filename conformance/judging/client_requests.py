@@ -1,4 +1,4 @@
-"""Judges what a client sent: each request by its definition, and by what the broker offered and the client was told."""
+"""The judge of `send` cases: each request must match its definition, the broker's versions and the client's options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, START, api_of, frame_wire
-from conformance.judging.consumer_behavior import COURSES
+from conformance.judging.consumer_behavior import SCENARIO_CHECKS
 from conformance.judging.sent_requests import at_request, body_in, fetch_in, request_name
 from conformance.semantics.consumer_view import ISOLATIONS
 
@@ -20,12 +20,12 @@ _SIZE = "request.size"
 
 
 def judge_sent(expect: ExpectClientRequests, given: object) -> Verdict:
-    """Hold the requests that a client sent against what one check demands of them. Raises NotationError."""
+    """Judge the requests of a client by one check. Raises NotationError."""
     requests = SENT.parse(given)
-    if not all(map(_is_whole, requests)):
+    if not all(map(_is_complete, requests)):
         raise NotationError("value: each request has hex, inFlight and offered, which is null or two versions")
-    if expect.check in COURSES:
-        return COURSES[expect.check](requests)
+    if expect.check in SCENARIO_CHECKS:
+        return SCENARIO_CHECKS[expect.check](requests)
     is_judged = False
     for index, request in enumerate(requests):
         if expect.request not in ("", api_of(request["hex"])):
@@ -37,12 +37,12 @@ def judge_sent(expect: ExpectClientRequests, given: object) -> Verdict:
     return (
         PASSED
         if is_judged
-        else Verdict(VerdictKind.SKIP, f"unobserved: no {expect.request or 'such'} request was sent")
+        else Verdict(VerdictKind.SKIP, f"unobserved: no {expect.request or 'matching'} request was sent")
     )
 
 
-def _is_whole(request: Value) -> bool:
-    """Whether a request that was told of can be judged."""
+def _is_complete(request: Value) -> bool:
+    """Return whether a recorded request has all fields of the notation."""
     match request:
         case {"hex": bytes(), "inFlight": tuple()}:
             offered = request.get("offered")
@@ -52,7 +52,7 @@ def _is_whole(request: Value) -> bool:
 
 
 def failed_checks(request: Value) -> Iterator[str]:
-    """The checks that a request does not stand, but for the isolation level, which each topic has its own."""
+    """Yield the checks that a request fails; the isolation level is not checked, as it depends on the topic."""
     for check in _CHECKS:
         if check != "isolation-level" and any(
             flaw is not PASSED for flaw in _CHECKS[check](request, ExpectClientRequests(check, ""))
@@ -61,7 +61,7 @@ def failed_checks(request: Value) -> Iterator[str]:
 
 
 # --- checks -------------------------------------------------------------------------------------------
-# Each yields one verdict on a request that it is about, and none on others.
+# Each function yields one verdict on a request to which the check applies, and none on other requests.
 
 
 def _size_field(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
@@ -71,12 +71,12 @@ def _size_field(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
         yield PASSED
     else:
         yield Verdict(
-            VerdictKind.FAIL, f"its size is {stated}, and {max(0, len(data) - 4)} bytes follow", "Size", _SIZE
+            VerdictKind.FAIL, f"the request size is {stated}, but {max(0, len(data) - 4)} bytes follow", "Size", _SIZE
         )
 
 
 def _well_formed(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
-    """Judge by decoding and, where there is one encoding only, by encoding again."""
+    """Decode the request. If its value has only one encoding, encode the value again and compare the bytes."""
     data: bytes = request["hex"]
     wire = frame_wire(data)
     if wire is None:
@@ -91,34 +91,34 @@ def _well_formed(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
         lapse = read.remarks[0]
         yield Verdict(
             VerdictKind.FAIL,
-            f"{request_name(data)} can be read in more than one way: {lapse}",
+            f"{request_name(data)} has more than one interpretation: {lapse}",
             requirement=lapse.requirement,
             level="should",
         )
     else:
         yield _re_encoded(wire, data, read.value)
-        yield from _well_formed_inside(data, read.value["Body"])
+        yield from _embedded_well_formed(data, read.value["Body"])
 
 
-_INSIDE = {
+_EMBEDDED = {
     "JoinGroup": ("Protocols", "Metadata", "ConsumerProtocolSubscription"),
     "SyncGroup": ("Assignments", "Assignment", "ConsumerProtocolAssignment"),
 }
-"""The requests that hold bytes with a definition of their own: the array, the field of its elements, the message."""
+"""Requests that contain another message as bytes: its array, the field of the elements, and the message."""
 
 
-def _well_formed_inside(data: bytes, body: Mapping[str, Value]) -> Iterator[Verdict]:
-    """Judge what members of a group of consumers say to one another: a version, and a message in that."""
-    if api_of(data) not in _INSIDE or body.get("ProtocolType") not in (None, "consumer"):
+def _embedded_well_formed(data: bytes, body: Mapping[str, Value]) -> Iterator[Verdict]:
+    """Judge the subscriptions and assignments of a consumer group: a version, and a message in that version."""
+    if api_of(data) not in _EMBEDDED or body.get("ProtocolType") not in (None, "consumer"):
         return
-    array, name, message = _INSIDE[api_of(data)]
+    array, name, message = _EMBEDDED[api_of(data)]
     for index, element in enumerate(body[array]):
         version, valid = int.from_bytes(element[name][:2], "big", signed=True), shipped_types().messages[message].valid
-        known = version if version in valid else valid.high  # so a reader takes one that is yet to come
+        known = version if version in valid else valid.high  # readers decode a newer version as the newest known one
         read = codec.decode(shipped_types().wire(type_name(message, known)), element[name][2:])
         if read.violations:
             broken, path = read.violations[0], f"Body.{array}[{index}].{name}"
-            detail = f"{path} of {request_name(data)} is no {message} {version}: {broken}"
+            detail = f"{path} of {request_name(data)} is not a valid {message} {version}: {broken}"
             yield Verdict(VerdictKind.FAIL, detail, path, broken.requirement)
 
 
@@ -126,10 +126,10 @@ def _re_encoded(wire: codec.WireType, data: bytes, value: Value) -> Verdict:
     written = wire.encode(value)
     if written == data or is_free(_body_of(data)):
         return PASSED
-    # The size stands first: where one is a part of the other, that differs.
+    # Bytes of different lengths differ in the size, so there is always a difference.
     at = next(at for at, pair in enumerate(zip(written, data, strict=False)) if pair[0] != pair[1])
     return Verdict(
-        VerdictKind.FAIL, f"{request_name(data)} is not written as its definition says, from byte {at}", path=f"@{at}"
+        VerdictKind.FAIL, f"{request_name(data)} differs from its definition from byte {at} on", path=f"@{at}"
     )
 
 
@@ -137,8 +137,8 @@ def _body_of(data: bytes) -> codec.WireType:
     return shipped_types().wire(type_name(f"{api_of(data)}Request", START.unpack_from(data)[2]))
 
 
-def _offered(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
-    """Judge the version; that of ApiVersions, which tells a client what is offered, is free."""
+def _supported_version(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
+    """Judge the version; ApiVersions may have any, as its response contains the supported versions."""
     data, offered = request["hex"], request.get("offered")
     if len(data) < START.size or api_of(data) == "ApiVersions":
         return
@@ -146,69 +146,72 @@ def _offered(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     if offered and offered[0] <= version <= offered[1]:
         yield PASSED
     elif offered:
-        detail = f"{request_name(data)}, where {offered[0]} to {offered[1]} is offered"
+        detail = f"the client sent {request_name(data)}, but the broker supports versions {offered[0]} to {offered[1]}"
         yield Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion")
     else:
-        yield Verdict(VerdictKind.FAIL, f"{request_name(data)}, which is not offered", "Header.RequestApiKey")
+        yield Verdict(
+            VerdictKind.FAIL,
+            f"the client sent {request_name(data)}, which the broker does not support",
+            "Header.RequestApiKey",
+        )
 
 
-def _distinct(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
+def _unique_correlation_ids(request: Value, _: ExpectClientRequests) -> Iterator[Verdict]:
     data = request["hex"]
     if len(data) < START.size:
         return
     number = START.unpack_from(data)[3]
     if number in request["inFlight"]:
-        detail = "its correlation id is that of a request which is not answered yet"
+        detail = "an unanswered request has the same correlation id"
         yield Verdict(VerdictKind.FAIL, detail, "Header.CorrelationId")
     else:
         yield PASSED
 
 
 def _isolation_level(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
-    body = fetch_in(request["hex"]) or _asks_for_the_end(request)
+    body = fetch_in(request["hex"]) or _latest_offset_query(request)
     if body is None:
         yield from _require_stable(request, expect)
         return
-    level = body.get("IsolationLevel", 0)  # the first versions of ListOffsets have none, and mean this one
+    level = body.get("IsolationLevel", 0)  # the first versions of ListOffsets mean read_uncommitted
     if level == ISOLATIONS.index(expect.isolation):
         yield PASSED
     else:
-        yield Verdict(
-            VerdictKind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel"
-        )
+        yield Verdict(VerdictKind.FAIL, f"isolation level {level} instead of {expect.isolation}", "Body.IsolationLevel")
 
 
 def _require_stable(request: Value, expect: ExpectClientRequests) -> Iterator[Verdict]:
-    """Judge whether a member that reads committed records asks for committed offsets that are decided, too."""
+    """Judge OffsetFetch of a read_committed member: RequireStable excludes offsets of open transactions."""
     body = body_in(request["hex"], "OffsetFetch")
     if body is None or "RequireStable" not in body or expect.isolation != ISOLATIONS[-1]:
         return
     if body["RequireStable"]:
         yield PASSED
     else:
-        detail = (
-            f"{request_name(request['hex'])} asks for offsets that are not decided yet, too, and not {expect.isolation}"
-        )
+        detail = f"{request_name(request['hex'])} has RequireStable false, although the client is {expect.isolation}"
         yield Verdict(VerdictKind.FAIL, detail, "Body.RequireStable")
 
 
-def _asks_for_the_end(request: Value) -> Mapping[str, Value] | None:
-    """The body of a ListOffsets for the last offset, which is not the same at each level, where a client can say it."""
+def _latest_offset_query(request: Value) -> Mapping[str, Value] | None:
+    """Return the body of a ListOffsets for the last offset, if the broker supports a version with an isolation level.
+
+    Only the last offset depends on the isolation level.
+    """
     body = body_in(request["hex"], "ListOffsets")
-    if body is None or not request.get("offered") or request["offered"][1] < _WITH_LEVEL:
+    if body is None or not request.get("offered") or request["offered"][1] < _FIRST_WITH_LEVEL:
         return None
-    asked = {part["Timestamp"] for row in body["Topics"] for part in row["Partitions"]}
-    return body if LATEST in asked else None
+    timestamps = {part["Timestamp"] for row in body["Topics"] for part in row["Partitions"]}
+    return body if LATEST in timestamps else None
 
 
-_WITH_LEVEL = 2
-"""The first version of ListOffsets that has an isolation level."""
+_FIRST_WITH_LEVEL = 2
+"""The first version of ListOffsets with an isolation level."""
 
 
 _CHECKS: Mapping[str, Callable[[Value, ExpectClientRequests], Iterator[Verdict]]] = {
     "size-field": _size_field,
     "well-formed": _well_formed,
-    "offered": _offered,
-    "unique-correlation-ids": _distinct,
+    "offered": _supported_version,
+    "unique-correlation-ids": _unique_correlation_ids,
     "isolation-level": _isolation_level,
 }

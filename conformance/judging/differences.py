@@ -1,4 +1,4 @@
-"""How two values differ: the part of each at a path, and the way in which one is not the other."""
+"""Differences of two values: the part at a path, the kind of difference, and the unspecified place behind it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 """A step of a path: a name, or an index in brackets."""
 _OTHER = "another value"
 _NAMED = tuple(f".{bits.name}" for bits in ATTRIBUTES if isinstance(bits.notation, NamedNumber))
-"""How fields end whose numbers stand for names: how far one is from another says nothing."""
+"""Endings of fields whose numbers are enum values: a numeric distance has no meaning for them."""
 DUPLICATE_HEADERS = "header.duplicate-keys-kept"
 
 
 def value_at(value: Value, path: str) -> Value:
-    """The part of a value at a path of names and indexes; UNSHOWN where there is no such part."""
+    """Return the part of a value at a path of names and indexes; UNSHOWN if the value has no such part."""
     is_whole = path == "value" and not (isinstance(value, dict) and "value" in value)
     for name, index in STEP.findall("" if is_whole else path):
         if index and isinstance(value, tuple | list) and int(index) < len(value):
@@ -37,7 +37,7 @@ _WIDTHS = (64, 32, 16, 8)
 
 
 def difference_kind(field: str, expected: Value, actual: Value) -> str:
-    """How the value of a field differs from the one that is due."""
+    """Return how the value of a field differs from the expected one, as the kind of a cause."""
     if actual is UNSHOWN or expected is UNSHOWN:
         return "missing" if actual is UNSHOWN else "too many"
     if expected is None or actual is None:
@@ -73,16 +73,17 @@ _TO_HEADERS = re.compile(r".*headers(?=\[|\Z)")
 
 
 def is_of_a_map(expected: Value, actual: Value, path: str) -> bool:
-    """Whether what differs at a path are headers, of which a target shows one for each key: it keeps them in a map."""
+    """Return whether the values at a path differ only because the target keeps headers in a map, one per key."""
     found = _TO_HEADERS.match(path)
-    due, shown = (value_at(value, found[0]) if found else () for value in (expected, actual))
-    if not (isinstance(due, tuple | list) and isinstance(shown, tuple | list)):
+    # A header map loses the order and repeated keys, so only the set of keys and each remaining value must match.
+    expected_headers, shown = (value_at(value, found[0]) if found else () for value in (expected, actual))
+    if not (isinstance(expected_headers, tuple | list) and isinstance(shown, tuple | list)):
         return False
     keys = [header.get("key") for header in shown]
     return (
-        len(due) > len(shown) == len(set(keys))
-        and {*keys} == {header.get("key") for header in due}
-        and all(any(header.items() <= one.items() for one in due) for header in shown)
+        len(expected_headers) > len(shown) == len(set(keys))
+        and {*keys} == {header.get("key") for header in expected_headers}
+        and all(any(header.items() <= one.items() for one in expected_headers) for header in shown)
     )
 
 
@@ -98,30 +99,30 @@ _AFFECTED_FIELDS = {
     "record.attributes-zero": ("attributes",),
     "attributes.reserved-bits": ("attributes", *(bits.name for bits in ATTRIBUTES)),
 }
-"""Open places that leave open what these fields are, and nothing else; any other may change all that comes after it."""
+"""Unspecified places that affect only these fields. All other places may affect everything after them."""
 
 
 class UnspecifiedPlaces(Struct, frozen=True):
-    """The open places of some bytes, in their order, and where the fields lie."""
+    """The unspecified places of some bytes, in their order, and the spans of the fields."""
 
     places: tuple[codec.Violation, ...]
     spans: Sequence[codec.Span]
 
     def cause_of_difference(self, path: str) -> codec.Violation | None:
-        """The open place that explains another value at a path; a field in front of a place was read before it."""
+        """Return the unspecified place that explains a difference at a path; a place after the field cannot."""
         ends = {span.layer: span.stop for span in self.spans if span.path == path}
         read_by_then = [place for place in self.places if place.at < ends.get(place.layer, place.at + 1)]
         return cause_of_difference(read_by_then, path)
 
 
 def open_places(case: Case) -> UnspecifiedPlaces:
-    """The open places of the bytes of a case, each with the path of its field."""
+    """Return the unspecified places in the bytes of a case, with the spans of the fields."""
     read = codec.decode(case.wire, case.data or b"", trail=True)
     return UnspecifiedPlaces(read.remarks, read.spans)
 
 
 def cause_of_difference(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:
-    """The open place that explains another value at a path: one in that field, else the first that may reach it."""
+    """Return the place that explains a difference at a path: one in this field, else the first that may affect it."""
     field = _last_name(path)
     reaching = [
         place
@@ -132,7 +133,7 @@ def cause_of_difference(places: Sequence[codec.Violation], path: str) -> codec.V
 
 
 def _is_in_front(path: str, place: str) -> bool:
-    """Whether a path leads to an element in front of that in which an open place lies: its bytes were read before."""
+    """Return whether a path leads to an earlier element than the place: its bytes were decoded before the place."""
     for (name, index), (other, its_index) in zip(STEP.findall(path), STEP.findall(place), strict=False):
         if (name, index) != (other, its_index):
             return bool(index and its_index) and int(index) < int(its_index)

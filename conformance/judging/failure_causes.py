@@ -1,7 +1,7 @@
-"""What failures have in common: `cause_of`, total and pure (docs/concepts.md#causes).
+"""The causes of failures: `cause_of`, total and pure (docs/concepts.md#causes).
 
-A cause is a place and a way of being wrong. Two failures of one target with the same cause are one entry of a report,
-whatever type, operation and requirement they surface under.
+A cause has a kind and a place. A report has one entry for all failures of a target with the same cause, for any type,
+operation and requirement.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ from conformance.semantics.format_conversion import records_of
 
 @dataclass(frozen=True, slots=True, order=True)
 class FailureCause:
-    """Where and how a target is wrong."""
+    """The kind and the place of a fault."""
 
     wrong: str
-    """The way: refused, off by 1, crash…"""
+    """The kind: rejected, off by 1, crash…"""
     place: str
-    """A field (RECORD.timestamp), a type, a requirement that is not held, or the text of a refusal or crash."""
+    """A field (RECORD.timestamp), a type, a broken requirement, or the message of a rejection or crash."""
     text: str = field(init=False, compare=False)
-    """Both, as reports show them."""
+    """Both, as reports print them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", f"{self.wrong}: {self.place}")
 
 
 def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> FailureCause:
-    """The cause of a failing result. Of any other result it is the verdict and the requirement."""
+    """Return the cause of a failure; for any other result, the verdict and the requirement."""
     match outcome if verdict.kind in FAILURES else None:
         case NoAnswer(how, detail):
             return FailureCause(how, _crash_text(case, how, detail))
         case Rejected(error, message):
-            return _refused(case, error, message)
+            return _rejected(case, error, message)
         case Accepted(answer):
             return _accepted(case, answer, verdict)
     return FailureCause(str(verdict.kind), _rule(case, verdict))
@@ -81,31 +81,31 @@ def _rule(case: Case, verdict: Verdict) -> str:
     return verdict.requirement or case.requirement
 
 
-# --- texts of the target ------------------------------------------------------------------------------
+# --- messages of the target ---------------------------------------------------------------------------
 
-_VARYING = (
+_VARIABLE_PARTS = (
     (re.compile(r"(?<!\w)([bu]?)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)"), "#"),
     (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{2,}\b"), "#"),
     (re.compile(r"(?<![A-Za-z\d#])-?\d+(?:\.\d+)?"), "#"),
     (re.compile(r"#(?:\W{1,2}#)+"), "#"),
     (re.compile(r"\s+"), " "),
 )
-"""What differs from case to case in a message that is the same: quoted values, hex, numbers, rows of them."""
+"""The variable parts of a message, and their replacements: quoted values, hex, numbers, and lists of them."""
 
-_LONGEST = 160
-"""Characters of a message that tell it from another."""
+_MAX_TEXT = 160
+"""Only this number of characters distinguishes messages."""
 
 
 @lru_cache(maxsize=1 << 12)
 def normalised(text: str) -> str:
-    """A message of a target without the values in it, which differ from case to case."""
-    for pattern, instead in _VARYING:
+    """Return a message of a target without the values that vary from case to case."""
+    for pattern, instead in _VARIABLE_PARTS:
         text = pattern.sub(instead, text)
-    return text.strip()[:_LONGEST]
+    return text.strip()[:_MAX_TEXT]
 
 
 def _crash_text(case: Case, how: str, detail: str) -> str:
-    """What a crash says, with the format it met where that has a reader of its own; else what the bytes break."""
+    """Return the message of a crash, with the format if it has its own reader; else the broken requirement."""
     mark = _first_violation(case)
     if how != "crash":
         return mark.requirement if mark else case.requirement
@@ -114,24 +114,24 @@ def _crash_text(case: Case, how: str, detail: str) -> str:
 
 
 def _own_reader(rule: str) -> str:
-    """The codec or structure that a requirement is about, if bytes of it are read by code that reads nothing else."""
+    """Return the codec or structure of a requirement, if targets have a separate reader for it; else an empty text."""
     family, _, rest = rule.partition(".")
     if family == "control":
         return "CONTROL_RECORD"
     return next((name for name in CODEC_NAMES if family in ("codec", "reader", "robustness") and name in rest), "")
 
 
-def _refused(case: Case, error: str, message: str) -> FailureCause:
+def _rejected(case: Case, error: str, message: str) -> FailureCause:
     if isinstance(case.expect, ExpectRejection) and case.expect.error not in (None, error):
         return FailureCause("wrong error class", f"{error} instead of {case.expect.error}")
-    return FailureCause("refused", normalised(message) or f"{error}, {case.requirement}")
+    return FailureCause("rejected", normalised(message) or f"{error}, {case.requirement}")
 
 
-# --- what the bytes hold ------------------------------------------------------------------------------
+# --- faults in the bytes of the case ------------------------------------------------------------------
 
 
 def _first_violation(case: Case) -> codec.Violation | None:
-    """The first place at which the bytes, or the value to encode, break a rule or are open."""
+    """Return the first place at which the bytes, or the value to encode, break a rule or are unspecified."""
     if isinstance(case.expect, ExpectConsumerView):
         view = case.expect.view
         return next(iter([*([view.damage] if view.damage else []), *view.remarks]), None)
@@ -143,7 +143,7 @@ def _first_violation(case: Case) -> codec.Violation | None:
 
 
 def _unencodable(case: Case) -> codec.Violation | None:
-    """What a value breaks that has no encoding."""
+    """Return the violation of a value without an encoding."""
     try:
         parts = OPERATIONS["encode"].parse(case.request, case.wire)
         codec.encode(case.wire, parts.pop("value"), **parts)
@@ -155,7 +155,7 @@ def _unencodable(case: Case) -> codec.Violation | None:
 
 
 _SAME = {"timestampDelta": "timestamp", "offsetDelta": "offset"}
-"""Fields that hold the same thing: what a writer gets wrong in one, a reader gets wrong in the other."""
+"""Fields with the same meaning: a fault of a writer in the first is a fault of a reader in the second."""
 
 
 def _names(path: str) -> list[str]:
@@ -163,9 +163,9 @@ def _names(path: str) -> list[str]:
 
 
 def _field(name: str, path: str) -> str:
-    """A field with its structure, without indexes: RECORD.timestamp, whether it stands alone, in a batch or in a log.
+    """Return a field with its structure, without indexes: RECORD.timestamp in a record, in a batch and in a log.
 
-    Of an array it is the element at the path, or the array.
+    For an array, return the type of the element at the path, or of the array.
     """
     path = "" if path == "value" and name != "RECORD" else path
     while path.startswith("[") and "ARRAY<" in name:
@@ -181,7 +181,7 @@ def _field(name: str, path: str) -> str:
 
 
 def _structure(name: str, names: list[str]) -> str:
-    """The structure that holds the last of the names in a path of a type."""
+    """Return the structure that contains the last name of a path."""
     if "headers" in names[:-1]:
         return "HEADER"
     if "records" in names or name == "RECORD":
@@ -197,7 +197,7 @@ _OF_BATCHES = {*BATCH_LAYOUT.rules_by_name(), "batches", "partial"}
 
 
 def _violation_text(case: Case, mark: codec.Violation | None, rule: str) -> str:
-    """A requirement that is not held; that a varint breaks in a record says nothing of other readers of varints."""
+    """Return the broken requirement; a record's varints are named, as records often have their own varint reader."""
     broken = mark.requirement if mark else rule
     in_record = case.type in _HOLD_RECORDS and broken.partition(".")[0] in ("varint", "varlong")
     return f"{broken} in RECORD" if in_record else broken
@@ -205,8 +205,8 @@ def _violation_text(case: Case, mark: codec.Violation | None, rule: str) -> str:
 
 _HOLD_RECORDS = ("RECORD", "RECORD_BATCH", "LOG")
 
-# --- what was accepted --------------------------------------------------------------------------------
-_ACCEPTED = "accepted what must be refused"
+# --- accepted input -----------------------------------------------------------------------------------
+_ACCEPTED = "invalid input accepted"
 
 
 def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
@@ -219,14 +219,14 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Failure
         case ExpectConsumerView():
             return _delivered(case, case.expect, answer, verdict)
         case ExpectClientRequests() | ExpectAppend() | ExpectResponses() as live:
-            way = failure_text(live.check) if isinstance(live, ExpectClientRequests) else "served otherwise"
+            way = failure_text(live.check) if isinstance(live, ExpectClientRequests) else "wrong broker response"
             return FailureCause(way, normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, ExpectAnyOf) and (mark := _unencodable(case)):
         return FailureCause(_ACCEPTED, _violation_text(case, mark, rule))
     if verdict.path == "consumed":
         return _consumed(case, answer)
     if verdict.path.startswith("@"):
-        return FailureCause("other bytes written", _field_at(case, int(verdict.path[1:])))
+        return FailureCause("wrong bytes written", _field_at(case, int(verdict.path[1:])))
     if isinstance(
         case.expect, ExpectValue | ExpectAnyOf | ExpectBytes | ExpectEquivalentBytes | ExpectConvertedRecords
     ) and verdict.path not in ("", "hex"):
@@ -240,7 +240,7 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Failure
 
 
 def _consumed(case: Case, answer: dict[str, Value]) -> FailureCause:
-    """More bytes than there are: it takes what is cut short for whole."""
+    """Return the cause of a wrong count; a count larger than the input means that cut-off bytes were accepted."""
     mark = _first_violation(case)
     if mark is not None and answer["consumed"] > len(case.data or b""):
         return FailureCause(_ACCEPTED, _violation_text(case, mark, ""))
@@ -248,7 +248,7 @@ def _consumed(case: Case, answer: dict[str, Value]) -> FailureCause:
 
 
 def _field_at(case: Case, at: int) -> str:
-    """The field that begins or lies at a byte of what an encoder should have written."""
+    """Return the field at a byte of the expected encoding."""
     expected = case.expect.data if isinstance(case.expect, ExpectBytes) else b""
     spans = codec.decode(case.wire, expected, trail=True).spans
     around = [span for span in spans if span.layer == 0 and span.start <= at < span.stop]
@@ -260,19 +260,19 @@ def _field_at(case: Case, at: int) -> str:
 
 
 def _unreadable(case: Case, written: bytes, rule: str) -> FailureCause:
-    """What was written breaks the format, or can be read in more than one way."""
+    """Return the cause of written bytes that break the format, or that have more than one interpretation."""
     name = case.expect.type if isinstance(case.expect, ExpectEquivalentBytes) else "LOG" if case.op == "convert" else ""
     read = codec.decode(name or case.wire, written)
     mark = next(iter([*read.violations, *read.remarks]), None)
     if mark is None:
-        return FailureCause("written wrongly", rule)
+        return FailureCause("requirement not met by written bytes", rule)
     return FailureCause("written bytes break the format", mark.requirement)
 
 
 def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
-    """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
+    """Return the cause of a wrong value: the unspecified place that explains it, or else the field."""
     if verdict.requirement == DUPLICATE_HEADERS:
-        return _IN_A_MAP
+        return _HEADERS_AS_MAP
     place = open_places(case).cause_of_difference(verdict.path) if isinstance(case.expect, ExpectAnyOf) else None
     if place is not None:
         return FailureCause(_MISREAD, _violation_text(case, place, case.requirement))
@@ -284,13 +284,13 @@ def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> FailureC
     return FailureCause(difference_kind(field, expected, actual), field)
 
 
-_IN_A_MAP = FailureCause("missing", "HEADER of a repeated key")
-_MISREAD = "another reading"
-"""Of an open place: neither refused nor read in a way that the documents allow."""
+_HEADERS_AS_MAP = FailureCause("missing", "HEADER with a repeated key")
+_MISREAD = "no accepted interpretation"
+"""The target neither rejects unspecified bytes nor returns an accepted interpretation."""
 
 
 def _both(case: Case, answer: dict[str, Value], path: str) -> tuple[Value, Value]:
-    """What was expected at a path and what came there; UNSHOWN for what is not there."""
+    """Return the expected and the actual value at a path; UNSHOWN for a missing one."""
     match case.expect:
         case ExpectValue(value) | ExpectAnyOf((*_, ExpectValue(value))):
             return value_at(value, path), value_at(case.wire.notation.parse(answer["value"]), path)
@@ -308,7 +308,7 @@ def _read_back(case: Case, answer: dict[str, Value], name: str) -> Value:
     return codec.decode(codec.wire(name or case.wire), bytes.fromhex(answer["hex"])).value
 
 
-# --- what a fetch delivered ---------------------------------------------------------------------------
+# --- delivered records --------------------------------------------------------------------------------
 
 
 def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value], verdict: Verdict) -> FailureCause:
@@ -323,19 +323,19 @@ def _delivered(case: Case, expect: ExpectConsumerView, answer: dict[str, Value],
     if view.damage is not None and (path in ("", "error") or count > len(view.records)):
         return FailureCause(_ACCEPTED, _violation_text(case, view.damage, verdict.requirement))
     if shown.get("error") is not None and (path == "error" or count < len(view.records)):
-        return FailureCause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
+        return FailureCause("rejected", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
     if verdict.requirement == DUPLICATE_HEADERS:
-        return _IN_A_MAP
+        return _HEADERS_AS_MAP
     if "]." in path:
         place = cause_of_difference(view.remarks, path)
         return FailureCause(_MISREAD, _violation_text(case, place, "")) if place else _misdelivered(view, path, records)
     if verdict.requirement:
-        return FailureCause("delivered", verdict.requirement)
+        return FailureCause("wrong record delivered", verdict.requirement)
     return FailureCause("records missing" if count < len(view.records) else "too many records", _kind(view, count))
 
 
 def _misdelivered(view: ConsumerView, path: str, records: Value) -> FailureCause:
-    """A field of a delivered record has another value than is due."""
+    """Return the cause of a wrong field of a delivered record."""
     index = int(path.removeprefix("records[").partition("]")[0])
     field = _field("LOG", path).replace("RECORD.", f"{_kind(view, index)}.", 1)
     return FailureCause(
@@ -344,17 +344,17 @@ def _misdelivered(view: ConsumerView, path: str, records: Value) -> FailureCause
 
 
 def _kind(view: ConsumerView, index: int) -> str:
-    """What holds a record that is due."""
+    """Return the structure of an expected record: RECORD or MESSAGE_SET."""
     legacy = index < len(view.records) and view.records[index]["offset"] in view.legacy
     return "MESSAGE_SET" if legacy else "RECORD"
 
 
 def _stopped_at(case: Case, view: ConsumerView, count: int, error: str) -> str:
-    """What holds the first record that was not delivered: the magic, and the codec where that may be at fault."""
+    """Return the magic of the first record that was not delivered, and the codec if it may be the cause."""
     read = codec.decode("LOG", case.data or b"")
-    due = view.records[count]["offset"] if count < len(view.records) else view.next_offset
+    next_expected = view.records[count]["offset"] if count < len(view.records) else view.next_offset
     entries = read.value["batches"] if read.value else ()
-    entry = next((one for one in entries if last_offset(one) >= due), None)
+    entry = next((one for one in entries if last_offset(one) >= next_expected), None)
     if entry is None:
         return _kind(view, count)
     compression = CODEC_NAMES[entry["compression"]] if error in ("malformed", "unsupported-codec") else ""

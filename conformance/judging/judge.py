@@ -1,6 +1,6 @@
-"""What we think of what a target did: `judge`, total and pure.
+"""The verdict on an outcome: `judge`, total and pure.
 
-It judges in layers: did it answer, accepted or refused, value, bytes consumed or written, class of the error.
+It judges in layers: whether there is an answer, accepted or rejected, the value, the bytes, the error class.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def is_about(case: Case, path: str) -> bool:
-    """Whether a case is about the field at a path; one of a type without fields is about all of it."""
+    """Return whether a case tests the field at a path; a case of a type without fields tests the whole value."""
     if case.type not in STRUCTURED:
         return True
     plain = _INDEX.sub("", path).removeprefix(".")
@@ -60,25 +60,25 @@ def is_about(case: Case, path: str) -> bool:
 
 
 def touches(path: str, unobserved: tuple[str, ...]) -> bool:
-    """Whether a path, or something around it, was left out."""
+    """Return whether the answer lacks a path, or a structure that contains it."""
     if path == "consumed":
         return "consumed" in unobserved
     return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
 
 
-_SAID = 200
-"""Characters of a refusal's message that the verdict repeats; the outcome has more."""
+_MAX_MESSAGE = 200
+"""Characters of a target's error message in a verdict. The outcome has the whole message."""
 
 
 def judge(case: Case, outcome: Outcome) -> Verdict:
-    """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
+    """Return the verdict on one outcome. It is total: every outcome gets a verdict."""
     match outcome:
         case Unsupported(reason):
             return Verdict(VerdictKind.SKIP, f"unsupported: {reason}")
         case NoAnswer():
             return _no_answer(case, outcome)
         case Rejected():
-            return _refused(case.expect, outcome)
+            return _rejected(case.expect, outcome)
         case Accepted(answer):
             try:
                 return _accepted(case, answer)
@@ -98,7 +98,7 @@ def _no_answer(case: Case, broke: NoAnswer) -> Verdict:
 
 
 def more_serious(case: Case, outcome: Outcome) -> Outcome:
-    """What is judged of a target that was out of proportion: its answer where that fails at must, else what it took."""
+    """Return the outcome to judge if a target needed too much memory or time: a late answer that fails at must wins."""
     if not isinstance(outcome, NoAnswer) or outcome.answered is None:
         return outcome
     verdict = judge(case, outcome.answered)
@@ -112,17 +112,17 @@ def _memory_rule(case: Case) -> str:
     if case.requirement.startswith("memory."):
         return case.requirement
     if "crash" in case.disputed:
-        return "memory.message-size-limit"  # Apache Kafka's own code runs out of memory there
+        return "memory.message-size-limit"  # Apache Kafka's own code runs out of memory in these cases
     if "ARRAY" in case.type:
         return "memory.array-count-bounded"
     return "memory.string-length-bounded" if "STRING" in case.type else "memory.in-proportion"
 
 
-def _refused(expect: Expectation, outcome: Rejected) -> Verdict:
-    said = f"refused as {outcome.error}" + (f": {outcome.message:.{_SAID}}" if outcome.message else "")
+def _rejected(expect: Expectation, outcome: Rejected) -> Verdict:
+    text = f"rejected as {outcome.error}" + (f": {outcome.message:.{_MAX_MESSAGE}}" if outcome.message else "")
     match expect:
         case ExpectRejection(error) if error is not None and outcome.error != error:
-            return Verdict(VerdictKind.FAIL, f"{said}, but the class should be {error}", level="should")
+            return Verdict(VerdictKind.FAIL, f"{text}, but the error class should be {error}", level="should")
         case (
             ExpectRejection()
             | ExpectConsumerView(ConsumerView(damage=codec.Violation()))
@@ -130,15 +130,11 @@ def _refused(expect: Expectation, outcome: Rejected) -> Verdict:
         ):
             return PASSED
         case ExpectAnyOf(()) | ExpectConsumerView(open=True) | ExpectAppend(open=True):
-            return Verdict(VerdictKind.EITHER, "refused")
+            return Verdict(VerdictKind.EITHER, "rejected")
         case ExpectAnyOf(readings) if any(isinstance(reading, ExpectRejection) for reading in readings):
-            return Verdict(VerdictKind.EITHER, "refused")
-    among = (
-        ", but none of the readings that the documents allow refuses these bytes"
-        if isinstance(expect, ExpectAnyOf)
-        else ""
-    )
-    return Verdict(VerdictKind.FAIL, said + among)
+            return Verdict(VerdictKind.EITHER, "rejected")
+    hint = ", but no accepted interpretation rejects these bytes" if isinstance(expect, ExpectAnyOf) else ""
+    return Verdict(VerdictKind.FAIL, text + hint)
 
 
 def _accepted(case: Case, answer: Answer) -> Verdict:
@@ -146,8 +142,10 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
         case ExpectValue() as reading:
             return _compare(case, reading, answer)
         case ExpectRejection():
-            _shown(case, answer)
-            return Verdict(VerdictKind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
+            _answered_value(case, answer)
+            return Verdict(
+                VerdictKind.FAIL, "accepted, but it must be rejected" if case.level == "must" else "accepted"
+            )
         case ExpectAnyOf(readings) if case.op == "encode":
             return _bytes_match_any(case, readings, bytes_of(answer))
         case ExpectAnyOf(readings):
@@ -163,8 +161,8 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
             return judge_log(whole_log, answer)
 
 
-def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
-    """The value and the bytes consumed as the answer shows them; raises NotationError."""
+def _answered_value(case: Case, answer: Answer) -> tuple[Value, int | None]:
+    """Return the value and the number of consumed bytes of an answer. Raises NotationError."""
     if case.op != "decode":
         return UNSHOWN, None
     consumed = count(answer, "consumed") if "consumed" in answer else None
@@ -172,7 +170,7 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
 
 
 def _compare(case: Case, reading: ExpectValue, answer: Answer) -> Verdict:
-    value, consumed = _shown(case, answer)
+    value, consumed = _answered_value(case, answer)
     comparison = compare_shown(case.wire, reading.value, value)
     if (differs := _difference(case, reading, comparison, value, consumed)) is not None:
         return differs
@@ -180,7 +178,7 @@ def _compare(case: Case, reading: ExpectValue, answer: Answer) -> Verdict:
     about = [path for path in case.checked_fields if touches(path, unobserved)]
     if about:
         return Verdict(VerdictKind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
-    # A message without fields in its version is shown by an empty object.
+    # The value of a message without fields in its version is an empty object.
     if not case.checked_fields and not comparison.observed and not value == reading.value == {}:
         return Verdict(VerdictKind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
     return Verdict(VerdictKind.PASS, unobserved=unobserved) if unobserved else PASSED
@@ -192,31 +190,31 @@ def _difference(
     if comparison.mismatches:
         return _value_difference(case, reading.value, value, comparison.mismatches)
     if reading.consumed is None:
-        return _impossible(case, consumed)
+        return _impossible_count(case, consumed)
     if consumed not in (None, reading.consumed):
         return Verdict(VerdictKind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
     return None
 
 
-def _impossible(case: Case, consumed: int | None) -> Verdict | None:
-    """A number of bytes consumed that no reading gives: below zero, or more than there are."""
+def _impossible_count(case: Case, consumed: int | None) -> Verdict | None:
+    """Return a failure if the number of consumed bytes is negative, or larger than the input."""
     most = len(case.data or b"")
     if consumed is None or 0 <= consumed <= most:
         return None
-    return Verdict(VerdictKind.FAIL, f"{consumed} bytes consumed of {most}", path="consumed")
+    return Verdict(VerdictKind.FAIL, f"{consumed} bytes consumed, but the input has {most}", path="consumed")
 
 
 def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequence[str]) -> Verdict:
-    """The difference to report, of values that differ at these paths: one that the case is about if there is any.
+    """Return the failure for values that differ at these paths, if possible at a path that the case tests.
 
-    Another field's difference is a fault all the same, but against the requirement that says what that field is. That
-    headers were put into a map is told where nothing else differs: it says nothing of whatever else a case is about.
+    A difference in another field breaks the requirement of that field instead. Headers in a map are reported only if
+    there is no other difference: every case with repeated keys would fail otherwise.
     """
     others = [path for path in paths if not is_of_a_map(expected, actual, path)]
     if not others:
         return Verdict(
             VerdictKind.FAIL,
-            f"{paths[0]} differs: one header is shown of each key",
+            f"{paths[0]} differs: only one header per key is shown",
             paths[0],
             requirement=DUPLICATE_HEADERS,
         )
@@ -232,7 +230,7 @@ def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequenc
 def _bytes_match_any(
     case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], written: bytes
 ) -> Verdict:
-    """What was written for a value that need not be written as it is, or at all."""
+    """Return the verdict on bytes for a value that an encoder may reject or correct."""
     if not readings:
         return Verdict(VerdictKind.EITHER, "accepted")
     verdicts = [_compare_bytes(case, reading, written) for reading in readings if isinstance(reading, ExpectBytes)]
@@ -244,9 +242,9 @@ def _bytes_match_any(
 def _matches_any(
     case: Case, readings: tuple[ExpectValue | ExpectRejection | ExpectBytes, ...], answer: Answer
 ) -> Verdict:
-    value, consumed = _shown(case, answer)
+    value, consumed = _answered_value(case, answer)
     if not readings:
-        return _impossible(case, consumed) or Verdict(VerdictKind.EITHER, "accepted")
+        return _impossible_count(case, consumed) or Verdict(VerdictKind.EITHER, "accepted")
     wrong = []
     for reading in readings:
         if isinstance(reading, ExpectValue):
@@ -254,9 +252,9 @@ def _matches_any(
             if differs is None:
                 if value is UNSHOWN:
                     return Verdict(VerdictKind.SKIP, "unobserved: the target shows no value")
-                return Verdict(VerdictKind.EITHER, f"accepted, {_short(case, value)}")
+                return Verdict(VerdictKind.EITHER, f"accepted, {_shortened(case, value)}")
             wrong.append(differs)
-    none = "accepted, but none of the readings that the documents allow gives this value"
+    none = "accepted, but no accepted interpretation gives this value"
     if len(wrong) != 1:
         return Verdict(VerdictKind.FAIL, none)
     differs = wrong[0]
@@ -269,20 +267,20 @@ def _matches_any(
 
 
 def matches(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
-    """Whether an answer agrees with one reading of an open place, in all that it shows. Raises NotationError."""
+    """Return whether all shown parts of an answer match one accepted interpretation. Raises NotationError."""
     match reading:
         case ExpectRejection():
             return False
         case ExpectBytes():
             return _compare_bytes(case, reading, bytes_of(answer)).kind is VerdictKind.PASS
-    value, consumed = _shown(case, answer)
+    value, consumed = _answered_value(case, answer)
     return _difference(case, reading, compare_shown(case.wire, reading.value, value), value, consumed) is None
 
 
 def _misread_requirement(case: Case, differs: Verdict) -> str:
-    """The requirement of the open place that a target misread, or of a field that no open place of the bytes reaches.
+    """Return the requirement of a value that matches no accepted interpretation; empty for that of the case.
 
-    Empty for the requirement of the case.
+    It is the requirement of the unspecified place that explains the difference, or else of the field.
     """
     found = open_places(case)
     if not found.places or differs.path == "consumed":
@@ -294,7 +292,7 @@ def _misread_requirement(case: Case, differs: Verdict) -> str:
     return place.requirement if is_open else ""
 
 
-def _short(case: Case, value: Value) -> str:
+def _shortened(case: Case, value: Value) -> str:
     shown = str(case.wire.notation.render(value))
     return shown if len(shown) < 80 else shown[:77] + "..."
 
@@ -309,8 +307,8 @@ def _compare_bytes(case: Case, writes: ExpectBytes, written: bytes) -> Verdict:
             return meant
     at = _first_difference(writes, written)
     read = codec.decode(case.wire, written)
-    unreadable = "" if read.ok and read.consumed == len(written) else ", and they cannot be read"
-    return Verdict(VerdictKind.FAIL, f"the bytes differ from byte {at}{unreadable}", path=f"@{at}")
+    unreadable = "" if read.ok and read.consumed == len(written) else ", and cannot be decoded"
+    return Verdict(VerdictKind.FAIL, f"the bytes differ from byte {at} on{unreadable}", path=f"@{at}")
 
 
 def _first_difference(writes: ExpectBytes, written: bytes) -> int:
@@ -322,11 +320,13 @@ def _first_difference(writes: ExpectBytes, written: bytes) -> int:
 
 
 def _compare_meaning(case: Case, value: Value, written: bytes) -> Verdict:
-    """What was written, as the reference reads it, held against what should have been."""
+    """Compare the value of the written bytes, as the reference decodes it, with the expected value."""
     read = codec.decode(case.wire, written)
     if not read.ok:
         broken = read.violations[0]
-        return Verdict(VerdictKind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
+        return Verdict(
+            VerdictKind.FAIL, f"the written bytes cannot be decoded: {broken}", requirement=broken.requirement
+        )
     if read.consumed != len(written):
         return Verdict(VerdictKind.FAIL, f"{len(written) - read.consumed} bytes follow after the {case.type}")
     if case.type == "LOG":
@@ -344,19 +344,19 @@ def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | 
     paths = compare_shown(case.wire, expected, meant).mismatches
     if not paths:
         return None
-    if case.type == "MESSAGE_SET":  # its messages are not compressed
+    if case.type == "MESSAGE_SET":  # only of uncompressed messages, whose offsets a producer may choose
         others = [path for path in paths if not path.endswith(".offset")]
         if not others:
             return Verdict(
-                VerdictKind.FAIL, "other offsets were written", paths[0], "legacy.uncompressed-offsets-free", "may"
+                VerdictKind.FAIL, "the written offsets differ", paths[0], "legacy.uncompressed-offsets-free", "may"
             )
         paths = tuple(others)
     differs = _value_difference(case, expected, meant, paths)
-    return structs.replace(differs, detail=f"{differs.detail} in what was written")
+    return structs.replace(differs, detail=f"{differs.detail} in the written bytes")
 
 
 def _compare_sets(case: Case, value: Value, read: codec.DecodeResult, written: bytes) -> Verdict:
-    """A message set: what a reader gets is judged first, then the wrapper, at should, as Apache Kafka takes any."""
+    """Judge the messages of a wrapper, then the wrapper itself at should: Apache Kafka accepts any wrapper."""
     plain = {"batches": tuple({**entry, "offset": 0} for entry in value["batches"]), "partial": 0}
     meant = {**read.value, "batches": tuple({**entry, "offset": 0} for entry in read.value["batches"])}
     differs = _written_difference(case, plain, meant)
@@ -367,12 +367,12 @@ def _compare_sets(case: Case, value: Value, read: codec.DecodeResult, written: b
 
 
 def _writer_violation(read: codec.DecodeResult, written: bytes) -> Verdict:
-    """What a writer of a message set should not do, though readers need not mind."""
+    """Return a failure for bytes that readers accept, but that a writer should not write."""
     if read.remarks:
         first = read.remarks[0]
         return Verdict(
             VerdictKind.FAIL,
-            f"what was written can be read in more than one way: {first}",
+            f"the written bytes have more than one interpretation: {first}",
             requirement=first.requirement,
         )
     spans = codec.decode("LOG", written, trail=True).spans

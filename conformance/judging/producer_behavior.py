@@ -1,4 +1,4 @@
-"""Judges what becomes of the batches that a client writes in a scenario."""
+"""The checks of a producer in a client scenario: its batches, messages and transactions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from conformance.judging.sent_requests import RECORDS, at_request, batches_in, b
 
 
 def in_messages(requests: Sequence[Value]) -> Verdict:
-    """Judge what is written to a broker that knows no batches: sound sets of messages, with all that was given."""
-    due = {
+    """Check that all records reach a broker without record batches, as valid message sets."""
+    expected = {
         (record["key"], record["value"]): record["timestamp"] for record in batches_for("messages-none")[0]["records"]
     }
     found: set[tuple[bytes, bytes]] = set()
@@ -25,40 +25,43 @@ def in_messages(requests: Sequence[Value]) -> Verdict:
     for index, request in enumerate(requests):
         body = body_in(request["hex"], "Produce") or {"TopicData": ()}
         for data in [part["Records"] or b"" for row in body["TopicData"] for part in row["PartitionData"]]:
-            flaw, messages = _flaw_of_messages(data)
+            flaw, messages = _message_set_fault(data)
             if flaw is not None:
                 return at_request(index, flaw)
             for message in messages:
                 name = message["key"], message["value"]
-                if name not in due or (message["magic"] and message["timestamp"] < due[name]):
+                if name not in expected or (message["magic"] and message["timestamp"] < expected[name]):
                     return at_request(
-                        index, Verdict(VerdictKind.FAIL, "a message is written that nobody gave", RECORDS)
+                        index,
+                        Verdict(VerdictKind.FAIL, "a message was written that the application did not send", RECORDS),
                     )
                 found.add(name)
     if not requests:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
-    detail = f"{len(found)} of {len(due)} records are written"
-    return PASSED if len(found) == len(due) else at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
+    detail = f"{len(found)} of {len(expected)} records are written"
+    return PASSED if len(found) == len(expected) else at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
-_APART = 20
-"""Bits of the offsets of messages in one entry at most."""
+_OFFSET_BITS = 20
+"""The offsets of the messages in one entry fit into this number of bits."""
 
 
-def _flaw_of_messages(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
-    """What is wrong with a set of messages as a producer writes it, if anything, and the messages.
+def _message_set_fault(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
+    """Return the fault of a message set that a producer writes, if any, and its messages.
 
-    The offsets of its entries are free: a broker gives them others, as is done here.
+    The producer may choose any offsets of the entries, as the broker replaces them. This function replaces them too.
     """
     if any(stored_magic(data, start) > 1 for start, _ in extents(data)):
-        return Verdict(VerdictKind.FAIL, "a batch is written, where messages alone are known", RECORDS), ()
-    given = ((place << _APART).to_bytes(8, "big") for place in count(1))
+        return Verdict(
+            VerdictKind.FAIL, "a record batch is written, but the broker supports only messages", RECORDS
+        ), ()
+    given = ((place << _OFFSET_BITS).to_bytes(8, "big") for place in count(1))
     kept = (offset + data[start + 8 : end] for offset, (start, end) in zip(given, extents(data), strict=False))
     read = codec.decode("LOG", b"".join(kept), trail=True)
-    for rank, broken in (("", read.violations), ("should", read.remarks)):
+    for level, broken in (("", read.violations), ("should", read.remarks)):
         if broken:
             return Verdict(
-                VerdictKind.FAIL, f"no set of messages: {broken[0]}", RECORDS, broken[0].requirement, rank
+                VerdictKind.FAIL, f"not a valid message set: {broken[0]}", RECORDS, broken[0].requirement, level
             ), ()
     entries = read.value["batches"]
     if read.value["partial"]:
@@ -70,11 +73,13 @@ def _flaw_of_messages(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
         ]
         if entry["magic"] and counted != [*range(len(counted))]:
             rule = "legacy.compressed-inner-offsets-from-zero"
-            return Verdict(VerdictKind.FAIL, f"the offsets in a wrapper are {counted}, not 0 and on", RECORDS, rule), ()
+            return Verdict(
+                VerdictKind.FAIL, f"the offsets in a wrapper are {counted} and do not count from 0", RECORDS, rule
+            ), ()
     messages = [message for entry in entries for message in entry["messages"]]
     if any(message.get("timestampType") for message in messages):
         rule = "legacy.producer-timestamp-type-zero"
-        return Verdict(VerdictKind.FAIL, "a producer says that the broker gave the time", RECORDS, rule), ()
+        return Verdict(VerdictKind.FAIL, "the producer sets the timestamp type LogAppendTime", RECORDS, rule), ()
     return None, messages
 
 
@@ -82,170 +87,174 @@ _STEPS = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
 
 
 def _ended(requests: Sequence[Value]) -> Verdict:
-    """Judge whether a transaction that the broker was too busy for at first was written and committed all the same."""
+    """Check that a transaction is written and committed after retriable errors of its coordinator."""
     if not requests:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: no request was sent")
     sent = {api_of(request["hex"]) for request in requests}
     missing = [name for name in _STEPS if name not in sent]
     if missing:
-        detail = f"no {missing[0]} came, though what it was told passes"
+        detail = f"the client sent no {missing[0]}, although the broker returned only retriable errors"
         return at_request(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
     ends = _ends_in(requests)
     if any(commits for _, commits in ends):
         return PASSED
-    detail = "the transaction is aborted, though the application commits it"
+    detail = "the transaction is aborted, although the application commits it"
     return at_request(ends[-1][0], Verdict(VerdictKind.FAIL, detail, "Body.Committed")) if ends else PASSED
 
 
 def _ends_in(requests: Sequence[Value]) -> list[tuple[int, bool]]:
-    """The index of each EndTxn that can be read, and whether it commits."""
+    """Return the index of each valid EndTxn, and whether it commits."""
     bodies = ((index, body_in(request["hex"], "EndTxn")) for index, request in enumerate(requests))
     return [(index, body["Committed"]) for index, body in bodies if body is not None]
 
 
 def _ended_again(requests: Sequence[Value]) -> Verdict:
-    """Judge whether the end of a transaction is asked for again, which was put off, or of which nothing is known."""
+    """Check that EndTxn is sent again after a retriable error or a lost response."""
     ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
     if not ends:
         return Verdict(VerdictKind.SKIP, "unobserved: no EndTxn was sent")
-    detail = "EndTxn is not sent again, where its end was put off, or the answer was lost"
+    detail = "EndTxn is not sent again after a retriable error or a lost response"
     return PASSED if len(ends) > 1 else at_request(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
-def _by_feature(requests: Sequence[Value]) -> Verdict:
-    """Judge the versions in a transaction: higher ones are of other transactions, of which the broker tells."""
+def _transaction_version(requests: Sequence[Value]) -> Verdict:
+    """Check the versions in a transaction: higher ones need the feature transaction.version 2 of the broker."""
     sent = [(index, request["hex"], api_of(request["hex"])) for index, request in enumerate(requests)]
     judged = [
         (index, data, MAX_VERSION_WITHOUT_TV2[name]) for index, data, name in sent if name in MAX_VERSION_WITHOUT_TV2
     ]
     for index, data, highest in judged:
         if START.unpack_from(data)[2] > highest:
-            detail = f"{request_name(data)} in a transaction, where no transaction.version is told: {highest} at most"
+            detail = f"{request_name(data)} needs transaction.version 2; without it the highest version is {highest}"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiVersion"))
-    return PASSED if judged else Verdict(VerdictKind.SKIP, "unobserved: nothing was sent in a transaction")
+    return PASSED if judged else Verdict(VerdictKind.SKIP, "unobserved: no request of a transaction was sent")
 
 
-def _in_turn(requests: Sequence[Value]) -> Verdict:
-    """Judge each transaction: its partition is added, its batches have their place, and it ends as it should."""
+def _transaction_complete(requests: Sequence[Value]) -> Verdict:
+    """Check each transaction: its partition is added, its sequence numbers are correct, and its result is correct."""
     if not any(batches_in(requests)):
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
     return (
         _partition_not_added(requests) or _sequence_violation(requests) or _wrong_transaction_result(requests) or PASSED
     )
 
 
 def _sequence_after_fatal_error(requests: Sequence[Value]) -> Verdict:
-    """Judge what is written behind a batch which was refused for good: nobody has its sequences."""
+    """Check the batches after one that was rejected with a fatal error: its sequence numbers are still unused."""
     if len([*batches_in(requests)]) <= FATAL_ERROR_BATCH + 1:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written behind the batch that was refused")
-    return _sequence_violation(requests, refused=FATAL_ERROR_BATCH) or PASSED
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written after the rejected one")
+    return _sequence_violation(requests, rejected=FATAL_ERROR_BATCH) or PASSED
 
 
 def _partition_not_added(requests: Sequence[Value]) -> Verdict | None:
-    """Judge whether the partition is part of each transaction; from version 12 on Produce adds it."""
+    """Return a failure if a transaction lacks its partition; Produce adds it from version 12 on."""
     is_added = False
     for index, request in enumerate(requests):
         name = api_of(request["hex"])
-        is_added |= name == "AddPartitionsToTxn" or (name == "Produce" and _is_of_the_newer_kind(request["hex"]))
+        is_added |= name == "AddPartitionsToTxn" or (name == "Produce" and _uses_tv2(request["hex"]))
         if name == "Produce" and not is_added:
-            detail = f"{request_name(request['hex'])} comes in a transaction that its partition was not added to"
+            detail = f"{request_name(request['hex'])} is sent before its partition was added to the transaction"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
         is_added &= name != "EndTxn"
     return None
 
 
-def _is_of_the_newer_kind(data: bytes) -> bool:
-    """Whether a request is of the transactions that a broker tells of by the feature transaction.version."""
+def _uses_tv2(data: bytes) -> bool:
+    """Return whether the version of a request needs the feature transaction.version 2."""
     return bool(START.unpack_from(data)[2] > MAX_VERSION_WITHOUT_TV2[api_of(data)])
 
 
-def _sequence_violation(requests: Sequence[Value], *, refused: int | None = None) -> Verdict | None:
-    """Judge where batches stand: they go on in one epoch, and begin anew in the next; a refused one stands nowhere."""
-    ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _is_of_the_newer_kind(row["hex"])]
+def _sequence_violation(requests: Sequence[Value], *, rejected: int | None = None) -> Verdict | None:
+    """Return a failure for a wrong sequence: it continues in one epoch and restarts at 0 in the next.
+
+    `rejected` is the index of a batch that the broker did not append, so it uses no sequence.
+    """
+    ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _uses_tv2(row["hex"])]
     taken: dict[tuple[int, int], list[bytes]] = {}
     since: dict[tuple[int, int], int] = {}
     for number, (index, batch) in enumerate(batches_in(requests)):
-        if number == refused:
+        if number == rejected:
             continue
         producer = BATCH_LAYOUT.read_field("producerId", batch), BATCH_LAYOUT.read_field("producerEpoch", batch)
         kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
         begun = since.setdefault(producer, index)
         if any(begun < end < index for end in ends):
-            detail = f"{producer_text((*producer, first))}, where the answer to EndTxn told another epoch"
+            detail = f"{producer_text((*producer, first))}, although the EndTxn response returned a new epoch"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
         if first == len(kept):
             kept += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
         elif first > len(kept):
-            detail = f"{producer_text((*producer, first))}, where the sequence {len(kept)} is due"
+            detail = f"{producer_text((*producer, first))} instead of sequence {len(kept)}"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
         elif batch not in kept:
-            detail = f"{producer_text((*producer, first))} is given to two batches, of which a broker drops the second"
+            detail = f"{producer_text((*producer, first))} is used for two batches: a broker drops the second one"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     return None
 
 
 def _wrong_transaction_result(requests: Sequence[Value]) -> Verdict | None:
-    """Judge whether each transaction is committed or aborted as the application has it; one may be asked for again."""
+    """Return a failure if the transactions do not end with TRANSACTION_RESULTS."""
     found = _ends_in(requests)
-    told = ["commit" if committed else "abort" for _, committed in found]
-    if told == [*TRANSACTION_RESULTS]:
+    results = ["commit" if committed else "abort" for _, committed in found]
+    if results == [*TRANSACTION_RESULTS]:
         return None
-    detail = f"the transactions end by {', '.join(told) or 'nothing'}, where {', '.join(TRANSACTION_RESULTS)} is due"
+    detail = f"the transactions end with {', '.join(results) or 'nothing'} instead of {', '.join(TRANSACTION_RESULTS)}"
     return at_request(found[-1][0] if found else 0, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
-def _empty_end_txn(requests: Sequence[Value]) -> Verdict:
-    """Judge whether a transaction is ended to which no partition was added."""
+def _no_empty_end_txn(requests: Sequence[Value]) -> Verdict:
+    """Check that the client sends no EndTxn for a transaction without a partition."""
     if not requests:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: no request was sent")
     ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
-    detail = "EndTxn is sent for a transaction without a record, which no broker knows of"
+    detail = "EndTxn is sent for a transaction without a record, which the coordinator does not know"
     return PASSED if not ends else at_request(ends[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
 TRANSACTIONS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "ended": _ended,
     "ended-again": _ended_again,
-    "transaction-version": _by_feature,
-    "transaction-complete": _in_turn,
+    "transaction-version": _transaction_version,
+    "transaction-complete": _transaction_complete,
     "sequence-after-fatal-error": _sequence_after_fatal_error,
-    "no-empty-end-txn": _empty_end_txn,
+    "no-empty-end-txn": _no_empty_end_txn,
 }
 """The checks of transactions."""
 
 
-# Most look at the batches that Produce brought, in order, with the index of their request.
+# Most of these checks get the batches of the Produce requests in order, each with the index of its request.
 
 
 def _retried(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge whether what was refused for the moment is written again, at all."""
+    """Check that the client sends a batch again after the retriable KAFKA_STORAGE_ERROR."""
     if len(batches) > 1:
         return PASSED
     if not batches:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
     return at_request(
-        batches[0][0], Verdict(VerdictKind.FAIL, "what was refused by error 56 is not written again", RECORDS)
+        batches[0][0],
+        Verdict(VerdictKind.FAIL, "the batch that was rejected with KAFKA_STORAGE_ERROR is not sent again", RECORDS),
     )
 
 
 def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge whether the second batch comes, which waits until the first one is written, at the node that leads then."""
+    """Check that the new leader gets the second batch, which the client sends after the first one is acknowledged."""
     if not batches:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
     first, *others = (BATCH_LAYOUT.read_field("recordCount", batch) for _, batch in batches)
     if first >= sum(COUNTS):
         return Verdict(VerdictKind.SKIP, "unobserved: the client writes all records in one batch")
     if any(count != first for count in others):
         return PASSED
-    times = f"it was sent {len(batches)} times" if others else "it was sent once"
-    detail = f"the first batch is not taken for written at the node that leads now, and none comes behind it: {times}"
+    times = f"{len(batches)} times" if others else "once"
+    detail = f"the client sends no batch after the first one, which it sends {times}"
     return at_request(batches[-1][0], Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 def _writes(requests: Sequence[Value]) -> Verdict:
-    """Judge whether all records come that the application gave."""
+    """Check that the client writes all records of the application."""
     if not requests:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: no request was sent")
     found = sum(BATCH_LAYOUT.read_field("recordCount", batch) for batch in {batch for _, batch in batches_in(requests)})
     detail = f"{found} of {sum(COUNTS)} records are written"
     last = len(requests) - 1
@@ -255,43 +264,43 @@ def _writes(requests: Sequence[Value]) -> Verdict:
 
 
 def _retried_unchanged(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge the second of them: it is the first once more, which was refused."""
+    """Check that the second batch equals the first one, which the broker rejected."""
     if len(batches) < 2:
-        return Verdict(VerdictKind.SKIP, "unobserved: what was refused was not written again")
+        return Verdict(VerdictKind.SKIP, "unobserved: the rejected batch was not sent again")
     (_, first), (index, second) = batches[:2]
     if first == second:
         return PASSED
     other = (place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1])
-    detail = (
-        f"what is written again is not what was refused: it differs from byte {next(other, len(first))} of the batch"
-    )
+    detail = f"the batch that is sent again differs from the rejected one from byte {next(other, len(first))} on"
     return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
 
 
 def _sequence_numbers(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge the producer id, epoch and sequence of each; one that comes again has those that it had."""
+    """Check the producer id, epoch and sequence of each batch; a batch that is sent again keeps them."""
     if not batches:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written")
-    due, last = 0, b""
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
+    expected, last = 0, b""
     for index, batch in batches:
-        due = due if batch != last else due - BATCH_LAYOUT.read_field("recordCount", last)
+        expected = expected if batch != last else expected - BATCH_LAYOUT.read_field("recordCount", last)
         found = tuple(BATCH_LAYOUT.read_field(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
-        if found != (*PRODUCER, due):
+        if found != (*PRODUCER, expected):
             return at_request(
                 index,
                 Verdict(
-                    VerdictKind.FAIL, f"{producer_text(found)}, where {producer_text((*PRODUCER, due))} is due", RECORDS
+                    VerdictKind.FAIL,
+                    f"{producer_text(found)} instead of {producer_text((*PRODUCER, expected))}",
+                    RECORDS,
                 ),
             )
-        due, last = due + BATCH_LAYOUT.read_field("recordCount", batch), batch
+        expected, last = expected + BATCH_LAYOUT.read_field("recordCount", batch), batch
     return PASSED
 
 
 def _no_loss(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge what a broker has in the end that refuses the first batch once, and then what does not follow.
+    """Check that a broker gets all batches: it rejects the first one once, and later batches with a sequence gap.
 
-    A batch may come early: who sends on without waiting does not know yet that the one before it was refused. Who asks
-    for a producer id once more counts anew.
+    A batch may arrive early, as a client that does not wait has not got the error of the one before it yet. A client
+    that requests a new producer id begins with sequence 0 again.
     """
     taken: dict[tuple[int, int], list[bytes]] = {}
     early: tuple[int, tuple[int, int]] | None = None
@@ -303,24 +312,24 @@ def _no_loss(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         elif first > len(kept):
             early = index, producer
         elif batch not in kept:
-            detail = f"{producer_text((*producer, first))} is given to two batches, of which a broker drops the second"
+            detail = f"{producer_text((*producer, first))} is used for two batches: a broker drops the second one"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     if sum(map(len, taken.values())) >= TOGETHER:
         return PASSED
     if early is None:
-        return Verdict(VerdictKind.SKIP, "unobserved: nothing was written behind what was refused")
+        return Verdict(VerdictKind.SKIP, "unobserved: no batch was written after the rejected one")
     index, producer = early
-    detail = f"{producer_text((*producer, len(taken[producer])))} never comes, and what is behind it does"
-    # No document demands that a producer tries again; one that does not has to stop, and is told so here.
+    detail = f"{producer_text((*producer, len(taken[producer])))} is never written, but later batches are"
+    # No document demands a retry, so this fails only at should; but a producer without a retry has to stop.
     return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS, level="should"))
 
 
 def _error_reported(requests: Sequence[Value]) -> Verdict:
-    """Judge a producer that said nothing of an error, with which these requests were answered each time."""
+    """Return a failure of a producer that reported no error, although the broker returned one each time."""
     if not requests:
-        return Verdict(VerdictKind.SKIP, "unobserved: no such request was sent")
+        return Verdict(VerdictKind.SKIP, "unobserved: no matching request was sent")
     last = request_name(requests[-1]["hex"])
-    detail = f"the application is told that all went well, where {last} was answered with an error that stays"
+    detail = f"the application gets no error, although the broker returned a permanent error for {last}"
     return at_request(len(requests) - 1, Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
 
 
@@ -328,7 +337,7 @@ def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Call
     return lambda requests: judge(list(batches_in(requests)))
 
 
-WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
+PRODUCER_CHECKS: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     **TRANSACTIONS,
     "error-reported": _error_reported,
     "writes": _writes,
@@ -339,4 +348,4 @@ WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "sequence-numbers": _of_batches(_sequence_numbers),
     "no-loss": _of_batches(_no_loss),
 }
-"""The checks of what is written."""
+"""The checks of producers."""

@@ -1,4 +1,4 @@
-"""Judges how a broker answered frames: each answer by its definition, to its last byte, in the order of the frames."""
+"""The judge of `exchange` cases: each response must match its definition to the last byte, in the frames' order."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 
 _LONGEST = 4000
-"""Characters of them: a broker tells a code for each of a few steps."""
+"""Characters of error codes at most; longer texts are ignored. A broker returns one code for each of a few steps."""
 
 
 def codes_of(case: Case, outcome: Outcome) -> str:
-    """The error codes of an answer, each with what it answers; empty where there are none."""
+    """Return the error codes of an answer, each with its batch or frame; empty if there are none."""
     match outcome:
         case Rejected(codes=codes):
             return codes
@@ -42,27 +42,27 @@ def codes_of(case: Case, outcome: Outcome) -> str:
 
 
 def _of_frames(expect: ExpectResponses, answer: Answer) -> Iterator[str]:
-    """The codes in the answers to frames, those of one frame once."""
+    """Yield the error codes in the response to each frame, each code once."""
     try:
         rows = EXCHANGED.parse(answer.get("value"))
     except NotationError:
         return
-    for at, (due, row) in enumerate(zip(expect.due, rows, strict=False)):
-        codes = dict.fromkeys(filter(None, errors_in(due, row.get("hex") or b"")))
+    for at, (expected, row) in enumerate(zip(expect.expected, rows, strict=False)):
+        codes = dict.fromkeys(filter(None, errors_in(expected, row.get("hex") or b"")))
         if codes:
             yield f"frame {at}: {' and '.join(map(named, codes))}"
 
 
 MOST_GROWN = 256 << 20
-"""Bytes by which the memory of a broker may grow while it is sent the few bytes of a case."""
+"""Bytes by which the memory of a broker may grow during a case, whose frames have few bytes."""
 _OF_VERSION = RULES["plain"]
 
 
 def judge_exchanged(expect: ExpectResponses, answer: Mapping[str, Value]) -> Verdict:
-    """Hold what came of each frame against what is due. Raises NotationError."""
+    """Compare the response to each frame with the expected one. Raises NotationError."""
     rows = _rows(expect, answer.get("value"))
-    for at, (due, (data, end)) in enumerate(zip(expect.due, rows, strict=True)):
-        flaw = _ended(expect, due, end) if data is None else _answered(due, data, expect.due)
+    for at, (expected, (data, end)) in enumerate(zip(expect.expected, rows, strict=True)):
+        flaw = _ended(expect, expected, end) if data is None else _answered(expected, data, expect.expected)
         if flaw is not PASSED:
             path = f"[{at}]" + (f".{flaw.path}" if flaw.path else "")
             return Verdict(flaw.kind, flaw.detail, path, flaw.requirement, flaw.level)
@@ -70,87 +70,93 @@ def judge_exchanged(expect: ExpectResponses, answer: Mapping[str, Value]) -> Ver
 
 
 def _rows(expect: ExpectResponses, given: object) -> list[tuple[bytes | None, object]]:
-    """For each frame the bytes of the answer, or None and why there is none."""
+    """Return for each frame the bytes of the response, or None and the reason why there is none."""
     rows = EXCHANGED.parse(given)
-    if not isinstance(given, list) or len(rows) != len(expect.due):
-        raise NotationError(f"value: expected what came of each of {len(expect.due)} frames")
+    if not isinstance(given, list) or len(rows) != len(expect.expected):
+        raise NotationError(f"value: expected one entry for each of {len(expect.expected)} frames")
     ends = [row.get("end") for row in given]
     if any(row.get("hex") is None and end not in ENDS for row, end in zip(rows, ends, strict=True)):
-        raise NotationError(f"value: expected the hex of an answer, or end: {' or '.join(ENDS)}")
+        raise NotationError(f"value: expected the hex of a response, or end: {' or '.join(ENDS)}")
     return [(row.get("hex"), end) for row, end in zip(rows, ends, strict=True)]
 
 
-def _ended(expect: ExpectResponses, due: ExpectedResponse, end: object) -> Verdict:
-    """Judge that no answer came."""
-    if not due.must_answer and (end == "closed" or due.may_wait):
+def _ended(expect: ExpectResponses, expected: ExpectedResponse, end: object) -> Verdict:
+    """Return the verdict on a missing response."""
+    if not expected.must_answer and (end == "closed" or expected.may_wait):
         return PASSED
     if end == "silent":
-        # No document says how a broken frame is refused: to leave its connection open in silence is at should.
-        level = "must" if due.must_answer else "should"
-        return Verdict(VerdictKind.TIMEOUT, f"{_named(due)} is not answered, and the connection stays", level=level)
-    detail = f"the connection is closed without an answer to {_named(due)}"
+        # No document specifies how a broker rejects an invalid frame, so an open connection fails only at should.
+        level = "must" if expected.must_answer else "should"
+        return Verdict(
+            VerdictKind.TIMEOUT, f"{_named(expected)} is not answered, and the connection stays open", level=level
+        )
+    detail = f"the broker closes the connection without a response to {_named(expected)}"
     return Verdict(VerdictKind.FAIL, detail, requirement=expect.unanswered)
 
 
-def _named(due: ExpectedResponse) -> str:
-    return f"{due.name} {due.version}" if due.name else "a frame"
+def _named(expected: ExpectedResponse) -> str:
+    return f"{expected.name} {expected.version}" if expected.name else "a frame"
 
 
 def _memory(grown: object) -> Verdict:
     if not isinstance(grown, int) or grown <= MOST_GROWN:
         return PASSED
-    detail = f"its memory grew by {grown >> 20} MiB"
+    detail = f"the memory of the broker grew by {grown >> 20} MiB"
     return Verdict(VerdictKind.FAIL, detail, requirement=ROBUSTNESS, level="should")
 
 
-# --- an answer ----------------------------------------------------------------------------------------
+# --- one response -------------------------------------------------------------------------------------
 
 
-def _answered(due: ExpectedResponse, data: bytes, all_due: Sequence[ExpectedResponse]) -> Verdict:
+def _answered(expected: ExpectedResponse, data: bytes, all_expected: Sequence[ExpectedResponse]) -> Verdict:
     if len(data) < 4:
-        return Verdict(VerdictKind.FAIL, f"the answer to {_named(due)} has {len(data)} bytes", requirement=_OF_VERSION)
+        return Verdict(
+            VerdictKind.FAIL, f"the response to {_named(expected)} has only {len(data)} bytes", requirement=_OF_VERSION
+        )
     correlation = int.from_bytes(data[:4], "big", signed=True)
-    if correlation != due.correlation:
-        return _of_another(due, correlation, all_due)
-    return _parsed(due, data) if due.name else PASSED
+    if correlation != expected.correlation:
+        return _of_another(expected, correlation, all_expected)
+    return _parsed(expected, data) if expected.name else PASSED
 
 
-def _of_another(due: ExpectedResponse, correlation: int, all_due: Sequence[ExpectedResponse]) -> Verdict:
-    detail = f"correlation id {correlation} in the answer to {_named(due)}, which has {due.correlation}"
-    if correlation in (other.correlation for other in all_due):
-        return Verdict(VerdictKind.FAIL, f"{detail}: that of another request", requirement="response.order")
+def _of_another(expected: ExpectedResponse, correlation: int, all_expected: Sequence[ExpectedResponse]) -> Verdict:
+    detail = f"the response to {_named(expected)} has correlation id {correlation} instead of {expected.correlation}"
+    if correlation in (other.correlation for other in all_expected):
+        return Verdict(VerdictKind.FAIL, f"{detail}, which belongs to another request", requirement="response.order")
     return Verdict(VerdictKind.FAIL, detail, requirement="response.correlation-id")
 
 
-def _parsed(due: ExpectedResponse, data: bytes) -> Verdict:
-    """Judge the header and the body; of a frame that is broken, or in no version that is offered, in any version."""
-    message = shipped_types().messages[f"{due.name}Response"]
-    versions = [due.version] if due.version in message.valid else []
-    if not due.must_answer:
-        versions += [version for version in message.valid if version != due.version]
-    flaws = [_by_version(due, version, data) for version in versions]
+def _parsed(expected: ExpectedResponse, data: bytes) -> Verdict:
+    """Judge the header and the body; the response to an invalid frame or unsupported version may have any version."""
+    message = shipped_types().messages[f"{expected.name}Response"]
+    versions = [expected.version] if expected.version in message.valid else []
+    if not expected.must_answer:
+        versions += [version for version in message.valid if version != expected.version]
+    flaws = [_by_version(expected, version, data) for version in versions]
     return next((flaw for flaw in flaws if flaw is PASSED), flaws[0])
 
 
-def _refused(due: ExpectedResponse, body: Value) -> Verdict:
-    """Judge the answer to a version that is not offered: it holds an error."""
+def _refused(expected: ExpectedResponse, body: Value) -> Verdict:
+    """Judge the response to an unsupported version, which must contain an error code."""
     codes = list(_errors(body))
-    if any(codes) and (not due.must_answer or ErrorCode.UNSUPPORTED_VERSION in codes):
+    if any(codes) and (not expected.must_answer or ErrorCode.UNSUPPORTED_VERSION in codes):
         return PASSED
-    return Verdict(VerdictKind.FAIL, f"{_named(due)} is not offered, and its answer holds the errors {codes or 'none'}")
+    return Verdict(
+        VerdictKind.FAIL, f"{_named(expected)} is unsupported, but the response has the error codes {codes or 'none'}"
+    )
 
 
-def errors_in(due: ExpectedResponse, data: bytes) -> list[int]:
-    """The error codes in an answer of the version that is due; none where it cannot be read."""
-    message = shipped_types().messages.get(f"{due.name}Response")
-    if message is None or due.version not in message.valid:
+def errors_in(expected: ExpectedResponse, data: bytes) -> list[int]:
+    """Return the error codes of a response in the expected version; none if it cannot be decoded."""
+    message = shipped_types().messages.get(f"{expected.name}Response")
+    if message is None or expected.version not in message.valid:
         return []
-    read, rest = _read(message.name, due.version, header_version(message, due.version), data)
+    read, rest = _read(message.name, expected.version, header_version(message, expected.version), data)
     return list(_errors(read.value)) if read.ok and not rest else []
 
 
 def _errors(value: Value) -> Iterator[int]:
-    """The error codes in an answer."""
+    """Yield the error codes of a response."""
     if isinstance(value, dict):
         for name, entry in value.items():
             if name == "ErrorCode":
@@ -162,15 +168,15 @@ def _errors(value: Value) -> Iterator[int]:
             yield from _errors(entry)
 
 
-def _by_version(due: ExpectedResponse, version: int, data: bytes) -> Verdict:
-    message = shipped_types().messages[f"{due.name}Response"]
-    due_header = header_version(message, version)
-    read, rest = _read(message.name, version, due_header, data)
+def _by_version(expected: ExpectedResponse, version: int, data: bytes) -> Verdict:
+    message = shipped_types().messages[f"{expected.name}Response"]
+    expected_header = header_version(message, version)
+    read, rest = _read(message.name, version, expected_header, data)
     if read.ok and not rest:
-        return _refused(due, read.value) if due.must_refuse else PASSED
-    other, other_rest = _read(message.name, version, 1 - due_header, data)
+        return _refused(expected, read.value) if expected.must_refuse else PASSED
+    other, other_rest = _read(message.name, version, 1 - expected_header, data)
     if other.ok and not other_rest:
-        detail = f"the header before {message.name} {version} is of version {1 - due_header}, not {due_header}"
+        detail = f"{message.name} {version} has header version {1 - expected_header} instead of {expected_header}"
         return Verdict(VerdictKind.FAIL, detail, requirement="tagged.only-in-flexible")
     if read.ok:
         extent = f"{rest} byte{'s' if rest > 1 else ''}"
@@ -184,7 +190,7 @@ def _by_version(due: ExpectedResponse, version: int, data: bytes) -> Verdict:
 
 
 def _read(name: str, version: int, header: int, data: bytes) -> tuple[codec.DecodeResult, int]:
-    """The body behind a header of some version, and the bytes behind it."""
+    """Decode the body after a header of this version; also return the number of bytes after the body."""
     types = shipped_types()
     head = codec.decode(types.wire(type_name("ResponseHeader", header)), data)
     if not head.ok:

@@ -1,7 +1,7 @@
-"""What several targets made of one case, so that it can be said which of them did the same: total and pure.
+"""The comparison of several targets on one case, to group those that behave equally: total and pure.
 
-A reading is an act (it refused, it accepted, it died) and, where the act alone does not tell targets apart, what it
-came to. Fields that only one target shows tell nothing: targets are compared by what all of them show.
+An observed behaviour is an act, such as accepts, rejects or crashes, and the result if targets with this act can
+differ. Only fields that all targets show are compared, as a missing field proves no difference.
 """
 
 from __future__ import annotations
@@ -39,63 +39,63 @@ from conformance.semantics.consumer_view import VIEW_NOTATION
 
 
 class Behavior(StrEnum):
-    """What a target did, in the words of a report."""
+    """The behaviour of a target, in the words of a report."""
 
     ACCEPTS = "accepts"
     WRITES = "writes"
-    REFUSES = "refuses"
-    OTHER_CLASS = "refuses, as another class"
+    REFUSES = "rejects"
+    OTHER_CLASS = "rejects with another error class"
     OTHER_VALUE = "another value"
     OTHER_LENGTH = "consumes another number of bytes"
     OTHER_BYTES = "writes other bytes"
     CRASHES = "crashes"
     TIMES_OUT = "times out"
-    MEMORY = "takes too much memory"
-    SLOW = "takes too long"
+    MEMORY = "needs too much memory"
+    SLOW = "needs too much time"
 
 
 Path: TypeAlias = tuple[str | int, ...]
 Leaves: TypeAlias = Mapping[Path, object]
-"""The parts of a value that hold no parts themselves, by path; beside them the kind of every part, and its length."""
+"""The scalars in a value, by path, and also the kind of every part and the length of every list."""
 _KIND, _LENGTH = -1, -2
-"""Last steps of paths to what is told of a part."""
+"""Last steps of the paths of a part's kind and length."""
 
 
 class ObservedBehavior(Struct, frozen=True):
-    """What one target made of a case."""
+    """The behaviour of one target on a case."""
 
     behavior: Behavior
     is_right: bool
-    """Whether it broke no requirement by that."""
+    """The behaviour breaks no requirement."""
     text: Leaves | str | int | tuple[str, ...] | None = field(default="")
-    """What the act came to, as far as that tells readings apart; None where nothing is known of it."""
+    """The result, if targets with this behaviour can differ in it; None if it is unknown."""
 
 
 def reading_of(case: Case, outcome: Outcome, verdict: Verdict) -> ObservedBehavior:
-    """The reading of a target that was judged; of an outcome that passed only the expectation is looked at."""
+    """Return the behaviour of a judged target; if it passed, the expectation determines the behaviour."""
     is_right = verdict.kind not in FAILURES
     if verdict.kind is VerdictKind.PASS:
-        return _due(case)
+        return _passed(case)
     if verdict.kind is VerdictKind.TIMEOUT:
         return ObservedBehavior(Behavior.TIMES_OUT, is_right=is_right)
     match outcome:
         case NoAnswer(how):
-            return ObservedBehavior(_DEATHS.get(how, Behavior.CRASHES), is_right=is_right)
+            return ObservedBehavior(_NO_ANSWER.get(how, Behavior.CRASHES), is_right=is_right)
         case Rejected(error) if not is_right and isinstance(case.expect, ExpectRejection):
             return ObservedBehavior(Behavior.OTHER_CLASS, is_right=is_right, text=error)
         case Rejected():
             return ObservedBehavior(Behavior.REFUSES, is_right=is_right)
         case Accepted(answer):
-            return _open(case, answer) if is_right else _wrong(case, answer, verdict)
-    return ObservedBehavior(_taking(case), is_right=is_right, text=None)
+            return _unspecified(case, answer) if is_right else _fault(case, answer, verdict)
+    return ObservedBehavior(_acceptance(case), is_right=is_right, text=None)
 
 
-_DEATHS = {"memory": Behavior.MEMORY, "slow": Behavior.SLOW}
+_NO_ANSWER = {"memory": Behavior.MEMORY, "slow": Behavior.SLOW}
 _EXPECTED = "as expected"
 
 
-def _due(case: Case) -> ObservedBehavior:
-    """What a target did that passed."""
+def _passed(case: Case) -> ObservedBehavior:
+    """Return the behaviour of a target that passed."""
     match case.expect:
         case ExpectRejection():
             return ObservedBehavior(Behavior.REFUSES, is_right=True)
@@ -103,65 +103,69 @@ def _due(case: Case) -> ObservedBehavior:
             return ObservedBehavior(Behavior.REFUSES, is_right=True)
         case ExpectSequenceResults(answers):
             return ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=tuple(min(right) for right in answers))
-    return ObservedBehavior(_taking(case), is_right=True, text=_EXPECTED)
+    return ObservedBehavior(_acceptance(case), is_right=True, text=_EXPECTED)
 
 
-def _taking(case: Case) -> Behavior:
-    """What it is called that a target did not refuse."""
+def _acceptance(case: Case) -> Behavior:
+    """Return the name of the behaviour of a target that rejected nothing."""
     return Behavior.WRITES if case.op in _WRITING else Behavior.ACCEPTS
 
 
 _WRITING = ("encode", "convert")
 
 
-def _open(case: Case, answer: Answer) -> ObservedBehavior:
-    """What a target did that took an open place in one of the ways that are right."""
+def _unspecified(case: Case, answer: Answer) -> ObservedBehavior:
+    """Return the behaviour of a target with an accepted result for unspecified behaviour."""
     given = answer.get("value")
     if case.op == "read" and stopped_with(answer) is not None:
         return ObservedBehavior(Behavior.REFUSES, is_right=True)
     match case.expect:
         case ExpectAnyOf(()):
-            return ObservedBehavior(_taking(case), is_right=True, text=_shown(case, answer))
+            return ObservedBehavior(_acceptance(case), is_right=True, text=_shown(case, answer))
         case ExpectAnyOf(readings):
-            met = [index for index, reading in enumerate(readings) if _fits(case, reading, answer)]
-            return ObservedBehavior(_taking(case), is_right=True, text=str(met[0]) if len(met) == 1 else None)
-        case ExpectSequenceResults(answers) if isinstance(given, list) and len(given) == len(answers):
-            fates = zip(answers, given, strict=True)
+            matching = [index for index, reading in enumerate(readings) if _matches(case, reading, answer)]
             return ObservedBehavior(
-                Behavior.ACCEPTS, is_right=True, text=tuple(_fate(right, fate) for right, fate in fates)
+                _acceptance(case), is_right=True, text=str(matching[0]) if len(matching) == 1 else None
+            )
+        case ExpectSequenceResults(answers) if isinstance(given, list) and len(given) == len(answers):
+            results = zip(answers, given, strict=True)
+            return ObservedBehavior(
+                Behavior.ACCEPTS,
+                is_right=True,
+                text=tuple(_normalised_result(right, result) for right, result in results),
             )
         case ExpectScenario() if isinstance(given, list):
-            refused = ["refused" if isinstance(told, dict) and told.get("refused") else "" for told in given]
+            refused = ["refused" if isinstance(result, dict) and result.get("refused") else "" for result in given]
             return ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=tuple(refused))
     return ObservedBehavior(Behavior.ACCEPTS, is_right=True, text=_EXPECTED)
 
 
 def stopped_with(answer: Answer) -> object:
-    """The error by which a fetch ended before the end of a log: a consumer refuses so; None where it did not."""
+    """Return the error that ended a fetch before the end of the log, which is a rejection; None if there is none."""
     given = answer.get("value")
     return given.get("error") if isinstance(given, dict) else None
 
 
-def _fits(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
+def _matches(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes, answer: Answer) -> bool:
     try:
         return matches(case, reading, answer)
-    except NotationError:  # what was kept of it is no whole answer
+    except NotationError:  # a result stores only a part of a long answer
         return True
 
 
-def _fate(right: frozenset[str], fate: str) -> str:
-    """The fate of a batch; one refused with an error that names none of the fates met the refusal that is right."""
-    return min(right - {"accept"}, default=fate) if fate == REFUSED else fate
+def _normalised_result(right: frozenset[str], result: str) -> str:
+    """Return the result of a batch; a rejection with an unspecific error counts as the expected rejection."""
+    return min(right - {"accept"}, default=result) if result == REFUSED else result
 
 
-def _wrong(case: Case, answer: Answer, verdict: Verdict) -> ObservedBehavior:
-    """What a target did that accepted, and broke a requirement."""
+def _fault(case: Case, answer: Answer, verdict: Verdict) -> ObservedBehavior:
+    """Return the behaviour of a target that accepted the input and broke a requirement."""
     if verdict.path == "consumed":
         return ObservedBehavior(Behavior.OTHER_LENGTH, is_right=False, text=answer.get("consumed"))
-    if case.op in ONLY_LIVE:  # its answer tells what differs from run to run, such as offsets
+    if case.op in ONLY_LIVE:  # the answer contains values that differ from run to run, such as offsets
         return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, text=verdict.path or verdict.detail)
     if isinstance(case.expect, ExpectRejection):
-        return ObservedBehavior(_taking(case), is_right=False, text=_shown(case, answer))
+        return ObservedBehavior(_acceptance(case), is_right=False, text=_shown(case, answer))
     if case.op in _WRITING:
         return ObservedBehavior(Behavior.OTHER_BYTES, is_right=False, text=answer.get("hex"))
     return ObservedBehavior(Behavior.OTHER_VALUE, is_right=False, text=_shown(case, answer))
@@ -171,16 +175,16 @@ def _wrong(case: Case, answer: Answer, verdict: Verdict) -> ObservedBehavior:
 
 
 def _shown(case: Case, answer: Answer) -> Leaves | None:
-    """What an answer shows, part by part; None where it shows nothing."""
+    """Return the parts that an answer shows; None if it shows none."""
     parts = {name: entry for name, entry in answer.items() if name in ("consumed", "hex", "size")}
     if "value" in answer:
-        parts["value"] = _in_one_notation(case, answer["value"])
+        parts["value"] = _normalised_value(case, answer["value"])
     return dict(_leaves(parts, ())) if parts else None
 
 
 def part_apart(case: Case, answers: Sequence[Answer]) -> str:
-    """The path of the first part of the values that answers show which is not the same in all; empty if none is."""
-    shown = [dict(_leaves(_in_one_notation(case, answer.get("value")), ())) for answer in answers]
+    """Return the path of the first part that differs between the answers; empty if they are equal."""
+    shown = [dict(_leaves(_normalised_value(case, answer.get("value")), ())) for answer in answers]
     for path in shown[0] if shown else ():
         if all(path in other for other in shown) and any(other[path] != shown[0][path] for other in shown):
             steps = [step for step in path if step not in (_KIND, _LENGTH)]
@@ -188,8 +192,8 @@ def part_apart(case: Case, answers: Sequence[Answer]) -> str:
     return ""
 
 
-def _in_one_notation(case: Case, given: object) -> object:
-    """A value as we write it, as one target says 1000 and another "1000"; as it came where it is none of the type."""
+def _normalised_value(case: Case, given: object) -> object:
+    """Return a value in the suite's notation, as targets may write 1000 or "1000"; an invalid value is unchanged."""
     if case.op not in ("decode", "read"):
         return given
     notation = VIEW_NOTATION if case.op == "read" else case.wire.notation
@@ -200,7 +204,7 @@ def _in_one_notation(case: Case, given: object) -> object:
 
 
 def _leaves(value: object, path: Path) -> Iterator[tuple[Path, object]]:
-    """The parts of JSON, each with its path."""
+    """Yield the parts of JSON, each with its path."""
     yield (*path, _KIND), "object" if isinstance(value, dict) else "list" if isinstance(value, list | tuple) else ""
     if isinstance(value, dict):
         for name, entry in value.items():
@@ -213,25 +217,25 @@ def _leaves(value: object, path: Path) -> Iterator[tuple[Path, object]]:
         yield path, value
 
 
-# --- who did the same ---------------------------------------------------------------------------------
+# --- groups of equal targets --------------------------------------------------------------------------
 
 
 def group_equal(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None, ...]:
-    """A number for each reading, the same for those that are one; None stays None.
+    """Return a group number for each behaviour, equal for equal ones; None stays None.
 
-    A reading of which nothing more is known than its act is taken for one with any other of that act: nobody differs by
-    what he does not show. The order of the readings changes no more than the numbers.
+    A behaviour without a known result equals any other with the same act: a value that is not shown proves no
+    difference. The order of the behaviours changes only the numbers.
     """
     common = _common(readings)
     groups: list[ObservedBehavior] = []
     numbers: list[int | None] = [None] * len(readings)
-    told = [at for at, one in enumerate(readings) if one is not None and one.text is not None]
-    untold = [at for at, one in enumerate(readings) if one is not None and one.text is None]
-    for at in told + untold:
+    described = [at for at, one in enumerate(readings) if one is not None and one.text is not None]
+    undescribed = [at for at, one in enumerate(readings) if one is not None and one.text is None]
+    for at in described + undescribed:
         one = readings[at]
         assert one is not None
         same = [number for number, other in enumerate(groups) if _is_equal(one, other, common)]
-        if one.text is None and len(same) > 1:  # it may be either: one of its own
+        if one.text is None and len(same) > 1:  # it matches several groups, so it gets its own group
             same = [number for number in same if groups[number].text is None]
         if not same:
             same = [len(groups)]
@@ -241,7 +245,7 @@ def group_equal(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None
 
 
 def _common(readings: Iterable[ObservedBehavior | None]) -> dict[tuple[Behavior, bool], list[Path]]:
-    """By act: the parts that every value tells of, if only by having no such part."""
+    """Return by act the paths that every value shows, also as a part that cannot exist."""
     values: dict[tuple[Behavior, bool], list[Leaves]] = {}
     for one in readings:
         if one is not None and isinstance(one.text, Mapping):
@@ -253,7 +257,7 @@ def _common(readings: Iterable[ObservedBehavior | None]) -> dict[tuple[Behavior,
 
 
 def _shows(leaves: Leaves, path: Path) -> bool:
-    """Whether a value has this part, or cannot have it: it is null, or a list too short. Fields may be left out."""
+    """Return whether a value has this part, or cannot have it: null, or a shorter list. A missing field is unknown."""
     while path not in leaves:
         path = path[:-1]
         if (*path, _KIND) in leaves:

@@ -566,7 +566,7 @@ def test_every_case_is_well_formed(catalog):
         assert case.source
         assert case.request["op"] == case.op
         if isinstance(case.expect, ExpectRejection):
-            assert case.expect.said in ERRORS
+            assert case.expect.shown_error in ERRORS
         assert catalog.requirements[case.requirement].testable
 
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from conformance.cases.raw_requests import NAMES, TOPIC_ID, due_for, frame_bytes, parse_frames, request_version
+from conformance.cases.raw_requests import (
+    NAMES,
+    TOPIC_ID,
+    expected_responses,
+    frame_bytes,
+    parse_frames,
+    request_version,
+)
 from conformance.codec.json_notation import DASHED, NotationError
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import request_in
@@ -54,7 +61,7 @@ def test_each_valid_frame_is_a_request_of_its_definition(catalog):
             continue
         request = request_in(frame_bytes(frame, at, NAMES)[4:])
         assert (request.name, request.version) == request_version(frame), case.id
-        assert case.expect.due[at].must_answer
+        assert case.expect.expected[at].must_answer
 
 
 def test_every_edge_value_of_a_field_is_sent_alone(catalog):
@@ -85,7 +92,7 @@ def test_placeholders_are_replaced_by_the_names_of_the_run():
 def test_a_broken_frame_and_an_unknown_version_may_be_rejected():
     of_later = {"version": 0, "header": {"RequestApiVersion": 999}}
     frames = [{"hex": "00"}, *({"message": f"{name}Request", **of_later} for name in ("Heartbeat", "ApiVersions"))]
-    broken, unknown, of_versions = due_for(frames)
+    broken, unknown, of_versions = expected_responses(frames)
     assert (broken.must_answer, broken.may_wait, broken.must_refuse) == (False, True, False)
     assert (unknown.must_answer, unknown.may_wait, unknown.must_refuse) == (False, False, True)
     assert (of_versions.must_answer, of_versions.version, of_versions.must_refuse) == (True, 0, True)

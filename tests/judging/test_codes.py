@@ -33,11 +33,11 @@ def test_the_codes_of_an_answer_are_reported(outcome, codes, catalog):
 
 def test_the_codes_of_raw_requests_are_read_from_the_responses(catalog):
     case = catalog.cases["exchange/version-not-offered"]
-    frames = len(case.expect.due)
+    frames = len(case.expect.expected)
     answers = [{"hex": None, "end": "closed"}] * frames
     assert codes_of(case, Accepted({"value": answers})) == ""
     plain = catalog.cases["exchange/metadata-9"]
-    due = plain.expect.due[0]
+    due = plain.expect.expected[0]
     refused = answer_to(ExpectedResponse("Heartbeat", 4, due.correlation, must_refuse=True))
     heartbeat = catalog.cases["exchange/heartbeat-4"]
     assert codes_of(heartbeat, Accepted({"value": [{"hex": refused.hex()}]})) == "frame 0: 35 (UNSUPPORTED_VERSION)"

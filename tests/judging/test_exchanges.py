@@ -4,7 +4,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.model import Case, ExpectedResponse, ExpectResponses, VerdictKind
-from conformance.cases.raw_requests import answer_to, due_for
+from conformance.cases.raw_requests import answer_to, expected_responses
 from conformance.judging.judge import judge
 from conformance.judging.raw_requests import MOST_GROWN, judge_exchanged
 from conformance.targets import reference
@@ -15,7 +15,7 @@ FRAMES = (
     {"message": "MetadataRequest", "version": 9, "body": {"Topics": []}},
     {"message": "MetadataRequest", "version": 8, "header": {"CorrelationId": -5}, "body": {"Topics": None}},
 )
-ANSWERS = [answer_to(due) for due in due_for(FRAMES)]
+ANSWERS = [answer_to(expected) for expected in expected_responses(FRAMES)]
 CLOSED, SILENT = {"hex": None, "end": "closed"}, {"hex": None, "end": "silent"}
 
 
@@ -25,7 +25,7 @@ def rows(**changed):
 
 
 def verdict(value, frames=FRAMES, **further):
-    expect = ExpectResponses(due_for(frames))
+    expect = ExpectResponses(expected_responses(frames))
     case = Case("x/y", "exchange", codec.wire("LOG"), "x.y", "must", {"op": "exchange", "frames": frames}, expect)
     return judge(case, outcome({"ok": True, "value": value, **further}))
 
@@ -36,12 +36,12 @@ def test_responses_of_the_reference_pass():
 
 FLAWS = {
     "a byte more": (1, ANSWERS[1] + b"\0", "1 byte after the end of MetadataResponse 9", "response.size"),
-    "another header": (1, ANSWERS[1][:4] + ANSWERS[1][5:], "is of version 0, not 1", "tagged.only-in-flexible"),
-    "tagged header": (0, ANSWERS[0][:4] + b"\0" + ANSWERS[0][4:], "is of version 1, not 0", "tagged.only-in-flexible"),
+    "another header": (1, ANSWERS[1][:4] + ANSWERS[1][5:], "header version 0 instead of 1", "tagged.only-in-flexible"),
+    "tagged header": (0, ANSWERS[0][:4] + b"\0" + ANSWERS[0][4:], "version 1 instead of 0", "tagged.only-in-flexible"),
     "cut": (2, ANSWERS[2][:-1], "MetadataResponse 8 breaks its definition", "definitions.response-version-matches"),
-    "no header": (2, b"\0\0", "has 2 bytes", "definitions.response-version-matches"),
-    "another id": (0, b"\1\0\0\0" + ANSWERS[0][4:], "correlation id 16777216 in", "response.correlation-id"),
-    "the id of another": (0, b"\0\0\0\2" + ANSWERS[0][4:], "correlation id 2 in", "response.order"),
+    "no header": (2, b"\0\0", "has only 2 bytes", "definitions.response-version-matches"),
+    "another id": (0, b"\1\0\0\0" + ANSWERS[0][4:], "correlation id 16777216 instead", "response.correlation-id"),
+    "the id of another": (0, b"\0\0\0\2" + ANSWERS[0][4:], "correlation id 2 instead", "response.order"),
 }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_a_wrong_response_fails_at_its_frame_under_the_violated_requirement(at, 
 def test_a_closed_connection_is_a_failure_and_a_missing_response_a_timeout():
     closed, silent = verdict(rows(at1=CLOSED)), verdict(rows(at1=SILENT))
     assert (closed.kind, silent.kind, silent.level) == (VerdictKind.FAIL, VerdictKind.TIMEOUT, "must")
-    assert "without an answer to Metadata 9" in closed.detail
+    assert "without a response to Metadata 9" in closed.detail
 
 
 NEGATIVE = ({"hex": "ffffffff00120000000000010000"},)
@@ -72,8 +72,8 @@ def test_a_broker_may_wait_only_for_the_rest_of_a_frame():
 
 
 def test_excessive_memory_growth_of_a_broker_fails():
-    assert verdict(rows(), grown=MOST_GROWN).kind is VerdictKind.PASS
-    found = verdict(rows(), grown=MOST_GROWN + 1)
+    assert verdict(rows(), memoryGrowth=MOST_GROWN).kind is VerdictKind.PASS
+    found = verdict(rows(), memoryGrowth=MOST_GROWN + 1)
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
 
 

@@ -10,7 +10,7 @@ ABORT, COMMIT = bytes(4), bytes((0, 0, 0, 1))
 
 
 def record(offset, **fields):
-    return builders.record(offset, 1000 + offset % 1000, **fields)
+    return builders.record(offset, **{"timestamp": 1000 + offset % 1000, **fields})
 
 
 def batch(base, records=None, *, producer=None, transactional=False, control=False, **fields):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.append import LIMIT
 from conformance.cases.model import Answer, ExpectedResponse, Request
-from conformance.cases.raw_requests import answer_to, due_for
+from conformance.cases.raw_requests import answer_to, expected_responses
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
@@ -81,7 +81,7 @@ def _each(change: Callable[[Values, ExpectedResponse, Values], Values]) -> Mutat
 
     @on("exchange", accepted=None)
     def mutate(request: Request, answer: Answer) -> Answer:
-        rows = zip(request["frames"], due_for(request["frames"]), answer["value"], strict=True)
+        rows = zip(request["frames"], expected_responses(request["frames"]), answer["value"], strict=True)
         return {**answer, "value": [change(*row) for row in rows]}
 
     return mutate
