@@ -200,7 +200,11 @@ WRONG = {
         3,
         "sasl.mechanism: invalid enum value 'SCRAM-SHA-256'",
     ),
-    "no password": ("address: x:1\n" + SASL.replace("BROKER_P", "NO_P"), 3, "in the variable 'NO_PASSWORD'"),
+    "no password": (
+        "address: x:1\n" + SASL.replace("BROKER_P", "NO_P"),
+        3,
+        "in the environment variable 'NO_PASSWORD'",
+    ),
     "a prefix and topics": ("address: x:1\nprefix: a\ntopics: [b]\n", 3, "topics: expected each topic once"),
     "a topic twice": ("address: x:1\ntopics: [b, b]\n", 2, "topics: expected each topic once"),
     "no topic": ("address: x:1\ntopics: []\n", 2, "topics: expected a list of length >= 1"),
