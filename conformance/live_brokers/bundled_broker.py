@@ -182,7 +182,7 @@ class BundledBroker:
         An interpreter runs a program in Python.
         """
         if lacking := manifest.missing(None if python == sys.executable else python):
-            raise BrokerError(f"broker:{manifest.name} cannot run here, it lacks {', '.join(lacking)}")
+            raise BrokerError(f"broker:{manifest.name} cannot run here; missing: {', '.join(lacking)}")
         self.manifest, self._command = manifest, manifest.program(python)
         self._program: Daemon | None = None
         self._folder = BrokerWorkFolder()

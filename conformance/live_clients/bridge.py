@@ -213,7 +213,7 @@ class ClientBridge:
         if not witness.wrong_version_requests:
             raise BaselineFailed(reason)
         fault = judge_sent(ExpectClientRequests("offered", ""), SENT.render(witness.wrong_version_requests))
-        self._unjudged = f"it sent {fault.detail}; {reason}"
+        self._unjudged = f"{fault.detail}; {reason}"
 
     async def _run_baseline(self) -> Answer | None:
         """Return the answer to the first plain batch; None if the client reads one of them."""

@@ -75,7 +75,7 @@ WRONG = {
     ),
     "half an aborted transaction": (
         f'op: read, hex: "{PLAIN}", aborted: [{{producerId: "7"}}], value: {{}}',
-        "aborted: each has producerId and firstOffset",
+        "aborted: expected objects with producerId and firstOffset",
     ),
     "aborted": (f'op: read, hex: "{PLAIN}", aborted: 7, value: {{}}', "a list"),
     "next offset": (f'op: read, hex: "{PLAIN}", value: {{nextOffset: "3"}}', "differs from the bytes at nextOffset"),
@@ -128,10 +128,10 @@ WRONG = {
         "this conversion exists",
     ),
     "no batches": ("op: sequence, value: [accept]", "batches is missing"),
-    "half a batch": ('op: sequence, batches: [{producerId: "7"}], value: [accept]', "each has producerId"),
+    "half a batch": ('op: sequence, batches: [{producerId: "7"}], value: [accept]', "expected objects with producerId"),
     "more than a batch": (
         f"op: sequence, batches: [{ONE[:-1]}, codec: 1}}], value: [accept]",
-        "each has producerId",
+        "expected objects with producerId",
     ),
     "wrong fate": (f"op: sequence, batches: [{ONE}, {ONE}], value: [accept, accept]", "accept, duplicate"),
     "fates of fewer": (f"op: sequence, batches: [{ONE}], value: []", "value: expected accept"),

@@ -18,7 +18,7 @@ WRONG = {
     "isolation: expected one of": ("read", {"isolation": "dirty"}),
     "fetchOffset: expected a decimal string": ("read", {"fetchOffset": None}),
     "fetchOffset: 9223372036854775808 is not an INT64": ("read", {"fetchOffset": str(1 << 63)}),
-    "aborted: each has producerId and firstOffset": ("read", {"aborted": [{"producerId": "7"}]}),
+    "aborted: expected objects with producerId and firstOffset": ("read", {"aborted": [{"producerId": "7"}]}),
     "checkCrcs: expected true or false": ("read", {"checkCrcs": "no"}),
 }
 

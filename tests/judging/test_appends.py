@@ -112,8 +112,8 @@ def test_an_append_time_topic_serves_log_append_time_and_a_timestamp():
 @pytest.mark.parametrize(
     ("settings", "append_time", "problem"),
     [
-        ({"timestampType": "CreateTime"}, "5", "told the producer 5 as the time of the append, due is -1"),
-        ({"timestampType": "LogAppendTime"}, "-1", "told the producer -1 as the time of the append, due is 0"),
+        ({"timestampType": "CreateTime"}, "5", "LogAppendTimeMs 5 instead of -1"),
+        ({"timestampType": "LogAppendTime"}, "-1", "LogAppendTimeMs -1 instead of 0"),
         ({}, "5", ""),
         ({"timestampType": "LogAppendTime", "fetchVersion": 3}, "5", ""),
         ({"timestampType": "LogAppendTime", "produceVersion": 2}, "5", ""),
@@ -298,7 +298,7 @@ def test_keeping_a_max_timestamp_above_every_record_fails_at_should():
 
     found = verdict(late(batch()), changed=kept)
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "broker.writes-max-timestamp", "should")
-    assert found.detail == "maxTimestamp 9999 is served, and the largest of the records is 1002"
+    assert found.detail == "maxTimestamp 9999 is served, but the largest record timestamp is 1002"
     assert verdict(late(batch())).kind is VerdictKind.PASS  # the reference recomputes it
     response = {"value": {"logEnd": "1", "baseOffset": "1", "appendTime": "9999"}}
     own = verdict(batch(), changed=lambda answer: {**kept(answer), **response}, timestampType="LogAppendTime")

@@ -36,12 +36,12 @@ def test_responses_of_the_reference_pass():
 
 FLAWS = {
     "a byte more": (1, ANSWERS[1] + b"\0", "1 byte after the end of MetadataResponse 9", "response.size"),
-    "another header": (1, ANSWERS[1][:4] + ANSWERS[1][5:], "is of version 0, not 1", "tagged.only-in-flexible"),
-    "tagged header": (0, ANSWERS[0][:4] + b"\0" + ANSWERS[0][4:], "is of version 1, not 0", "tagged.only-in-flexible"),
+    "another header": (1, ANSWERS[1][:4] + ANSWERS[1][5:], "header version 0 instead of 1", "tagged.only-in-flexible"),
+    "tagged header": (0, ANSWERS[0][:4] + b"\0" + ANSWERS[0][4:], "version 1 instead of 0", "tagged.only-in-flexible"),
     "cut": (2, ANSWERS[2][:-1], "MetadataResponse 8 breaks its definition", "definitions.response-version-matches"),
-    "no header": (2, b"\0\0", "has 2 bytes", "definitions.response-version-matches"),
-    "another id": (0, b"\1\0\0\0" + ANSWERS[0][4:], "correlation id 16777216 in", "response.correlation-id"),
-    "the id of another": (0, b"\0\0\0\2" + ANSWERS[0][4:], "correlation id 2 in", "response.order"),
+    "no header": (2, b"\0\0", "has only 2 bytes", "definitions.response-version-matches"),
+    "another id": (0, b"\1\0\0\0" + ANSWERS[0][4:], "correlation id 16777216 instead", "response.correlation-id"),
+    "the id of another": (0, b"\0\0\0\2" + ANSWERS[0][4:], "correlation id 2 instead", "response.order"),
 }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_a_wrong_response_fails_at_its_frame_under_the_violated_requirement(at, 
 def test_a_closed_connection_is_a_failure_and_a_missing_response_a_timeout():
     closed, silent = verdict(rows(at1=CLOSED)), verdict(rows(at1=SILENT))
     assert (closed.kind, silent.kind, silent.level) == (VerdictKind.FAIL, VerdictKind.TIMEOUT, "must")
-    assert "without an answer to Metadata 9" in closed.detail
+    assert "without a response to Metadata 9" in closed.detail
 
 
 NEGATIVE = ({"hex": "ffffffff00120000000000010000"},)

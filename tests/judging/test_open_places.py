@@ -63,7 +63,7 @@ def test_an_unspecified_offset_explains_another_offset(catalog):
     def other(answer):
         return {**answer, "value": {**answer["value"], "baseOffset": "0"}}
 
-    assert judged(case, other) == ("batch.base-offset", "another reading: batch.base-offset")
+    assert judged(case, other) == ("batch.base-offset", "no accepted interpretation: batch.base-offset")
 
 
 OVERWRITTEN = "timestamp.log-append-overwritten"
@@ -96,7 +96,7 @@ def test_an_unspecified_key_of_a_control_record_explains_another_key(catalog):
     def without(answer):
         return {**answer, "value": {**answer["value"], "records": [{**answer["value"]["records"][0], "key": None}]}}
 
-    assert judged(case, without) == ("control.key-layout", "another reading: control.key-layout")
+    assert judged(case, without) == ("control.key-layout", "no accepted interpretation: control.key-layout")
 
 
 def test_of_two_unspecified_fields_only_the_wrong_one_explains_the_failure(catalog):
@@ -106,7 +106,7 @@ def test_of_two_unspecified_fields_only_the_wrong_one_explains_the_failure(catal
     def empty(answer):
         return {**answer, "value": [{**answer["value"][0], "value": ""}]}
 
-    assert judged(case, empty) == ("legacy.value-nullable", "another reading: legacy.value-nullable")
+    assert judged(case, empty) == ("legacy.value-nullable", "no accepted interpretation: legacy.value-nullable")
 
 
 @pytest.mark.parametrize("question", ["decode", "read"])
@@ -121,7 +121,7 @@ def test_a_read_of_unspecified_bytes_is_judged_like_a_decode(question, catalog):
         return answer
 
     rule = "varint.fifth-byte-excess-bits"
-    assert judged(case, kept) == (rule, f"another reading: {rule} in RECORD")
+    assert judged(case, kept) == (rule, f"no accepted interpretation: {rule} in RECORD")
 
 
 SECOND_KEY_LENGTH = (
@@ -147,7 +147,7 @@ def test_an_unspecified_field_explains_no_failure_in_earlier_records(catalog, at
         judged(case, at_the_epoch)
         == [
             ("timestamp.record-formula", "another value: RECORD.timestamp"),
-            ("varint.non-minimal", "another reading: varint.non-minimal in RECORD"),
+            ("varint.non-minimal", "no accepted interpretation: varint.non-minimal in RECORD"),
         ][at]
     )
 

@@ -59,10 +59,10 @@ def test_a_valid_request_passes_every_check(check, version):
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
-        (lambda data: struct.pack(">i", len(data)) + data[4:], "its size is 22, and 18 bytes follow"),
-        (lambda data: data + b"\0", "its size is 18, and 19 bytes follow"),
-        (lambda _: b"\xff\xff\xff\xff", "its size is -1, and 0 bytes follow"),
-        (lambda _: struct.pack(">i", 3) + bytes(3), "its size is 3, and 3 bytes follow"),
+        (lambda data: struct.pack(">i", len(data)) + data[4:], "the request size is 22, but 18 bytes follow"),
+        (lambda data: data + b"\0", "the request size is 18, but 19 bytes follow"),
+        (lambda _: b"\xff\xff\xff\xff", "the request size is -1, but 0 bytes follow"),
+        (lambda _: struct.pack(">i", 3) + bytes(3), "the request size is 3, but 3 bytes follow"),
     ],
     ids=["too-large", "bytes-after", "negative", "no-header"],
 )
@@ -187,18 +187,27 @@ def test_a_request_version_that_was_not_offered_is_found():
     data = frame("Metadata", 1, METADATA)
     found = verdict("offered", row(data, offered=(4, 4)))
     assert (found.kind, found.path) == (VerdictKind.FAIL, "[0].Header.RequestApiVersion")
-    assert found.detail == "Metadata 1, where 4 to 4 is offered"
-    assert verdict("offered", row(data, offered=None)).detail == "Metadata 1, which is not offered"
+    assert found.detail == "the client sent Metadata 1, but the broker supports versions 4 to 4"
+    assert (
+        verdict("offered", row(data, offered=None)).detail
+        == "the client sent Metadata 1, which the broker does not support"
+    )
 
 
 def test_an_unknown_request_is_judged_only_by_the_offered_versions():
     data = struct.pack(">ihhih", 10, 999, 0, 7, -1)
     assert (api_of(data), frame_wire(data)) == ("", None)
     assert verdict("well-formed", row(data)).kind is VerdictKind.SKIP
-    assert verdict("offered", row(data, offered=None)).detail == "API 999 0, which is not offered"
+    assert (
+        verdict("offered", row(data, offered=None)).detail
+        == "the client sent API 999 0, which the broker does not support"
+    )
     unknown_version = frame("Fetch", 4, {})[:6] + b"\0\x63" + frame("Fetch", 4, {})[8:]
     assert verdict("well-formed", row(unknown_version)).kind is VerdictKind.SKIP
-    assert verdict("offered", row(unknown_version, offered=(4, 4))).detail == "Fetch 99, where 4 to 4 is offered"
+    assert (
+        verdict("offered", row(unknown_version, offered=(4, 4))).detail
+        == "the client sent Fetch 99, but the broker supports versions 4 to 4"
+    )
 
 
 def test_api_versions_may_have_any_version():
@@ -215,7 +224,7 @@ def test_a_fetch_uses_the_configured_isolation_level():
     data = frame("Fetch", 4, {"IsolationLevel": 1})
     assert verdict("isolation-level", row(data), isolation="read_committed").kind is VerdictKind.PASS
     found = verdict("isolation-level", row(data))
-    assert found.detail == "isolation level 1 is asked for, not read_uncommitted"
+    assert found.detail == "isolation level 1 instead of read_uncommitted"
 
 
 def test_only_requests_of_the_selected_name_are_judged():
@@ -313,7 +322,7 @@ def test_sequences_begin_at_0_and_increase_by_the_record_count(starts, kind):
 def test_batches_have_the_assigned_producer_id_and_epoch():
     first = batches_for("produce")[0]
     found = verdict("sequence-numbers", *produced({**first, "producerEpoch": 0}))
-    assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"
+    assert found.detail == "producer id 4711, epoch 0, sequence 0 instead of producer id 4711, epoch 3, sequence 0"
 
 
 def fetch(offset, session=0, epoch=-1, version=12):
@@ -369,9 +378,9 @@ OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumera
         ([FIRST, *REST, FIRST, *REST], VerdictKind.PASS, ""),
         ([FIRST, *REST, FIRST, REST[0], REST[0], *REST[1:]], VerdictKind.PASS, ""),
         ([FIRST, *REST, *OTHER, FIRST], VerdictKind.PASS, ""),
-        ([FIRST, FIRST, again(REST[0], baseSequence=0)], VerdictKind.FAIL, "sequence 0 is given to two batches"),
-        ([FIRST, FIRST, *REST[:2], REST[3]], VerdictKind.FAIL, "sequence 3 never comes, and what is behind it does"),
-        ([FIRST, *REST], VerdictKind.FAIL, "sequence 0 never comes"),
+        ([FIRST, FIRST, again(REST[0], baseSequence=0)], VerdictKind.FAIL, "sequence 0 is used for two batches"),
+        ([FIRST, FIRST, *REST[:2], REST[3]], VerdictKind.FAIL, "sequence 3 is never written, but later batches are"),
+        ([FIRST, *REST], VerdictKind.FAIL, "sequence 0 is never written"),
         ([FIRST, FIRST], VerdictKind.SKIP, ""),
         ([FIRST], VerdictKind.SKIP, ""),
         ([], VerdictKind.SKIP, ""),
@@ -385,7 +394,7 @@ def test_no_pipelined_batch_is_lost_after_an_error(batches, kind, problem):
     found = verdict("no-loss", *produced(*batches))
     assert found.kind is kind
     assert problem in found.detail
-    assert found.level == ("should" if "never comes" in problem else "")
+    assert found.level == ("should" if "never written" in problem else "")
 
 
 def test_each_pipelined_record_fills_one_batch():
@@ -398,7 +407,10 @@ def test_a_batch_with_a_retriable_error_is_retried():
     first, second, _ = batches_for("produce")
     assert verdict("retried", *produced(first, first, second)).kind is VerdictKind.PASS
     found = verdict("retried", *produced(first))
-    assert (found.kind, found.detail) == (VerdictKind.FAIL, "what was refused by error 56 is not written again")
+    assert (found.kind, found.detail) == (
+        VerdictKind.FAIL,
+        "the batch that was rejected with KAFKA_STORAGE_ERROR is not sent again",
+    )
     assert verdict("retried").kind is VerdictKind.SKIP
 
 
@@ -426,13 +438,13 @@ def pushed(metrics, codec_id=0):
         (
             [(b"", 0), (REQUESTED_METRIC[:-1].encode(), 0)],
             VerdictKind.FAIL,
-            f"none of 2 pushes has {REQUESTED_METRIC}, which is wanted",
+            f"none of 2 PushTelemetry requests contains the requested metric {REQUESTED_METRIC}",
         ),
-        ([(REQUESTED_METRIC.encode(), 1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 1: "),
-        ([(gzip.compress(REQUESTED_METRIC.encode()), 0)], VerdictKind.FAIL, "none of 1 pushes"),
-        ([(REQUESTED_METRIC.encode(), 9)], VerdictKind.FAIL, "the metrics cannot be read in their codec, 9: "),
-        ([(REQUESTED_METRIC.encode(), -1)], VerdictKind.FAIL, "the metrics cannot be read in their codec, -1: "),
-        ([], VerdictKind.SKIP, "unobserved: it tells nothing of its metrics"),
+        ([(REQUESTED_METRIC.encode(), 1)], VerdictKind.FAIL, "the metrics cannot be decompressed with codec 1: "),
+        ([(gzip.compress(REQUESTED_METRIC.encode()), 0)], VerdictKind.FAIL, "none of 1 PushTelemetry requests"),
+        ([(REQUESTED_METRIC.encode(), 9)], VerdictKind.FAIL, "the metrics cannot be decompressed with codec 9: "),
+        ([(REQUESTED_METRIC.encode(), -1)], VerdictKind.FAIL, "the metrics cannot be decompressed with codec -1: "),
+        ([], VerdictKind.SKIP, "unobserved: the client sent no PushTelemetry"),
     ],
 )
 def test_the_requested_metric_is_pushed_in_the_stated_codec(pushes, kind, problem):
@@ -447,7 +459,7 @@ def test_an_invalid_push_contains_no_metric():
     data[-2] = 0
     assert (
         verdict("metrics-pushed", row(bytes(data))).detail
-        == f"none of 1 pushes has {REQUESTED_METRIC}, which is wanted"
+        == f"none of 1 PushTelemetry requests contains the requested metric {REQUESTED_METRIC}"
     )
     assert verdict("well-formed", row(bytes(data))).requirement == "compact-bytes.null-rejected"
 
@@ -460,7 +472,9 @@ def test_a_transaction_is_retried_after_retriable_errors(missing):
     rows = [row(frame("Metadata", 1, METADATA)), *(row(named(name)) for name in TRANSACTION if name != missing)]
     found = verdict("ended", *rows)
     assert found.kind is (VerdictKind.FAIL if missing else VerdictKind.PASS)
-    assert found.detail == (f"no {missing} came, though what it was told passes" if missing else "")
+    assert found.detail == (
+        f"the client sent no {missing}, although the broker returned only retriable errors" if missing else ""
+    )
     assert verdict("ended").kind is VerdictKind.SKIP
 
 
@@ -480,9 +494,9 @@ def test_a_committed_transaction_is_not_aborted(ends, kind):
         ({}, ""),
         ({"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}, ""),
         ({"InitProducerId": 9}, ""),
-        ({"Produce": 12}, "Produce 12 in a transaction, where no transaction.version is told: 11 at most"),
-        ({"AddPartitionsToTxn": 4}, "AddPartitionsToTxn 4 in a transaction, where"),
-        ({"EndTxn": 5}, "EndTxn 5 in a transaction, where no transaction.version is told: 4 at most"),
+        ({"Produce": 12}, "Produce 12 needs transaction.version 2; without it the highest version is 11"),
+        ({"AddPartitionsToTxn": 4}, "AddPartitionsToTxn 4 needs transaction.version 2"),
+        ({"EndTxn": 5}, "EndTxn 5 needs transaction.version 2; without it the highest version is 4"),
     ],
 )
 def test_requests_follow_the_transaction_version_of_the_broker(versions, problem):
@@ -529,29 +543,29 @@ ANEW = NEWER | {"producerEpoch": 4, "baseSequence": 0}
     ("turns", "problem"),
     [
         ([turn(0, "commit"), turn(1, "abort"), turn(2, "commit")], ""),
-        ([turn(0, "commit", **NEWER), turn(1, "abort", **ANEW)], "end by commit, abort, where"),
+        ([turn(0, "commit", **NEWER), turn(1, "abort", **ANEW)], "end with commit, abort instead"),
         ([turn(0, "commit", **NEWER), turn(1, "abort", **ANEW), turn(2, "commit", **ANEW | {"producerEpoch": 5})], ""),
         (
             [turn(0, "commit"), turn(1, "abort", added=False), turn(2, "commit")],
-            "Produce 11 comes in a transaction that its partition",
+            "Produce 11 is sent before its partition was added",
         ),
         (
             [turn(0, "commit"), turn(1, "abort", baseSequence=0), turn(2, "commit")],
-            "sequence 0 is given to two batches, of which",
+            "sequence 0 is used for two batches",
         ),
         (
             [turn(0, "commit"), turn(1, "abort", producerEpoch=4), turn(2, "commit")],
-            "sequence 2, where the sequence 0 is due",
+            "sequence 2 instead of sequence 0",
         ),
         (
             [turn(0, "commit", **NEWER), turn(1, "abort", **NEWER), turn(2, "commit")],
-            "where the answer to EndTxn told another epoch",
+            "although the EndTxn response returned a new epoch",
         ),
         (
             [turn(0, "commit"), turn(1, "commit"), turn(2, "commit")],
-            "end by commit, commit, commit, where commit, abort, commit is",
+            "end with commit, commit, commit instead of commit, abort, commit",
         ),
-        ([turn(0, "commit")], "the transactions end by commit, where"),
+        ([turn(0, "commit")], "the transactions end with commit instead"),
     ],
 )
 def test_each_transaction_is_complete(turns, problem):
@@ -592,9 +606,9 @@ def named(name, version=3):
     ("offsets", "kind", "problem"),
     [
         ((0, 0, 0, 1), VerdictKind.PASS, ""),
-        ((0, 0, 1), VerdictKind.FAIL, "2 fetches of the first offset brought nothing, and the next one passes over"),
+        ((0, 0, 1), VerdictKind.FAIL, "2 fetches of the first offset returned no record, but the next fetch skips"),
         ((0, 1, 0, 1), VerdictKind.FAIL, "2 fetches of the first offset"),
-        ((0, 0, 0, 0), VerdictKind.FAIL, "no fetch goes on behind the first offset"),
+        ((0, 0, 0, 0), VerdictKind.FAIL, "the client fetches no offset after the first one"),
         ((), VerdictKind.SKIP, ""),
     ],
     ids=["waits", "passes over", "passes over twice", "stays", "nothing"],
@@ -611,10 +625,10 @@ def test_a_client_skips_no_record_after_empty_fetches(offsets, kind, problem):
         ((0, 1, 1, 2, 3), VerdictKind.PASS, ""),
         ((0, 0, 1, 1, 1, 2), VerdictKind.PASS, ""),
         ((0, 1, 0, 1, 2), VerdictKind.PASS, ""),
-        ((0, 1, 1, 3), VerdictKind.FAIL, "the fetch behind the move begins at 3, where 1 is due"),
-        ((0, 1, 2, 3), VerdictKind.FAIL, "the fetch behind the move begins at 2, where 1 is due"),
-        ((0, 1, 0, 1), VerdictKind.FAIL, "no fetch goes on behind offset 1"),
-        ((), VerdictKind.SKIP, "nothing was sent"),
+        ((0, 1, 1, 3), VerdictKind.FAIL, "the fetch after the leader change begins at 3 instead of 1"),
+        ((0, 1, 2, 3), VerdictKind.FAIL, "the fetch after the leader change begins at 2 instead of 1"),
+        ((0, 1, 0, 1), VerdictKind.FAIL, "the client fetches no offset after offset 1"),
+        ((), VerdictKind.SKIP, "no request was sent"),
     ],
     ids=["goes on", "asks again", "begins anew", "at the end", "passes over", "stays", "nothing"],
 )
@@ -632,11 +646,15 @@ def test_a_client_keeps_its_offset_after_a_leader_change(offsets, kind, problem)
         (
             (0, 1, 11, 12),
             VerdictKind.FAIL,
-            "the log begins at offset 10 now, and the first fetch there is of offset 11",
+            "the log now begins at offset 10, but the first fetch after that begins at 11",
         ),
-        ((0, 1, 13), VerdictKind.FAIL, "the first fetch there is of offset 13"),
-        ((0, 1, 1, 9), VerdictKind.FAIL, "no fetch goes on behind offset 1, though the log begins at 10 now"),
-        ((), VerdictKind.SKIP, "nothing was sent"),
+        ((0, 1, 13), VerdictKind.FAIL, "the first fetch after that begins at 13"),
+        (
+            (0, 1, 1, 9),
+            VerdictKind.FAIL,
+            "the client fetches no offset after offset 1, although the log now begins at 10",
+        ),
+        ((), VerdictKind.SKIP, "no request was sent"),
     ],
     ids=["where it begins", "where it ends", "passes over", "beyond its end", "before it", "nothing"],
 )
@@ -673,13 +691,13 @@ def commit(offset, epoch=-1, kept=None):
         ([commit(1)], None),
         ([commit(0), commit(1), commit(2, 0)], None),
         ([commit(1, kept=-1)], None),
-        ([commit(0)], "offset 0 is committed, where 1 is read next"),
-        ([commit(1), commit(0)], "offset 0 is committed, where 1 is read next"),
+        ([commit(0)], "offset 0 is committed, but the next offset to read is 1"),
+        ([commit(1), commit(0)], "offset 0 is committed, but the next offset to read is 1"),
         ([commit(-1), commit(1)], "offset -1 is committed"),
         ([commit(3)], "offset 3 is committed"),
-        ([commit(1, 0)], "the epoch 0 is committed"),
-        ([commit(2, 5)], "the epoch 5 is committed"),
-        ([commit(1, kept=0)], "a commit is to be kept for 0 ms"),
+        ([commit(1, 0)], "leader epoch 0 is committed"),
+        ([commit(2, 5)], "leader epoch 5 is committed"),
+        ([commit(1, kept=0)], "RetentionTimeMs is 0"),
         ([], "unobserved: no offset was committed"),
     ],
 )
@@ -724,13 +742,13 @@ JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", 
         ([JOINED, synced(1, (), ()), synced(2, (), (0,))], None),
         ([JOINED, synced(1, (0,), ()), synced(2, (0,), (0,))], "assigned 2 times among 2 members"),
         ([JOINED, synced(1, (), ()), synced(3, (0,))], "assigned 0 times among 2 members"),
-        ([JOINED, synced(3, (0,))], "it leads two members, and assigns nothing"),
+        ([JOINED, synced(3, (0,))], "the client is leader of two members, but assigns no partition"),
         ([JOINED, synced(1, (1,), ())], "assigned 0 times among 2 members"),
         ([JOINED, synced(1, (0,), (), topic=b"u")], "assigned 0 times among 2 members"),
         ([JOINED, synced(1, (0, 0), ())], "assigned 2 times among 2 members"),
-        ([JOINED, synced(1, (0, 1), ())], "2 partitions are assigned, where there is one"),
-        ([JOINED, synced(1, (), (0,), members=("m", "c"))], "assigned to 'c', which is no member"),
-        ([], "unobserved: it joins no group"),
+        ([JOINED, synced(1, (0, 1), ())], "2 partitions are assigned, but the topic has one"),
+        ([JOINED, synced(1, (), (0,), members=("m", "c"))], "assigned to 'c', which is not a member id"),
+        ([], "unobserved: the client joined no group"),
     ],
 )
 def test_a_leader_assigns_the_only_partition_to_one_of_two_members(requests, problem):
@@ -760,13 +778,16 @@ ITS, OTHER = ({"Topic": name, "Partitions": (0,)} for name in ("t", "t-other"))
         ([shared_out([ITS], [OTHER])], None),
         ([shared_out([ITS], [ITS]), shared_out([ITS], [OTHER], 2), shared_out([ITS], None, 3)], None),
         ([shared_out([ITS], [{**ITS, "Partitions": ()}, OTHER])], None),
-        ([shared_out([ITS], [OTHER]), shared_out([ITS], [], 2)], "the other member wants that of the other member and"),
+        (
+            [shared_out([ITS], [OTHER]), shared_out([ITS], [], 2)],
+            "the other member is assigned nothing instead of [0] of",
+        ),
         ([shared_out([ITS], None)], "is assigned nothing"),
-        ([shared_out([], [ITS, OTHER])], "the leader wants the topic of the leader and is assigned nothing"),
-        ([shared_out([ITS, OTHER], [])], "is assigned [0] of the topic of the leader, [0] of that of the other member"),
-        ([shared_out([ITS], [OTHER, ITS])], "is assigned [0] of that of the other member, [0] of the topic of the lea"),
-        ([JOINED], "it leads two members, and assigns nothing"),
-        ([], "unobserved: it joins no group"),
+        ([shared_out([], [ITS, OTHER])], "the leader is assigned nothing instead of [0] of the leader's topic"),
+        ([shared_out([ITS, OTHER], [])], "is assigned [0] of the leader's topic, [0] of the other member's topic"),
+        ([shared_out([ITS], [OTHER, ITS])], "is assigned [0] of the other member's topic, [0] of the leader's topic"),
+        ([JOINED], "the client is leader of two members, but assigns no partition"),
+        ([], "unobserved: the client joined no group"),
     ],
 )
 def test_a_leader_assigns_each_member_its_subscribed_topic(requests, problem):
@@ -785,7 +806,7 @@ def test_an_unreported_fatal_error_fails_at_the_last_request(times, kind):
     found = verdict("error-reported", *[row(named("Produce"))] * (times - 1), *[row(named("EndTxn"))] * bool(times))
     assert found.kind is kind
     assert not times or found.path.startswith(f"[{times - 1}]")
-    assert not times or "EndTxn 3 was answered with an error that stays" in found.detail
+    assert not times or "the broker returned a permanent error for EndTxn 3" in found.detail
 
 
 def test_an_error_to_the_application_passes_only_after_a_fatal_error():

@@ -49,7 +49,7 @@ def test_a_producer_id_in_use_is_assigned_to_no_other_producer():
         {"do": "init-producer-id", **A}, {"do": "init-producer-id", **other}, {"do": "init-producer-id", **B}
     )
     taken = {"producerId": value[1]["producerId"], "producerEpoch": 9}
-    problem = f"producer id {taken['producerId']} is given to two producers"
+    problem = f"producer id {taken['producerId']} is assigned to two producers"
     changed(steps, value, 2, taken, problem, "producer-id.assigned-by-broker")
 
 
@@ -136,17 +136,17 @@ def test_serving_a_rejected_batch_fails_at_the_step_of_the_fetch():
     fewer = [step for step in steps if step is not steps[1]]
     surplus = verdict(fewer, [value[0], value[2]])
     assert (surplus.kind, surplus.path) == (VerdictKind.FAIL, "[1]")
-    assert "shown record '1.0' at offset 1" in surplus.detail
+    assert "gets record '1.0' at offset 1" in surplus.detail
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
         ({"lastStableOffset": "0"}, "last stable offset 0 instead of 4"),
-        ({"highWatermark": "1"}, "high watermark 1, and the log ended at 4"),
-        ({"aborted": []}, "a consumer is shown record '1.0' at offset 0"),
-        ({"hex": ""}, "nothing is served, and record '3.0' at offset 3 stands there"),
-        ({"hex": "00" * 70}, "what is served cannot be read"),
+        ({"highWatermark": "1"}, "high watermark 1, but the log ended at 4"),
+        ({"aborted": []}, "a consumer gets record '1.0' at offset 0"),
+        ({"hex": ""}, "no record is served, but the log has record '3.0' at offset 3"),
+        ({"hex": "00" * 70}, "the served bytes cannot be decoded"),
     ],
 )
 def test_each_part_of_a_fetch_response_is_checked(change, problem):
@@ -185,12 +185,12 @@ DELETED = ({"do": "produce", "records": 3}, {"do": "produce", "records": 3}, {"d
 @pytest.mark.parametrize(
     ("step", "change", "problem"),
     [
-        (2, {"lowWatermark": "5"}, "the log begins at offset 5, and what is before offset 4 was to be deleted"),
-        (2, {"refused": "no"}, "it is refused: no"),
-        (3, {"refused": "", "hex": ""}, "it is answered, and offset 0 lies before the log, which begins at 4"),
-        (4, {"logStart": "0"}, "the fetch tells that the log begins at 0, not 4"),
-        (5, {"offset": "3"}, "the broker tells offset 3, and the log begins at 4"),
-        (6, {"offset": "5"}, "the broker tells offset 5, and the log ended at 6"),
+        (2, {"lowWatermark": "5"}, "the log begins at offset 5, but the records before 4 were to be deleted"),
+        (2, {"refused": "no"}, "rejected: no"),
+        (3, {"refused": "", "hex": ""}, "the broker returns no error, although offset 0 is before the log start 4"),
+        (4, {"logStart": "0"}, "the Fetch response has LogStartOffset 0 instead of 4"),
+        (5, {"offset": "3"}, "the broker returns offset 3, but the log begins at 4"),
+        (6, {"offset": "5"}, "the broker returns offset 5, but the log ended at 6"),
     ],
 )
 def test_log_start_and_log_end_are_checked(step, change, problem):
@@ -219,11 +219,11 @@ TIMED = (
 @pytest.mark.parametrize(
     ("step", "change", "problem"),
     [
-        (2, {"offset": "0"}, "the broker tells offset 0 at 300 ms, and it is offset 1 at 300 ms"),
-        (2, {"offset": "2"}, "the broker tells offset 2 at 300 ms, and it is offset 1 at 300 ms"),
-        (2, {"time": str(BASE_TIME_MS + 200)}, "the broker tells offset 1 at 200 ms, and it is offset 1 at 300 ms"),
-        (3, {"offset": "4"}, "the broker tells offset 4 at -1, and it is offset -1 at -1"),
-        (3, {"refused": "no"}, "it is refused: no"),
+        (2, {"offset": "0"}, "the broker returns offset 0 at 300 ms instead of offset 1 at 300 ms"),
+        (2, {"offset": "2"}, "the broker returns offset 2 at 300 ms instead of offset 1 at 300 ms"),
+        (2, {"time": str(BASE_TIME_MS + 200)}, "the broker returns offset 1 at 200 ms instead of offset 1 at 300 ms"),
+        (3, {"offset": "4"}, "the broker returns offset 4 at -1 instead of offset -1 at -1"),
+        (3, {"refused": "no"}, "rejected: no"),
     ],
 )
 def test_list_offsets_by_time_returns_the_first_record_at_or_after_it(step, change, problem):
@@ -276,7 +276,7 @@ def test_a_record_served_twice_to_an_old_consumer_is_named():
     value[1]["hex"] *= 2
     found = verdict(steps, value)
     assert found.requirement == "convert.down-for-old-consumers"
-    assert "a consumer is shown record '0.0' at offset 0 2 times" in found.detail
+    assert "a consumer gets record '0.0' at offset 0 2 times" in found.detail
 
 
 def test_compaction_may_remove_tombstones_only_if_the_topic_allows_it():
@@ -299,4 +299,4 @@ def test_a_record_moved_within_its_batch_by_compaction_is_named():
     value[2]["hex"] = codec.encode("RECORD_BATCH", {**batch, "records": records}).hex()
     found = verdict(steps, value)
     assert (found.kind, found.requirement) == (VerdictKind.FAIL, "compaction.offsets-preserved")
-    assert "after compaction, record '0.1' at offset 0" in found.detail
+    assert "after compaction, unexpected record '0.1' at offset 0" in found.detail

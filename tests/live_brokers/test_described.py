@@ -203,7 +203,7 @@ WRONG = {
     "no password": (
         "address: x:1\n" + SASL.replace("BROKER_P", "NO_P"),
         3,
-        "the environment variable 'NO_PASSWORD'",
+        "in the environment variable 'NO_PASSWORD'",
     ),
     "a prefix and topics": ("address: x:1\nprefix: a\ntopics: [b]\n", 3, "topics: expected each topic once"),
     "a topic twice": ("address: x:1\ntopics: [b, b]\n", 2, "topics: expected each topic once"),

@@ -98,7 +98,7 @@ def test_a_broker_that_allocates_the_announced_size_is_detected(catalog):
         found = verdict(case, asked)
         asked.close()
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
-    assert "its memory grew by" in found.detail
+    assert "the memory of the broker grew by" in found.detail
 
 
 def test_a_broker_that_checks_producer_epochs_across_topics_passes(catalog, target):
@@ -170,7 +170,7 @@ def test_a_scenario_without_allowed_producer_ids_is_skipped_with_the_error(code,
 def test_rejecting_a_newer_producer_instance_fails_its_first_step(catalog, target):
     found = verdict(catalog.cases["scenario/instances"], target(refusing_transactional_ids(42, after=1)))
     assert (found.kind, found.requirement) == (VerdictKind.FAIL, "producer-id.assigned-by-broker")
-    assert found.detail.endswith("it is refused: error 42 (INVALID_REQUEST)")
+    assert found.detail.endswith("rejected: error 42 (INVALID_REQUEST)")
 
 
 def test_a_broker_that_rejects_leader_epochs_accepts_the_plain_batches_of_the_suite(catalog, target):

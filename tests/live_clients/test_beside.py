@@ -140,8 +140,8 @@ def test_a_client_that_fetches_in_a_session_passes(run):
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
-        (STUCK, "epoch 1 follows epoch 1 in fetch session"),
-        (NAMED_ALONE, "no fetch of a session goes on behind the first offset"),
+        (STUCK, "epoch 1 follows session epoch 1 in fetch session"),
+        (NAMED_ALONE, "no fetch of a session begins after the first offset"),
     ],
     ids=["numbers all alike", "hears of what it named alone"],
 )
@@ -156,11 +156,11 @@ def test_a_client_with_a_broken_fetch_session_is_found(run, change, detail):
     [
         (ONE_READ, PIECES, "crash", "an answer was cut"),
         (NEVER_NULL, NULL, "crash", "TypeError: object of type 'NoneType' has no len()"),
-        (SOME_TOPIC, THROTTLED, "fail", "no fetch goes on behind the first offset"),
+        (SOME_TOPIC, THROTTLED, "fail", "the client fetches no offset after the first one"),
         (KNOWS_ALL, UNKNOWN, "crash", "KeyError: 32000"),
         (TO_THE_END, UNDECIDED, "crash", "RuntimeError: records were lost"),
-        (GAPS, UNDECIDED, "fail", "the next one passes over what stands there"),
-        (AT_ITS_WORD, RESET, "fail", "no fetch goes on behind the first offset"),
+        (GAPS, UNDECIDED, "fail", "the next fetch skips this offset"),
+        (AT_ITS_WORD, RESET, "fail", "the client fetches no offset after the first one"),
         (LED_AT_ONCE, NO_LEADER, "crash", "IndexError: node -1"),
     ],
     ids=[

@@ -657,16 +657,16 @@ def test_a_correct_client_sends_valid_requests(sent):
 
 METADATA = "frame('Metadata', 1, {'Topics': None})"
 WRONG = {
-    "request/size": ("s.sendall(b'\\xff\\xff\\xff\\xff')", "its size is -1"),
+    "request/size": ("s.sendall(b'\\xff\\xff\\xff\\xff')", "the request size is -1"),
     "request/metadata": (f"s.sendall(b'\\0\\0\\0\\x13' + {METADATA}[4:] + b'\\0')", "1 bytes are left over inside"),
     "request/version-offered": (
         "s.sendall(frame('Metadata', 2, {'Topics': None}))",
-        "Metadata 2, where 0 to 1 is offered",
+        "the client sent Metadata 2, but the broker supports versions 0 to 1",
     ),
-    "request/correlation-ids": (f"s.sendall({METADATA} * 2)", "that of a request which is not answered yet"),
+    "request/correlation-ids": (f"s.sendall({METADATA} * 2)", "an unanswered request has the same correlation id"),
     "request/isolation-read-committed": (
         "line['isolation'] = 'read_uncommitted'",
-        "isolation level 0 is asked for, not read_committed",
+        "isolation level 0 instead of read_committed",
     ),
 }
 
@@ -691,7 +691,10 @@ for line in told():
 def test_a_version_below_the_only_offered_one_is_always_found(run):
     found = run(LOOKS_AT_THE_HIGHEST, "request/*", status=1, op="send", offers="low")
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == {"request/only-version-offered"}
-    assert found["request/only-version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
+    assert (
+        found["request/only-version-offered"]["detail"]
+        == "the client sent Fetch 2, but the broker supports versions 4 to 4"
+    )
 
 
 def test_a_client_that_needs_more_than_the_smallest_offer_fails_no_case(run):
@@ -724,9 +727,15 @@ def test_a_client_that_sends_versions_not_offered_fails_only_for_that(run):
     judged = {name: row["verdict"] for name, row in found.items() if row["verdict"] != "skip"}
     assert judged == {"request/version-offered": "fail"}
     assert found["request/version-offered"]["level"] == "must"
-    assert found["request/version-offered"]["detail"] == "Fetch 12, where 4 to 11 is offered"
+    assert (
+        found["request/version-offered"]["detail"]
+        == "the client sent Fetch 12, but the broker supports versions 4 to 11"
+    )
     reasons = {row["detail"] for row in found.values() if row["verdict"] == "skip"}
-    assert all("it sent Fetch 12, where 4 to 11 is offered; the client is not judged" in reason for reason in reasons)
+    assert all(
+        "the client sent Fetch 12, but the broker supports versions 4 to 11; the client is not judged" in reason
+        for reason in reasons
+    )
 
 
 @pytest.mark.parametrize(
@@ -800,10 +809,7 @@ def test_doctor_reports_that_only_the_request_versions_are_judged(driver, tmp_pa
     done = conformance("doctor", target, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     told = " ".join(done.stdout.split())
-    assert (
-        "FAIL supports everything that this kind of target is tested for: it sent Fetch 2, where 4 to 4 is offered"
-        in told
-    )
+    assert "is tested for: the client sent Fetch 2, but the broker supports versions 4 to 4" in told
     assert traces.left() == []
 
 
@@ -827,13 +833,13 @@ for line in told():
             9,
             "tags",
             "fail",
-            "no fetch goes on behind the first offset, where header and body of answers, as to Metadata 9, hold",
+            "the client fetches no offset after the first one: responses, such as to Metadata 9, contain",
         ),
-        (9, "in_header", "fail", "no fetch goes on"),
+        (9, "in_header", "fail", "the client fetches no offset"),
         (9, "tags and not stumbled and not stumbled.append(1)", "pass", ""),
         (9, "False", "pass", ""),
         (9, "line['topic'].startswith('case')", "skip", "does not come through where everything is offered"),
-        (8, "tags", "skip", "unobserved: no answer had room for tagged fields"),
+        (8, "tags", "skip", "unobserved: no response had tagged fields"),
     ],
     ids=["stumbles", "stumbles over the header", "stumbles once", "skips them", "stumbles anyway", "is sent none"],
 )

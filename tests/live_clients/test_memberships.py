@@ -167,15 +167,25 @@ def test_a_client_without_group_support_joins_no_group(run):
 @pytest.mark.parametrize(
     ("change", "requirement", "cases", "detail"),
     [
-        (ITS_OWN, "group.commits-next-offset", ["committed"], "offset 0 is committed, where 1 is read next"),
-        ("EPOCH = 0", "group.commits-next-offset", ["committed"], "the epoch 0 is committed"),
-        (NOT_KEPT, "group.commits-next-offset", ["committed"], "a commit is to be kept for 0 ms"),
-        (THE_SAME, "group.unknown-member", ["member-unknown"], "no fetch goes on behind the first offset"),
-        (STRICT, "group.assignment-read", ["assignment-newer"], "no fetch goes on behind the first offset"),
+        (
+            ITS_OWN,
+            "group.commits-next-offset",
+            ["committed"],
+            "offset 0 is committed, but the next offset to read is 1",
+        ),
+        ("EPOCH = 0", "group.commits-next-offset", ["committed"], "leader epoch 0 is committed"),
+        (NOT_KEPT, "group.commits-next-offset", ["committed"], "RetentionTimeMs is 0"),
+        (THE_SAME, "group.unknown-member", ["member-unknown"], "the client fetches no offset after the first one"),
+        (STRICT, "group.assignment-read", ["assignment-newer"], "the client fetches no offset after the first one"),
         (TO_ALL, "group.leader-shares", ["assignment-shared"], "assigned 2 times among 2 members"),
-        (TO_NOBODY, "group.leader-shares", ["assignment-shared"], "it leads two members, and assigns nothing"),
+        (
+            TO_NOBODY,
+            "group.leader-shares",
+            ["assignment-shared"],
+            "the client is leader of two members, but assigns no partition",
+        ),
         (FROM_ONE, "group.leader-shares", ["assignment-shared"], "assigned 0 times among 2 members"),
-        (ONE_MORE, "group.leader-shares", ["assignment-shared"], "2 partitions are assigned, where there is one"),
+        (ONE_MORE, "group.leader-shares", ["assignment-shared"], "2 partitions are assigned, but the topic has one"),
     ],
     ids=[
         "its own offset",
@@ -309,4 +319,4 @@ def test_a_member_that_drops_a_commit_without_an_error_is_found(run, change, ver
 def test_a_member_that_commits_an_old_leader_epoch_is_found(run, epoch, verdict):
     (row,) = run(f"EPOCH = {epoch}", "request/committed-before").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "group.commits-next-offset")
-    assert verdict == "pass" or "the epoch 5 is committed" in row["detail"]
+    assert verdict == "pass" or "leader epoch 5 is committed" in row["detail"]

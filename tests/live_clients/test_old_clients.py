@@ -129,7 +129,9 @@ def test_a_version_outside_the_offer_is_a_fault_of_an_old_client(run):
     body = body.replace("told()", "map(json.loads, sys.stdin)")
     found, about = run(2, f"say(version='1')\n{body}", OLDEST, "request/version-offered", status=1)
     assert (about["versions"], found[OLDEST]["verdict"]) == ("old", "pass")
-    assert found["request/version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
+    assert (
+        found["request/version-offered"]["detail"] == "the client sent Fetch 2, but the broker supports versions 4 to 4"
+    )
 
 
 def test_a_failure_with_messages_is_reported_for_a_client_of_only_messages(run, tmp_path):
@@ -160,7 +162,8 @@ def test_a_bundled_client_of_old_messages_is_judged_live(live_client, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("offers", "status", "charged"), [("bare", 3, ""), ("old", 1, "Fetch 4, where 0 to 3 is offered")]
+    ("offers", "status", "charged"),
+    [("bare", 3, ""), ("old", 1, "the client sent Fetch 4, but the broker supports versions 0 to 3")],
 )
 def test_old_versions_count_as_a_fault_only_if_the_driver_offers_them(run, offers, status, charged):
     body = """

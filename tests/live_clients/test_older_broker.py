@@ -68,16 +68,21 @@ APPENDED = encode_set([{**record, "timestampType": 1} for record in RECORDS], 1,
         ([encode_set(RECORDS[:2], 1, 0)], "2 of 3 records are written", "", ""),
         ([encode_set(RECORDS, 1, 0)[:-1]], "the last message is cut off", "", ""),
         ([b""], "0 of 3 records are written", "", ""),
-        ([batch(0)], "a batch is written, where messages alone are known", "", ""),
-        ([encode_set(RECORDS, 1, 0)[:-1] + b"w"], "no set of messages: legacy.crc-checked", "legacy.crc-checked", ""),
+        ([batch(0)], "a record batch is written, but the broker supports only messages", "", ""),
+        (
+            [encode_set(RECORDS, 1, 0)[:-1] + b"w"],
+            "not a valid message set: legacy.crc-checked",
+            "legacy.crc-checked",
+            "",
+        ),
         (
             [encode_set([{**record, "timestamp": 1} for record in RECORDS], 1, 0)],
-            "a message is written that nobody gave",
+            "a message was written that the application did not send",
             "",
             "",
         ),
-        ([encode_set([{**record, "key": b"z"} for record in RECORDS], 1, 0)], "a message is written that nob", "", ""),
-        ([APPENDED], "a producer says that the broker gave the time", "legacy.producer-timestamp-type-zero", ""),
+        ([encode_set([{**record, "key": b"z"} for record in RECORDS], 1, 0)], "a message was written that", "", ""),
+        ([APPENDED], "the producer sets the timestamp type LogAppendTime", "legacy.producer-timestamp-type-zero", ""),
     ],
 )
 def test_correct_messages_contain_all_given_fields(sets, problem, requirement, level):
@@ -91,7 +96,10 @@ def test_offsets_in_a_wrapper_count_from_0():
     inner = encode_set([{**record, "offset": at + 5} for at, record in enumerate(RECORDS)], 1, 0)
     wrapped = rewrapped(inner)
     found = verdict(wrapped)
-    assert (found.kind, found.detail) == (VerdictKind.FAIL, "the offsets in a wrapper are [5, 6, 7], not 0 and on")
+    assert (found.kind, found.detail) == (
+        VerdictKind.FAIL,
+        "the offsets in a wrapper are [5, 6, 7] and do not count from 0",
+    )
     assert found.requirement == "legacy.compressed-inner-offsets-from-zero"
     assert verdict(rewrapped(encode_set(RECORDS, 1, 0))).kind is VerdictKind.PASS
 

@@ -501,10 +501,10 @@ PUT = f"lambda data, number: {CHANGED} if number @@ else data"
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (PUT.replace("@@", "== 2").replace("@", "0"), "sequence 0, where producer id 4711, epoch 3, sequence 2 is due"),
-        (PUT.replace("@@", "== 3").replace("@", "4"), "sequence 4, where producer id 4711, epoch 3, sequence 3 is due"),
-        (PUT.replace("@@", "== 3").replace("@", "2"), "sequence 2, where producer id 4711, epoch 3, sequence 3 is due"),
-        (PUT.replace("@@", "== 1").replace("@", "2"), "sequence 2, where producer id 4711, epoch 3, sequence 4 is due"),
+        (PUT.replace("@@", "== 2").replace("@", "0"), "sequence 0 instead of producer id 4711, epoch 3, sequence 2"),
+        (PUT.replace("@@", "== 3").replace("@", "4"), "sequence 4 instead of producer id 4711, epoch 3, sequence 3"),
+        (PUT.replace("@@", "== 3").replace("@", "2"), "sequence 2 instead of producer id 4711, epoch 3, sequence 3"),
+        (PUT.replace("@@", "== 1").replace("@", "2"), "sequence 2 instead of producer id 4711, epoch 3, sequence 4"),
     ],
     ids=["repeats", "skips", "counts batches", "moves on after a refusal"],
 )
@@ -554,5 +554,5 @@ def test_a_sequence_used_for_two_batches_is_found_at_the_second(wrote):
     found = wrote(counts_from_the_second, "request/produce-together", status=1)
     row = found["request/produce-together"]
     assert (row["verdict"], row["level"]) == ("fail", "must")
-    assert row["detail"].startswith("producer id 4711, epoch 3, sequence 0 is given to two batches")
+    assert row["detail"].startswith("producer id 4711, epoch 3, sequence 0 is used for two batches")
     assert ["hex" in request for request in row["actual"]["value"]] == [False, False, True, False, False, False]

@@ -76,7 +76,7 @@ def test_a_rejection_is_implied_unless_the_document_states_it(catalog, identity,
     case = catalog.cases[identity]
     assert basis_of(catalog.requirements[case.requirement], case) == basis
     assert [case] == of_bases([case], (basis,), catalog.requirements)
-    verdict = Verdict(VerdictKind.FAIL, "accepted, but it must be refused")
+    verdict = Verdict(VerdictKind.FAIL, "accepted, but it must be rejected")
     policy = FailurePolicy(bases=(basis,), strict=True)
     assert policy.result("t", case, Accepted({}), verdict, catalog.requirements).counts
     others = FailurePolicy(bases=tuple(other for other in BASES if other != basis), strict=True)

@@ -8,7 +8,7 @@ from conformance.cases.model import Accepted
 from conformance.process.launcher import LaunchSpec
 from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
-from conformance.targets.protocol import RequestBody
+from conformance.targets.protocol import body
 from conformance.targets.session import TargetSession
 from conformance.targets.worker_pool import _MAX_UNJUDGED_BYTES, WorkerPool
 
@@ -55,10 +55,6 @@ def test_a_waiting_process_continues_after_the_target_is_closed():
     assert not thread.is_alive()
 
 
-def request_for(case):
-    return RequestBody(case.request_json())
-
-
 IN_TENS = """
 import json, sys
 asked = []
@@ -79,7 +75,7 @@ def test_some_requests_are_always_in_flight(python_target, catalog):
     cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:300]
     target = WorkerPool(LaunchSpec("t", python_target(IN_TENS)), ResourceLimits(timeout=20.0), 1)
     with contextlib.closing(target):
-        assert list(target.ask(cases, request_for)) == [Accepted({})] * 300
+        assert list(target.ask(cases, lambda case: body(case.request))) == [Accepted({})] * 300
 
 
 EACH_AT_ONCE = """
@@ -96,7 +92,7 @@ def test_the_processes_of_the_first_cases_get_the_next_ones(python_target, catal
     target = python_target(EACH_AT_ONCE.replace("FILE", repr(str(tmp_path / "started"))))
     with contextlib.closing(WorkerPool(LaunchSpec("t", target), ResourceLimits(timeout=20.0), 2)) as target:
         for _ in range(3):
-            assert [type(outcome) for outcome in target.ask(cases, request_for)] == [Accepted] * 300
+            assert [type(outcome) for outcome in target.ask(cases, lambda case: body(case.request))] == [Accepted] * 300
         assert target.starts == len((tmp_path / "started").read_text()) <= 2
 
 
