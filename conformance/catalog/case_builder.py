@@ -105,7 +105,7 @@ _NAN_RULE = "float64.canonical-nan-written"
 def expectation(wire: codec.WireType, data: bytes) -> tuple[Expectation, str]:
     """Return the expected result for bytes, and its requirement, by rule 6 of decisions#how-we-judge-with-this-page.
 
-    A definite violation means a rejection. Open behaviour allows several results. All other bytes have one value.
+    A definite violation means a rejection. Unspecified behaviour has several results. All other bytes have one value.
     """
     return _expectation(wire, codec.decode(wire, data))
 

@@ -81,7 +81,7 @@ class BoundedStream(Cursor):
     def refusing(
         self, fault: type[Exception] | tuple[type[Exception], ...], verdict: Callable[[str], tuple[str, bool]]
     ) -> Iterator[None]:
-        """Turn library errors into violations. `verdict` maps a message to its requirement, and to True if open."""
+        """Turn library errors into violations. `verdict` maps a message to its requirement and True if unspecified."""
         try:
             yield
         except fault as error:
@@ -105,7 +105,7 @@ _OPEN_GZIP = ("header flags", "header crc", "data check", "length check")
 
 
 def open_gzip(stream: BoundedStream) -> None:
-    """Read all members, joined. Bytes after the last one and wrong trailer checks are open."""
+    """Read all members, joined. Bytes after the last one and wrong trailer checks are unspecified."""
     _gzip_member(stream)
     while stream.left:
         whole = len(stream.plain)
@@ -356,7 +356,7 @@ def _rule_of(message: str) -> str:
 
 
 def _is_open_zstd(stream: BoundedStream, begin: int, message: str = "") -> bool:
-    """Return True for an open error of the library, or for bytes after a frame that begin no other frame."""
+    """Return True for an error at unspecified bytes, or for bytes after a frame that begin no other frame."""
     no_frame = not (stream.data.startswith(_ZSTD_MAGIC, begin) or _is_skippable(stream.data[begin : begin + 4]))
     return (begin > 0 and no_frame) or any(word in message for word in _OPEN_ZSTD)
 

@@ -1,7 +1,7 @@
 """A position in bytes, with bounds, findings and, on request, a trail of spans.
 
-A violation is a value: the requirement, the position, and a hint. A *definite* violation is wrong for every reader. An
-*open* one concerns unspecified behaviour: the codec records it and continues as Apache Kafka does.
+A violation is a value: the requirement, the position, and a hint. A *definite* violation is wrong for every reader. At
+an *unspecified* one (`open`) the codec records a remark and continues as Apache Kafka does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from conformance.errors import UserError
 
 LIMIT_RULE = "memory.message-size-limit"
-"""Our own limits. Apache Kafka has none, so an input beyond them is open."""
+"""Our own limits. Apache Kafka has none, so an input beyond them is unspecified."""
 
 
 class Definedness(Enum):
@@ -25,13 +25,13 @@ class Definedness(Enum):
     OPEN = auto()
     """A reader may reject the bytes, or continue as Apache Kafka does."""
     ANY_VALUE = auto()
-    """Open, and the other interpretations cannot be listed: any outcome except a crash is right."""
+    """Unspecified, and the other interpretations cannot be listed: any outcome except a crash is right."""
     ELSEWHERE = auto()
-    """Open, and another interpretation continues at another byte, so later findings do not apply to it."""
+    """Unspecified, and another interpretation continues elsewhere, so later findings do not apply to it."""
 
 
 class Violation(Struct, frozen=True):
-    """A requirement that the bytes break or, if open, may break."""
+    """A requirement that the bytes break or, if unspecified, may break."""
 
     requirement: str
     at: int
@@ -107,7 +107,7 @@ OFFLINE_LIMITS = Limits(total=256 * 2**20, elements=2**22)
 
 
 class Findings(Struct):
-    """The findings of one decode: definite violations, open ones (remarks), spans, decompressed streams."""
+    """The findings of one decode: definite violations, unspecified ones (remarks), spans, decompressed streams."""
 
     violations: list[Violation] = field(default_factory=list)
     remarks: list[Violation] = field(default_factory=list)
@@ -174,7 +174,7 @@ class Cursor:
     def take(self, count: int, requirement: str, what: str, *, at: int | None = None, open: bool = False) -> bytes:
         """Return the next `count` bytes. If fewer are left, fail with `requirement` before any allocation.
 
-        The violation is at the position, or at `at`; `open` makes it an open one.
+        The violation is at the position, or at `at`; `open` makes it an unspecified one.
         """
         start, stop = self.pos, self.pos + count
         if stop > self.end:
@@ -185,7 +185,7 @@ class Cursor:
     def fail(self, requirement: str, hint: str, *, at: int | None = None, open: bool = False) -> NoReturn:
         """Stop at a definite violation or, with `open`, where Apache Kafka rejects unspecified bytes.
 
-        Other readers may continue at an open violation, so any outcome is right.
+        Other readers may continue at an unspecified violation, so any outcome is right.
         """
         openness = Definedness.ANY_VALUE if open else Definedness.DEFINITE
         raise Malformed(self._violation(requirement, hint, at, openness))
@@ -210,7 +210,7 @@ class Cursor:
     def remark(
         self, requirement: str, hint: str, *, at: int | None = None, openness: Definedness = Definedness.OPEN
     ) -> None:
-        """Record an open violation; reading continues as in Apache Kafka."""
+        """Record an unspecified violation; reading continues as in Apache Kafka."""
         self.findings.remarks.append(self._violation(requirement, hint, at, openness))
 
     def span(self, name: str, start: int, value: object = None, kind: str = "") -> None:

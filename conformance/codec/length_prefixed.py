@@ -28,7 +28,7 @@ class LengthPrefix(Struct, frozen=True):
     negative_rule: str = ""
     """The requirement that a number below the null form breaks."""
     negative_open: bool = False
-    """True if Apache Kafka reads such a number as null; it is then open."""
+    """True if Apache Kafka reads such a number as null; it is then unspecified."""
 
     def read(self, cursor: Cursor) -> int | None:
         """Return the length in bytes or elements, or None for null."""

@@ -223,7 +223,7 @@ class _LayoutCompiler(Struct, frozen=True):
 
 
 def _set_by(keys: tuple[str, ...], elements: WireType) -> WireType:
-    """Return an array whose elements form a set by key fields; two with equal keys are open.
+    """Return an array whose elements form a set by key fields; two with equal keys are unspecified.
 
     Null keys do not count: Apache Kafka returns several topics without names, for unknown topic ids.
     """
@@ -305,7 +305,7 @@ class TaggedSection(Struct, frozen=True):
 def _within(name: str, wire: WireType) -> Callable[[Cursor, int], Any]:
     """Return a reader of a known tagged field, for the bytes that its size gives.
 
-    A size that the value does not fill is open: Apache Kafka ignores the size and continues after the value.
+    A size that the value does not fill is unspecified: Apache Kafka ignores it and continues after the value.
     """
 
     def value(cursor: Cursor, start: int) -> Any:

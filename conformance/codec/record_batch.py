@@ -81,7 +81,7 @@ class _Records(Struct, frozen=True):
         return cursor.within(CODECS[codec].open(cursor, payload))
 
     def _pass_over(self, cursor: Cursor, codec: int, payload: bytes) -> None:
-        """Skip a batch without records. Bytes other than an empty payload or an empty stream are open."""
+        """Skip a batch without records; other bytes than an empty payload or stream are unspecified."""
         try:
             plain = CODECS[codec].open(cursor, payload)
         except Malformed as stop:
@@ -147,7 +147,7 @@ def _may_overflow(batch: Values) -> bool:
 
 
 def _wrap(cursor: Cursor, record: Values, start: int) -> None:
-    """Reduce sums to 64 bits; a sum that changes is open."""
+    """Reduce sums to 64 bits; a sum that changes is unspecified."""
     for name, rule in (("offset", "offset.record-formula"), ("timestamp", "timestamp.record-formula")):
         number = record[name]
         record[name] = wrapped(number)

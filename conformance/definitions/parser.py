@@ -31,7 +31,7 @@ _MOST = 5000
 
 
 def parse_definition(document: Row, file: str = "") -> tuple[MessageSpec | None, list[LintFinding]]:
-    """Return a definition as a message, or None if it is unusable, and the rules it breaks, open ones last."""
+    """Return a definition as a message, or None if it is unusable, and the broken rules, unspecified ones last."""
     parser = _Parser(file, document)
     try:
         if _depth(document) > 3 * _DEEPEST:

@@ -293,9 +293,9 @@ def unsupported_read(parts: Request, isolations: Collection[str], carried: int =
 def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
     """Return True if single entries must give the same result as the whole log in one fetch, and show more.
 
-    They need not if anything is open, or if a damaged log has an aborted transaction, whose end is then unknown. A
-    truncated entry is served only after others. A single entry shows the start of the next fetch, which another record
-    in the same response hides. If its records leave no gap, the start follows from them.
+    They need not if any place is unspecified, or if a damaged log has an aborted transaction, whose end is then
+    unknown. A truncated entry is served only after others. A single entry shows the start of the next fetch, which
+    another record in the same response hides. If its records leave no gap, the start follows from them.
     """
     if not isinstance(expected, ExpectConsumerView) or expected.open or expected.view.partial:
         return False

@@ -1,7 +1,7 @@
 """`conformance fixtures DIR`: golden files for the tests of a user, with a manifest that describes each file.
 
 The files contain the bytes of every vector and of every case of a covering set, if the documents define the result.
-Open behaviour (`either`) is left out: a fixture is either valid or invalid, and there the documents define neither.
+Unspecified behaviour (`either`) is left out: its bytes are neither valid nor invalid, and each fixture is one of both.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _case_fixtures(catalog: Catalog) -> Iterator[Fixture]:
 
 
 def _log_fixtures(case: Case) -> Iterator[Fixture]:
-    """Yield the log of a whole-log vector; nothing if its behaviour is open."""
+    """Yield the log of a whole-log vector; nothing if its behaviour is unspecified."""
     assert case.data is not None
     read = codec.decode("LOG", case.data)
     if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, ExpectAnyOf):

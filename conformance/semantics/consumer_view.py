@@ -113,7 +113,7 @@ class _AbortedTransactionFilter:
     def is_aborted(self, batch: Values, at: int, remarks: list[codec.Violation]) -> bool:
         """Return True if a batch, at byte `at`, is part of an aborted transaction. Call it for each batch in order.
 
-        Open cases become remarks; if they affect a listed transaction, any outcome is right.
+        Unspecified cases become remarks; if they affect a listed transaction, any outcome is right.
         """
         producer = batch["producerId"]
         if producer < 0:
@@ -171,7 +171,7 @@ def _marker(batch: Values) -> int | None:
 
 
 def _doubts(batch: Values, at: int) -> list[codec.Violation]:
-    """Return the open cases of a marker: another reader may reject it, or not accept it as a marker."""
+    """Return the unspecified cases of a marker: another reader may reject it, or not accept it as a marker."""
     doubts = []
     if not batch["isTransactional"]:
         doubts.append(_doubt("attributes.transactional-bit", at, "the batch of a marker is not transactional"))
@@ -252,7 +252,7 @@ class _ConsumerViewBuilder(Struct):
             self._add_batch(entry)
 
     def _place(self, entry: codec.LogEntry) -> None:
-        """Record the end of the entry, and remark on its offsets if they are open."""
+        """Record the end of the entry, and remark on its offsets if they are unspecified."""
         at = entry.start
         if self.ends and entry.first_offset < self.ends[-1]:
             hint = "the entry begins before the end of the one before it"

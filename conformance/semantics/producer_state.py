@@ -46,7 +46,7 @@ class _ProducerState(Struct, frozen=True):
     stored: int = 0
     """Records accepted in this epoch."""
     unsure: bool = False
-    """True after an open case: the target then chooses which batches of this epoch it has accepted."""
+    """True after an unspecified case: the target then chooses which batches of this epoch it has accepted."""
 
 
 _State = _ProducerState | None

@@ -161,7 +161,7 @@ def hostile(type_: WireType | str, *, values: SearchStrategy[Any] | None = None)
     """Generate bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
 
     Examples are overlong varints, wrong lengths and counts, nulls that the type lacks, cut or doubled parts, flipped
-    bits. The lengths and checksums around them are corrected or not. The bytes may still be valid, or open.
+    bits. The lengths and checksums around them are corrected or not. The bytes may still be valid, or unspecified.
     """
     row = row_given(type_)
     return named("hostile", _damaged(encoded(row, values=values), row), row.name, values=values)

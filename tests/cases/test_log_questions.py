@@ -92,7 +92,7 @@ WRONG = {
     "reject of sound bytes": (f'op: read, hex: "{PLAIN}", reject: malformed', "the log is not damaged"),
     "unknown class": (f'op: read, hex: "{BAD}", reject: broken', "reject: expected one of"),
     "value of damaged bytes": (f'op: read, hex: "{BAD}", value: {{}}', r"batch\.length-wrong-rejected"),
-    "value at an open place": (f'op: read, hex: "{STRANGE}", value: {{}}', "use `either`"),
+    "value for unspecified bytes": (f'op: read, hex: "{STRANGE}", value: {{}}', "use `either`"),
     "value where any outcome will do": (f'op: read, hex: "{SKEWED}", fetchOffset: "0", value: {{}}', "use `either`"),
     "either of another word": (f'op: read, hex: "{STRANGE}", either: some', "either: expected `any`, or"),
     "either without a value": (f'op: read, hex: "{STRANGE}", either: [reject]', "either: expected `any`, or"),
@@ -112,7 +112,7 @@ WRONG = {
     "converted to less": (f'op: convert, hex: "{PLAIN}", magic: 1, value: []', r"differs from the bytes at"),
     "converted without a list": (f'op: convert, hex: "{PLAIN}", magic: 1, value: {{}}', "a list"),
     "converted damage": (f'op: convert, hex: "{BAD}", magic: 1, value: []', "use `either: any`"),
-    "converted open place": (f'op: convert, hex: "{STRANGE}", magic: 1, value: []', "use `either: any`"),
+    "converted unspecified bytes": (f'op: convert, hex: "{STRANGE}", magic: 1, value: []', "use `either: any`"),
     "converted tail": (f'op: convert, hex: "{PLAIN}00", magic: 1, value: [{{}}, {{}}]', "use `either: any`"),
     "appended batch": (
         f'op: convert, hex: "{PLAIN}", magic: 2, baseOffset: "5", value: [{{}}, {{}}]',

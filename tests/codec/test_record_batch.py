@@ -310,7 +310,7 @@ def test_records_that_their_layout_forbids_are_rejected_alone_and_in_a_batch(rec
     assert rejection(batch(record))
 
 
-# --- open places --------------------------------------------------------------------------------------
+# --- unspecified behaviour ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class FactorTable:
     factors: dict[str, tuple[str, ...]]
     constraints: Sequence[Constraint] = ()
     masking: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Levels that hide the effect of others: damage and open behaviour.
+    """Levels that hide the effect of others: damage and unspecified behaviour.
 
     Every pair without such a level is in a row without any. Every pair with one is in a row with no other. Two such
     levels may share a row.

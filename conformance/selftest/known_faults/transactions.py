@@ -156,14 +156,14 @@ TRANSACTIONS = (
                 int.from_bytes((batch["records"][0]["key"] or b"")[:2], "big") if batch["records"] else None
             )
         ),
-        survives_because="It takes each marker for an ABORT; other markers inside an aborted transaction are open.",
+        survives_because="It takes each marker for an ABORT; others inside an aborted transaction are unspecified.",
     ),
     _fault(
         "pair/marker-type-in-the-last-byte",
         description="a reader reads the type of a marker from the last byte of its key",
         source="control.key-layout",
         mutate=_marker_type(lambda _, batch: (batch["records"][0]["key"] or b"\1")[-1] if batch["records"] else None),
-        survives_because="It differs only where a key is longer than four bytes, and what those mean is open.",
+        survives_because="It differs only for a key longer than four bytes, whose meaning is unspecified.",
     ),
 )
 """Defects of readers of transactions."""
