@@ -60,23 +60,24 @@ def _no_progress(requests: Sequence[Value], where: str) -> Verdict:
 def _no_skip_after_empty_fetch(requests: Sequence[Value]) -> Verdict:
     """Check that the client fetches the next offset, but only after a fetch could return the first record."""
     bodies = [(index, body) for index, request in enumerate(requests) if (body := fetch_in(request["hex"]))]
-    behind = [index for index, body in bodies if _is_after_first_offset(body)]
-    at_first = len(bodies) - len(behind)
-    if not behind or at_first > EMPTY_FETCHES:
+    after = [index for index, body in bodies if _is_after_first_offset(body)]
+    at_first = len(bodies) - len(after)
+    if not after or at_first > EMPTY_FETCHES:
         return _progress(requests)
     detail = f"{at_first} fetches of the first offset returned no record, but the next fetch skips this offset"
-    return at_request(behind[-1], Verdict(VerdictKind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+    return at_request(after[-1], Verdict(VerdictKind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
 
 
 def _same_offset_after_move(requests: Sequence[Value]) -> Verdict:
     """Check the last topic: the old leader rejects the fetch of CONSUMED_OFFSET, and the new one returns its record."""
     places = [*_fetch_offsets(requests)]
     of_last = [(index, offset) for index, topic, offset in places if topic == places[-1][1]]
-    behind = next((number for number, (_, offset) in enumerate(of_last) if offset > CONSUMED_OFFSET), None)
-    if behind is None:
+    after = next((number for number, (_, offset) in enumerate(of_last) if offset > CONSUMED_OFFSET), None)
+    if after is None:
         return _no_progress(requests, f"offset {CONSUMED_OFFSET}, where another node becomes leader")
-    index, offset = of_last[behind]
-    if offset == CONSUMED_OFFSET + 1 and sum(before == CONSUMED_OFFSET for _, before in of_last[:behind]) > 1:
+    index, offset = of_last[after]
+    # The first fetch of CONSUMED_OFFSET was rejected, so only a second one can have returned its record.
+    if offset == CONSUMED_OFFSET + 1 and sum(before == CONSUMED_OFFSET for _, before in of_last[:after]) > 1:
         return PASSED
     expected = f"{CONSUMED_OFFSET}, which the old leader rejected"
     detail = f"the fetch after the leader change begins at {offset} instead of {expected}"
@@ -91,13 +92,13 @@ def _no_rewind_after_marker(requests: Sequence[Value]) -> Verdict:
     if not _epoch_queries(requests):
         return _NO_EPOCH_QUERY
     places = [*_fetch_offsets(requests)]
-    behind = [*dropwhile(lambda place: place[1:] != (places[-1][1], OFFSET_AFTER_MARKER), places)]
-    for index, _, offset in behind:
+    after = [*dropwhile(lambda place: place[1:] != (places[-1][1], OFFSET_AFTER_MARKER), places)]
+    for index, _, offset in after:
         if offset < OFFSET_AFTER_MARKER:
             back = f"a fetch goes back from offset {OFFSET_AFTER_MARKER} to {offset}"
             detail = f"{back}, although the new leader has the records before it"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
-    if any(offset > OFFSET_AFTER_MARKER for *_, offset in behind):
+    if any(offset > OFFSET_AFTER_MARKER for *_, offset in after):
         return PASSED
     return _no_progress(requests, f"offset {OFFSET_AFTER_MARKER}, where another node becomes leader")
 
@@ -133,11 +134,11 @@ def _rewind_after_truncation(requests: Sequence[Value]) -> Verdict:
     if not epoch_queries:
         return _NO_EPOCH_QUERY
     rejected = dropwhile(lambda place: place[-1] != CONSUMED_OFFSET, _fetch_offsets(requests))
-    behind = [(index, offset) for index, _, offset in rejected if offset != CONSUMED_OFFSET]
-    if not behind:
+    after = [(index, offset) for index, _, offset in rejected if offset != CONSUMED_OFFSET]
+    if not after:
         detail = f"no fetch goes back from offset {CONSUMED_OFFSET}, although the log was truncated before it"
         return at_request(epoch_queries[0], Verdict(VerdictKind.FAIL, detail, "Header.RequestApiKey"))
-    index, offset = behind[0]
+    index, offset = after[0]
     detail = (
         f"the fetch after the leader change begins at {offset}, although the log was truncated to 0 and has new records"
     )
@@ -183,6 +184,7 @@ def _in_session(requests: Sequence[Value]) -> Verdict:
         last[number] = epoch
     if any(_is_after_first_offset(body) for _, body in inside):
         return PASSED
+    # A client that opens one session per run and then makes progress without it has declined sessions.
     if not in_session or (len(in_session) <= _MAX_RUNS and any(_is_after_first_offset(body) for _, body in fetches)):
         return Verdict(VerdictKind.SKIP, "unobserved: the client uses no fetch session")
     detail = "no fetch of a session begins after the first offset; responses of a session contain only changes"
@@ -203,7 +205,7 @@ def _commits(requests: Sequence[Value]) -> Verdict:
     if not found:
         return Verdict(VerdictKind.SKIP, "unobserved: no offset was committed")
     path = "Body.Topics[0].Partitions[0]"
-    for index, kept, part in found:
+    for index, retention_ms, part in found:
         offset, epoch = part["CommittedOffset"], part.get("CommittedLeaderEpoch", _NO_EPOCH)
         if offset not in (0, 1, 2):
             detail = f"offset {offset} is committed, but the records are at offsets 0 and 1"
@@ -211,8 +213,8 @@ def _commits(requests: Sequence[Value]) -> Verdict:
         if epoch not in (_NO_EPOCH, 0 if offset > 1 else _NO_EPOCH):  # the second record is in a batch of epoch 0
             detail = f"leader epoch {epoch} is committed instead of -1: the batch of the record has no leader epoch"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, f"{path}.CommittedLeaderEpoch"))
-        if kept != _NO_EPOCH:
-            detail = f"RetentionTimeMs is {kept} instead of -1: the application sets no retention time"
+        if retention_ms != _NO_EPOCH:
+            detail = f"RetentionTimeMs is {retention_ms} instead of -1: the application sets no retention time"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, "Body.RetentionTimeMs"))
     index, _, last = found[-1]
     detail = "offset 0 is committed, but the next offset to read is 1"

@@ -55,9 +55,9 @@ def _message_set_fault(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
         return Verdict(
             VerdictKind.FAIL, "a record batch is written, but the broker supports only messages", RECORDS
         ), ()
-    given = ((place << _OFFSET_BITS).to_bytes(8, "big") for place in count(1))
-    kept = (offset + data[start + 8 : end] for offset, (start, end) in zip(given, extents(data), strict=False))
-    read = codec.decode("LOG", b"".join(kept), trail=True)
+    offsets = ((place << _OFFSET_BITS).to_bytes(8, "big") for place in count(1))
+    renumbered = (offset + data[start + 8 : end] for offset, (start, end) in zip(offsets, extents(data), strict=False))
+    read = codec.decode("LOG", b"".join(renumbered), trail=True)
     for level, broken in (("", read.violations), ("should", read.remarks)):
         if broken:
             return Verdict(
@@ -170,23 +170,25 @@ def _sequence_violation(requests: Sequence[Value], *, rejected: int | None = Non
     `rejected` is the index of a batch that the broker did not append, so it uses no sequence.
     """
     ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _uses_tv2(row["hex"])]
-    taken: dict[tuple[int, int], list[bytes]] = {}
-    since: dict[tuple[int, int], int] = {}
+    # By producer and epoch: for each sequence number the batch that contains it.
+    logs: dict[tuple[int, int], list[bytes]] = {}
+    first_indexes: dict[tuple[int, int], int] = {}
     for number, (index, batch) in enumerate(batches_in(requests)):
         if number == rejected:
             continue
         producer = BATCH_LAYOUT.read_field("producerId", batch), BATCH_LAYOUT.read_field("producerEpoch", batch)
-        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
-        begun = since.setdefault(producer, index)
-        if any(begun < end < index for end in ends):
+        log, first = logs.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
+        first_index = first_indexes.setdefault(producer, index)
+        # EndTxn of transaction.version 2 returns a new epoch, so the old one must not be used after it.
+        if any(first_index < end < index for end in ends):
             detail = f"{producer_text((*producer, first))}, although the EndTxn response returned a new epoch"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
-        if first == len(kept):
-            kept += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
-        elif first > len(kept):
-            detail = f"{producer_text((*producer, first))} instead of sequence {len(kept)}"
+        if first == len(log):
+            log += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
+        elif first > len(log):
+            detail = f"{producer_text((*producer, first))} instead of sequence {len(log)}"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
-        elif batch not in kept:
+        elif batch not in log:
             detail = f"{producer_text((*producer, first))} is used for two batches: a broker drops the second one"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
     return None
@@ -241,6 +243,7 @@ def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Check that the new leader gets the second batch, which the client sends after the first one is acknowledged."""
     if not batches:
         return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
+    # All batches of a scenario have different record counts, so another count is another batch.
     first, *others = (BATCH_LAYOUT.read_field("recordCount", batch) for _, batch in batches)
     if first >= sum(COUNTS):
         return Verdict(VerdictKind.SKIP, "unobserved: the client writes all records in one batch")
@@ -281,6 +284,7 @@ def _sequence_numbers(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         return Verdict(VerdictKind.SKIP, "unobserved: no batch was written")
     expected, last = 0, b""
     for index, batch in batches:
+        # A batch equal to the one before is a retry, so it has the same sequence.
         expected = expected if batch != last else expected - BATCH_LAYOUT.read_field("recordCount", last)
         found = tuple(BATCH_LAYOUT.read_field(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
         if found != (*PRODUCER, expected):
@@ -302,24 +306,25 @@ def _no_loss(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     A batch may arrive early, as a client that does not wait has not got the error of the one before it yet. A client
     that requests a new producer id begins with sequence 0 again.
     """
-    taken: dict[tuple[int, int], list[bytes]] = {}
+    # By producer and epoch: for each sequence number the batch that contains it.
+    logs: dict[tuple[int, int], list[bytes]] = {}
     early: tuple[int, tuple[int, int]] | None = None
     for index, batch in batches[1:]:
         producer = BATCH_LAYOUT.read_field("producerId", batch), BATCH_LAYOUT.read_field("producerEpoch", batch)
-        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
-        if first == len(kept):
-            kept += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
-        elif first > len(kept):
+        log, first = logs.setdefault(producer, []), BATCH_LAYOUT.read_field("baseSequence", batch)
+        if first == len(log):
+            log += [batch] * BATCH_LAYOUT.read_field("recordCount", batch)
+        elif first > len(log):
             early = index, producer
-        elif batch not in kept:
+        elif batch not in log:
             detail = f"{producer_text((*producer, first))} is used for two batches: a broker drops the second one"
             return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS))
-    if sum(map(len, taken.values())) >= TOGETHER:
+    if sum(map(len, logs.values())) >= TOGETHER:
         return PASSED
     if early is None:
         return Verdict(VerdictKind.SKIP, "unobserved: no batch was written after the rejected one")
     index, producer = early
-    detail = f"{producer_text((*producer, len(taken[producer])))} is never written, but later batches are"
+    detail = f"{producer_text((*producer, len(logs[producer])))} is never written, but later batches are"
     # No document demands a retry, so this fails only at should; but a producer without a retry has to stop.
     return at_request(index, Verdict(VerdictKind.FAIL, detail, RECORDS, level="should"))
 

@@ -66,7 +66,7 @@ def test_a_cause_is_an_annotation_with_its_smallest_example_and_command():
     ((file, title, message),) = read(annotations(run(RIGHT, WRONG[1], replace(WRONG[1]))))
     assert (file, title) == ("a.py", "mine 1 as module:./a.py")
     assert message.splitlines() == [
-        "refused: kind b (2 cases)",
+        "rejected: kind b (2 cases)",
         "varint/n-1 breaks varint.examples (must, stated)",
         "expected: 63",
         "actual: rejected (other: kind b)",

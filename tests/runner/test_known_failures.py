@@ -11,7 +11,7 @@ from conformance.errors import FileError
 from conformance.runner.known_failures import KnownFailure, known_text, read_known, stale, unseen, update_lines, updated
 from conformance.runner.results import Result
 
-RULE, TOO_LONG = "int8.layout", "refused: too long"
+RULE, TOO_LONG = "int8.layout", "rejected: too long"
 
 
 def result(
