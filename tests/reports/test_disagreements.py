@@ -187,7 +187,7 @@ def test_another_cause_is_another_row_and_must_failures_come_first():
     rows = disagreements(runs(table, cases))
     assert [row.is_open for row in rows] == [False, False, True]
     assert {row.example for row in rows[:2]} == {"varint/crash", "varint/value"}
-    assert [stand.text for stand in rows[2].groups] == ["refuses: malformed: too long", "accepts: 0"]
+    assert [stand.text for stand in rows[2].groups] == ["rejects: malformed: too long", "accepts: 0"]
 
 
 def test_a_failure_of_only_apache_kafka_is_disputed():
@@ -247,7 +247,7 @@ def test_control_codes_and_markup_of_a_target_do_not_reach_the_terminal(hostile,
     assert not set(shown) & {"\x1b", "\x07"}
     part = "\n".join(section(shown))
     assert "[bold]b[/bold]" in part
-    assert "refuses: other: <script>" in part
+    assert "rejects: other: <script>" in part
 
 
 def test_the_page_escapes_text_of_a_target(hostile, catalog):
@@ -280,7 +280,7 @@ def test_the_json_report_contains_every_row_and_follows_the_schema(hostile):
     row = shown["disagreements"][2]
     assert row["open"]
     assert [(group["targets"], group["behavior"], group["conforms"]) for group in row["groups"]] == [
-        ([EVIL], "refuses", True),
+        ([EVIL], "rejects", True),
         (["b"], "accepts", True),
     ]
     shown["disagreements"][0]["groups"][0]["behavior"] = "dances"
@@ -359,7 +359,7 @@ def test_a_run_of_two_targets_and_the_shown_command_list_the_disagreement(tmp_pa
     lines = section(done.output)
     at = next(at for at, line in enumerate(lines) if line.startswith("The documents specify no behavior"))
     assert any(line.startswith("  ✓ module:./lax.py: accepts: null") for line in lines[at:])
-    assert any(line.startswith("  ✓ module:./strict.py: refuses: other: ") for line in lines[at:])
+    assert any(line.startswith("  ✓ module:./strict.py: rejects: other: ") for line in lines[at:])
     command = next(line for line in lines[at:] if line.startswith("  conformance run "))
     again = runner.invoke(main, shlex.split(command)[1:])
     assert section(again.output)[1].startswith(
