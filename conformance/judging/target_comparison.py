@@ -231,6 +231,7 @@ def group_equal(readings: Sequence[ObservedBehavior | None]) -> tuple[int | None
     numbers: list[int | None] = [None] * len(readings)
     described = [at for at, one in enumerate(readings) if one is not None and one.text is not None]
     undescribed = [at for at, one in enumerate(readings) if one is not None and one.text is None]
+    # Known results form the groups first: an unknown result then joins the only group that it matches, if any.
     for at in described + undescribed:
         one = readings[at]
         assert one is not None
