@@ -218,7 +218,7 @@ for line in told():
 """
     found = run(body, THREE)
     assert found[THREE]["verdict"] == "crash"
-    assert found[THREE]["detail"].endswith("exit status 1; standard error ends: LookupError: no such codec")
+    assert found[THREE]["detail"].endswith("exited with status 1; standard error ends: LookupError: no such codec")
 
 
 @pytest.mark.parametrize(

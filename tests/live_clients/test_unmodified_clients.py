@@ -72,7 +72,11 @@ def offered(tmp_path):
 
     def write(name, offer):
         adapter = drivers()[name]
-        given = {key: value for key, value in load(adapter.driver).items() if key not in ("setup", "requires", "tools")}
+        given = {
+            key: value
+            for key, value in load(adapter.folder / "driver.yaml").items()
+            if key not in ("setup", "requires", "tools")
+        }
         program = {"module": str(adapter.home / adapter.module)} if adapter.module else {}
         command = {"command": [part.replace("{dir}", str(adapter.home)) for part in adapter.command]}
         file = tmp_path / offer / name / "driver.yaml"
