@@ -312,7 +312,7 @@ _BREAKING = (
     BadTarget("silent-at-start", "never describes itself", on_describe(hang),
          problem="no answer to describe", seconds=1),
     BadTarget("describes-nonsense", "describes itself with nonsense", on_describe(lambda: {"supports": 7}),
-         problem="supports is an object"),
+         problem="supports: expected an object"),
 )
 # fmt: on
 
