@@ -55,7 +55,7 @@ WRONG_USAGE = {
         ["run", "reference", "--op", "encode", "--case", "MESSAGE_SET:5"],
         "MESSAGE_SET: expected an object",
     ),
-    "log to encode": (["run", "reference", "--op", "encode", "--case", "LOG:{}"], "not for a LOG"),
+    "log to encode": (["run", "reference", "--op", "encode", "--case", "LOG:{}"], "not a LOG"),
     "value nested too deeply": (
         ["run", "reference", "--op", "encode", "--case", "INT32:" + "[" * 50_000],
         "nested more than 128 deep",

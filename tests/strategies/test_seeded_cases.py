@@ -36,14 +36,15 @@ from conformance.targets.target import TargetSpec
 
 PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 """The names for generated cases that are types."""
-DIGEST_OF_BROKERS = "5ade82ded4e8f10e"
-DIGEST = "8dd1348f7b842fd9"
+DIGEST_OF_BROKERS = "8538b1186bbd46b7"
+DIGEST = "4eae24d96a04e115"
 """Digest of the first cases of each type with seed 0. If it changes, ids mean other bytes: raise VERSION."""
 
 
 def steady(expect):
-    """Return the expectation as text, with sorted sets and without hints, so that it is equal in each process."""
+    """Return the expectation as text, equal in each process: with sorted sets, without hints and names of fields."""
     text = re.sub(r"hint=('.*?'|\".*?\"), layer=", "layer=", repr(expect))
+    text = re.sub(r"\b[a-z_]+=", "", text)
     return re.sub(r"frozenset\(\{(.*?)\}\)", lambda found: str(sorted(found[1].split(", "))), text)
 
 
