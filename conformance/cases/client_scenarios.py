@@ -1,7 +1,7 @@
 """Client scenarios: the behaviour of the mock broker, and the task of the client.
 
-A new scenario needs one row of SCENARIOS and its vector. Entries of a list are used once each; after that
-the broker answers normally. `client_checks` has the checks.
+A new scenario needs one row of SCENARIOS and its vector. The broker uses each entry of a list once;
+then it responds normally. `client_checks` has the checks.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ REPLICA_IN_SYNC, REPLICA_BEHIND = "serves", "lacks"
 NODE_1, NODE_2 = 1, 2
 """Node ids. Most scenarios have only the first node."""
 NO_COMMITTED_OFFSET = -1
-"""CommittedOffset of a partition for which the group has committed none."""
+"""CommittedOffset of a partition without a committed offset."""
 EPOCH = 5
 """Epoch of the first leader."""
 CLOSE_CONNECTION = 1 << 15
-"""Stands for an error code where the broker closes the connection instead."""
+"""Replaces an error code: the broker closes the connection instead of a response."""
 RESTART_S = 0.5
 """Seconds in which a restarting broker accepts no connection."""
 UNKNOWN_ERROR_CODE = 32000
@@ -67,7 +67,6 @@ REQUESTED_METRIC = "org.apache.kafka.consumer.connection.creation.total"
 SHARED_GENERATIONS = 2
 """Generations in which the client is leader of two: in the first one it may not know the partitions yet."""
 OTHER_MEMBER_ID = "another-member"
-"""Member id of the other member of a group."""
 OTHER_TOPIC_SUFFIX = "-other"
 """The other member subscribes to the client's topic name with this suffix."""
 REJECTED_COMMITS = 2
@@ -84,7 +83,7 @@ MAX_VERSION_WITHOUT_TV2 = {"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}
 
 
 class LeaderChange(Struct, frozen=True):
-    """How another node becomes leader, from the first fetch or write on, or from a later fetch."""
+    """A change of the leader or its epoch, at the first fetch or write, or at a later fetch."""
 
     epoch: int = EPOCH + 1
     """Leader epoch of the new leader."""
@@ -93,7 +92,7 @@ class LeaderChange(Struct, frozen=True):
     stays: bool = False
     """The same node stays leader in the new epoch; it rejects the old epoch."""
     at: int = 0
-    """The fetch of this offset reaches a node that is no longer leader; each response contains one entry."""
+    """The leader changes at the fetch of this offset. If it is above 0, each fetch response contains one entry."""
 
 
 class ProducerTask(Struct, frozen=True):
@@ -107,7 +106,7 @@ class ProducerTask(Struct, frozen=True):
     without_waiting: bool = False
     """The producer sends each batch without waiting for the one before."""
     one_record: bool = False
-    """There is one record: an error between two could be reported before or after the second."""
+    """The task has one record: with two, the client could report the error before or after the second."""
     no_records: bool = False
     fatal_error_batch: int | None = None
     """Index of a batch that the application gives up after a fatal error."""
@@ -140,7 +139,7 @@ class ClientScenario(Struct, frozen=True):
     versions: str = ""
     """Name of the version profile; empty: the client's own."""
     version_overrides: ApiVersions = field(default_factory=dict)
-    """Requests with other versions than those of the profile."""
+    """Versions of requests that differ from the profile."""
     finalized_features: Mapping[str, int] = field(default_factory=dict)
     """Finalized features in ApiVersions, and their levels."""
     is_tagged: bool = False
@@ -148,8 +147,7 @@ class ClientScenario(Struct, frozen=True):
     in_pieces: bool = False
     """Responses arrive in several pieces."""
     is_strict: bool = False
-    """The broker closes the connection after an unsupported version, as Apache Kafka does. Elsewhere such a
-    request is no failure in these scenarios."""
+    """An unsupported version closes the connection, as in Apache Kafka, and counts as a failure."""
     has_sessions: bool = False
     """The broker keeps fetch sessions."""
     partition_errors: tuple[int, ...] = ()
@@ -157,14 +155,14 @@ class ClientScenario(Struct, frozen=True):
     empty_fetches: tuple[str, ...] = ()
     """Fetch responses without records, by their reason."""
     metadata_faults: tuple[str, ...] = ()
-    """Faults of Metadata responses. LEADER_ONLY lasts until the first fetch, and one response longer; PARTITION_ERROR
-    follows all partition errors and adds one partition."""
+    """Faults of Metadata responses. LEADER_ONLY ends with the first response after a fetch. PARTITION_ERROR
+    begins after all partition errors and adds one partition."""
     has_ids: bool = True
     """Topics have ids; otherwise Metadata returns zeros."""
     aliases: tuple[int, ...] = ()
     """Further node ids that Metadata lists at the address of the first node."""
     response_sizes: tuple[int, ...] = ()
-    """Sizes before the first fetch responses."""
+    """Values of the size field in the first fetch responses."""
     in_group: bool = False
     """The client is a member of a group."""
     committed: tuple[int, int] = (NO_COMMITTED_OFFSET, NO_COMMITTED_OFFSET)
@@ -172,21 +170,21 @@ class ClientScenario(Struct, frozen=True):
     request_errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Error codes of other responses, by request."""
     stop_serving_after_commit: bool = False
-    """The broker returns no record after the committed offset, or after the first record."""
+    """A fetch above the committed offset returns no records; nor does one above the first offset before a commit."""
     coordinator_moves: bool = False
-    """The other node becomes coordinator after a request error."""
+    """The other node becomes coordinator after NOT_COORDINATOR or CLOSE_CONNECTION."""
     initial_leader: int = NODE_1
     """Node id of the first leader."""
     group_generations: tuple[str, ...] = ()
     """Members of the group generations; after that the client is the only member."""
     dropped_responses: int = 0
-    """Fetch and produce requests after which the broker closes the connection instead of responding."""
+    """Number of fetches and writes to which the broker does not respond: it closes the connection."""
     refuse_connections_s: float = 0.0
-    """Seconds after that in which the broker closes all connections and accepts none; 0: it closes only that one."""
+    """If above 0, the broker then closes all connections and accepts none for this time, in seconds."""
     forgets_offset_of_duplicate: bool = False
     """The broker returns DUPLICATE_SEQUENCE_NUMBER for a retried batch."""
     trims_log: bool = False
-    """The log starts later once the client has read the first record."""
+    """After the client has read the first record, the log starts at a later offset."""
     truncates_log: bool = False
     """OffsetForLeaderEpoch returns an end offset before the client's offset."""
     leader_change: LeaderChange | None = None
@@ -199,7 +197,7 @@ class ClientScenario(Struct, frozen=True):
     error_is_permanent: bool = False
     """The broker returns the first error each time."""
     may_poll_request: str = ""
-    """A client that still sends this request may wait: it would continue after minutes."""
+    """A client that still sends this request at the timeout is skipped: it may continue after minutes."""
     may_report_error: bool = False
     """The client may report an error to the application instead of continuing."""
 
@@ -210,7 +208,7 @@ class ClientScenario(Struct, frozen=True):
 
     @property
     def serves_one_record_per_fetch(self) -> bool:
-        """Each fetch response contains one record, because something changes at the second one."""
+        """Each fetch response contains one record, because the leader or the log changes at a later one."""
         return bool(self.trims_log or (self.leader_change and self.leader_change.at))
 
     @property
@@ -220,13 +218,13 @@ class ClientScenario(Struct, frozen=True):
 
     @property
     def needs_full_versions(self) -> bool:
-        """Only a client that works with all versions can be tested."""
+        """The client must work with all versions."""
         return self.versions == "full"
 
 
 NO_FAULTS = ClientScenario()
 _NEWEST_TRANSACTIONS: ApiVersions = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
-"""Up to the versions for brokers, and those of transaction.version 2."""
+"""All versions, also those that are only for brokers or for transaction.version 2."""
 
 
 def _validated(

@@ -41,14 +41,14 @@ def _seed(_: click.Context, __: click.Parameter, text: str) -> int:
 
 
 def _seconds(_: click.Context, __: click.Parameter, number: float) -> float:
-    """Return a time in seconds. Raises UsageError for NaN, which a range of click accepts."""
+    """Return the seconds. Raises UsageError for NaN, which click.FloatRange accepts."""
     if math.isnan(number):
         raise UsageError("--timeout", "expected a number of seconds, found nan")
     return number
 
 
 def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Return settings of Spark by name. Raises UsageError."""
+    """Return the Spark settings by name. Raises UsageError."""
     settings = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -160,7 +160,7 @@ json_schema = click.option(
 
 
 def report_files(command: Callable[..., R]) -> Callable[..., R]:
-    """Add an option per report format to a command. The command gets the paths as `files`, by format."""
+    """Add a file option for each report format to a command. The parameter `files` contains the paths by format."""
 
     @wraps(command)
     def wrapped(**options: Any) -> R:
@@ -178,7 +178,7 @@ def report_files(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def needs(extra: str, *packages: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that raises MachineError if packages of an extra are not installed."""
+    """Return a decorator: the command raises MachineError if packages of an extra are not installed."""
 
     def decorated(command: Callable[P, R]) -> Callable[P, R]:
         @wraps(command)

@@ -73,7 +73,7 @@ def _watched(names: Sequence[str], jobs: int) -> Iterator[FaultTrial]:
 
 
 def proves(done: Sequence[FaultTrial]) -> bool:
-    """Return whether enough faults are caught, and exactly the survivors have an explanation."""
+    """Return True if 97 % are caught, each survivor has an explanation, and no caught fault has one."""
     caught = sum(bool(one.caught_by) for one in done)
     explained = all(bool(one.caught_by) is not bool(FAULTS[one.fault].survives_because) for one in done)
     return explained and caught >= _SHARE * len(done)
@@ -86,7 +86,7 @@ def summary(done: Sequence[FaultTrial]) -> str:
 
 
 def _tally(done: Sequence[FaultTrial]) -> dict[str, tuple[int, int]]:
-    """Return by area the number of caught faults and of all faults."""
+    """Return the number of caught faults and of all faults, by area."""
     areas = sorted({FAULTS[one.fault].area for one in done})
     by_area = {area: [one for one in done if FAULTS[one.fault].area == area] for area in areas}
     return {area: (sum(bool(one.caught_by) for one in ours), len(ours)) for area, ours in by_area.items()}
@@ -115,7 +115,6 @@ def as_json(done: Sequence[FaultTrial]) -> dict[str, object]:
 
 
 def _description(name: str) -> str:
-    """Return a description of the fault."""
     defect = FAULTS[name]
     return defect.description or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
 
@@ -125,7 +124,7 @@ def _line(one: FaultTrial) -> str:
 
 
 def _problem(one: FaultTrial) -> str:
-    """Return the problem of a fault: it survived, or it is explained but caught; empty without a problem."""
+    """Return a text for a fault that survived, or that is caught although it has an explanation; else empty."""
     defect = FAULTS[one.fault]
     if one.caught_by:
         return f"explained although {one.caught_by} catches it: {defect.id}" if defect.survives_because else ""

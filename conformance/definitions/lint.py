@@ -1,7 +1,7 @@
-"""Checks of message definitions against the rules of their document, alone and against an older set.
+"""Checks a set of message definitions, and its changes since an older set.
 
-The parser reports unreadable parts. The other rules are rows of tables, in `lint_rules` and `compatibility_rules`. A
-finding has the id of its requirement; the caller looks up the level in the register.
+The parser reports unreadable parts. The tables in `lint_rules` and `compatibility_rules` contain all other rules. A
+finding contains the id of its requirement; the register contains the level.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lint(path: Path, against: Path | None = None) -> list[LintFinding]:
     findings = [*definitions.findings, *_alone(definitions)]
     if old is not None:
         findings += _evolved(old, definitions, whole=path.is_dir() or len(definitions.files) > 1)
-    # A structure that several fields use has the same finding in each of them.
+    # If several fields use a structure, its findings are repeated: `fromkeys` removes the copies.
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.path))
 
 
@@ -63,7 +63,7 @@ def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[Lin
 
 
 def _changes(evolution: MessageChange) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield requirement, path, problem and openness for each problem of a message."""
+    """Yield the problems of a message: requirement, path, text, and True if the document does not decide it."""
     for row in OF_A_MESSAGE:
         for _, problem in row.check(evolution):
             yield row.requirement, "", problem, row.open

@@ -1,7 +1,6 @@
-"""YAML as people write it here: read with the C loader, with line numbers, and without surprises.
+"""A strict YAML loader with size limits; its errors contain the line.
 
-Errors with a line are duplicate keys, and unquoted scalars that YAML reads differently from their text (`00`, `no`,
-`12:30`).
+It rejects duplicate keys, and unquoted scalars that YAML reads as another value (`00`, `no`, `12:30`).
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from conformance.files.bounded_json import read_json
 from conformance.files.yaml_mapping import YamlMapping
 
 JSON_TAG = "!json"
-"""The tag of a value that is written as JSON text: libyaml rejects a lone surrogate, and JSON's escapes can hold it."""
+"""The tag of a value in JSON text. A lone surrogate needs it: JSON can escape one, but libyaml rejects it."""
 DEEPEST = 100
 """The deepest nesting of lists and mappings."""
 MOST_NODES = 300_000
 """The most scalars, lists, mappings and aliases of one file. The largest bundled file has 5,000."""
 LARGEST = 16 * 2**20
-"""The largest file in bytes, and half the characters allowed after the expansion of every alias."""
+"""The largest file in bytes. After the expansion of every alias, twice as many characters are allowed."""
 
 _OF_NODE = 50
-"""Characters that count for a node, in addition to those in it."""
+"""The weight of a node in characters, in addition to its text."""
 
 _EventLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlLimitExceeded(yaml.MarkedYAMLError):
-    """A document that is larger, or nested deeper, than any written by a person."""
+    """A document that exceeds a limit, or has a forbidden tag or a recursive alias."""
 
 
 def check_yaml(text: bytes | str) -> None:
@@ -51,7 +50,7 @@ def check_yaml(text: bytes | str) -> None:
 
 
 class _YamlLimits:
-    """The depth, nodes and characters so far. An anchor weighs as much as its node with every alias expanded."""
+    """The depth, nodes and weight so far. The weight is in characters, with every alias expanded."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str | None, int]] = []
@@ -81,7 +80,7 @@ class _YamlLimits:
             raise ValueError(f"more than {2 * LARGEST >> 20} MiB after the expansion of every alias")
 
     def _weight_of(self, event: yaml.NodeEvent) -> int:
-        """Return the characters and the cost of a node. Raises ValueError for a tag, or an alias inside its anchor."""
+        """Return the weight of a node. Raises ValueError for an unexpected tag, or an alias inside its own anchor."""
         anchor, tag = event.anchor or "", getattr(event, "tag", None)
         if isinstance(event, yaml.AliasEvent):
             if any(name == anchor for name, _ in self._open):
@@ -112,7 +111,7 @@ _PLAIN = {
 
 
 def misread(tag: str, text: str) -> bool:
-    """Return True if an unquoted scalar, resolved to `tag`, does not have the meaning of its text."""
+    """Return True if the value of an unquoted scalar, read as `tag`, differs from its text."""
     allowed = _PLAIN.get(tag)
     return allowed is None or not allowed.match(text)
 
@@ -143,7 +142,6 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> YamlMapping:
 
 
 def _json(loader: Any, node: yaml.Node) -> Any:
-    """Return a value that is written as JSON text."""
     try:
         return read_json(loader.construct_scalar(node).encode())
     except ValueError as error:
@@ -166,7 +164,7 @@ def load(path: Path) -> Any:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a YAML file within the limits. Raises FileError with the line."""
+    """Check the limits of a YAML file and return its bytes. Raises FileError with the line."""
     try:
         with path.open("rb") as stream:
             text = stream.read(LARGEST + 1)
@@ -179,14 +177,14 @@ def content_of(path: Path) -> bytes:
 
 
 def in_file(path: Path, error: yaml.YAMLError) -> FileError:
-    """Return the error for the YAML of a file, with its line."""
+    """Convert an error of PyYAML to a FileError with its line."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or f"not YAML: {error}"
     return FileError(path, " ".join(problem.split())[:_LONGEST], mark.line + 1 if mark else 0)
 
 
 _LONGEST = 300
-"""The most characters of a problem in a message."""
+"""The most characters of a PyYAML problem in a FileError."""
 
 
 # --- the shape of a document --------------------------------------------------------------------------
@@ -198,11 +196,11 @@ _WORDS = {
     **{"Object missing": "missing", "`object`": "a mapping", "`array`": "a list"},
     **{"`str`": "text", "`int`": "a number", "`bool`": "true or false"},
 }
-"""The types of YAML, by the names that msgspec has for them."""
+"""Words for errors, by the words of msgspec."""
 
 
 def convert(path: Path, document: object, shape: type[T]) -> T:
-    """Return the document of a file as a type of msgspec. Raises FileError with the place and line of a mismatch."""
+    """Convert the document of a file to a type. Raises FileError with the place and line of a mismatch."""
     try:
         return msgspec.convert(document, shape)
     except msgspec.ValidationError as error:
@@ -218,7 +216,7 @@ def convert(path: Path, document: object, shape: type[T]) -> T:
 
 
 def line_of(path: Path, place: str) -> int:
-    """Return the line of a value like `tls.ca` or `[3].id` in a file of YAML, or of the last value on the way there."""
+    """Return the line of a value like `tls.ca` or `[3].id`; if it is missing, the line of its nearest parent."""
     node: Any = yaml.compose(path.read_bytes(), Loader=_EventLoader)
     for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", place):
         values = node.value if index else [value for key, value in node.value if key.value == name]

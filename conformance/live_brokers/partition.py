@@ -22,19 +22,19 @@ from conformance.targets.probes import plain_log
 _BY_ID = 13
 """The first version of Produce and of Fetch with topic ids."""
 _READY_TIMEOUT_S = 20.0
-"""Seconds for retriable errors."""
+"""Seconds in which a request is retried after retriable errors."""
 _SERVED_TIMEOUT_S = 5.0
-"""Seconds until all accepted records are served."""
+"""Seconds in which `fetch` waits for all records."""
 _LARGEST_OFFSET = 1 << 62
-"""A limit for plausible offsets of a new topic."""
+"""Offsets from here on are implausible in a new topic."""
 _MOST = 64 << 20
-"""The maximum of a fetch, in bytes."""
+"""The default MaxBytes of a fetch."""
 MAYBE_STORED = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
 )
-"""Errors after which the batch may be stored or not: a timeout, or too few replicas."""
+"""After these errors, the batch may or may not be stored."""
 NOT_PERMITTED = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "there is no coordinator",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator",
@@ -45,10 +45,11 @@ NOT_PERMITTED = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this client may not do it",
     ErrorCode.INVALID_TRANSACTION_TIMEOUT: "the limit of a transaction's time",
 }
-"""Errors of permissions and settings: no document requires that the broker permits the operation."""
+"""Errors that depend on permissions, settings or the coordinator: they break no requirement."""
 _PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "PartitionIndex")}
-"""The field of the partitions in a response, and the field of their index."""
+"""The response field with the list of partitions, and the field with the partition index."""
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
+"""By CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE and INVALID_RECORD."""
 
 
 class KafkaErrorResponse(Exception):
@@ -60,12 +61,12 @@ class KafkaErrorResponse(Exception):
 
     @property
     def code_text(self) -> str:
-        """The error code in words, for comparison in reports."""
+        """The name of the error code, or `no answer`, for reports."""
         return named(self.code) if self.code else "no answer"
 
 
 class ProduceReceipt(NamedTuple):
-    """The response of a broker to accepted bytes."""
+    """The broker's response to an accepted write."""
 
     offset: int
     append_time: int
@@ -92,10 +93,7 @@ class PartitionClient(Struct):
     def produce(
         self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None
     ) -> ProduceReceipt:
-        """Send bytes in Produce and return the receipt.
-
-        Raises KafkaErrorResponse, or as BrokerConnection.ask.
-        """
+        """Write bytes and return the receipt. Raises KafkaErrorResponse, or as BrokerConnection.ask."""
         version = self.connection.version("Produce", low=3) if version is None else version
         body = self._written(version, {self.index: data}, transactional_id)
         return _told(self._retry_until_ready("Produce", version, body))
@@ -141,7 +139,7 @@ class PartitionClient(Struct):
         }
 
     def fetch(self, offset: int, until: int, isolation: int = 0, version: int | None = None) -> bytes:
-        """Return the batches from an offset to another one; fewer if the broker serves no more before the timeout.
+        """Return the batches from `offset` to before `until`; fewer if the broker serves no more before the timeout.
 
         Raises KafkaErrorResponse, or as BrokerConnection.ask.
         """
@@ -164,9 +162,9 @@ class PartitionClient(Struct):
     def fetched(
         self, offset: int, isolation: int = 0, most: int = _MOST, least: int = 1, version: int | None = None
     ) -> Values:
-        """Return the partition in the response to one fetch of at most `most` bytes; 0 for `least` avoids a wait.
+        """Fetch, and return the partition's row of the response. Raises as BrokerConnection.ask.
 
-        Raises as BrokerConnection.ask.
+        `most` is MaxBytes. `least` is MinBytes; with 0 the broker responds at once.
         """
         version = self.connection.version("Fetch", low=4) if version is None else version
         part = {"Partition": self.index, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": most}
@@ -178,11 +176,11 @@ class PartitionClient(Struct):
         return self._retry_until_ready("Fetch", version, body)
 
     def _named(self, version: int, name: str) -> Values:
-        # `Scope` checks the name, so it is also there in versions that send only the id.
+        # `Scope` needs the name, also in versions that send only the id.
         return {name: self.topic.name, **({"TopicId": self.topic.id} if version >= _BY_ID else {})}
 
     def _retry_until_ready(self, request: str, version: int, body: Values) -> Values:
-        """Return the partition in the response; retry retriable errors."""
+        """Return the partition's row of the response. Repeat the request after retriable errors, until a timeout."""
 
         def response() -> Values:
             return _partition_response(request, self.connection.ask(request, version, body), self.index)
@@ -191,7 +189,7 @@ class PartitionClient(Struct):
 
 
 def _partition_response(request: str, response: Values, index: int) -> Values:
-    """Return a partition of the only topic in a response. Raises MalformedFrame."""
+    """Return a partition's row, or the error code of the whole response. Raises MalformedFrame if both are missing."""
     parts, name = _PARTS[request]
     for row in response["Responses"]:
         for part in row[parts]:
@@ -204,7 +202,7 @@ def _partition_response(request: str, response: Values, index: int) -> Values:
 
 
 def _told(part: Values) -> ProduceReceipt:
-    """Return the receipt in a Produce response. Raises KafkaErrorResponse."""
+    """Return the receipt in a partition's row of Produce. Raises KafkaErrorResponse."""
     if part["ErrorCode"]:
         message = part.get("ErrorMessage")
         raise KafkaErrorResponse(
@@ -214,7 +212,7 @@ def _told(part: Values) -> ProduceReceipt:
 
 
 def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:
-    """Return the batches before the offset `until`, the offset after them, and whether they are complete."""
+    """Return the batches before `until`, the offset after them, and True if a batch from `until` on follows them."""
     taken = 0
     for at, end in extents(records):
         is_headed = len(records) - at >= OVERHEAD

@@ -14,17 +14,16 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 
 _OPENING, _CLOSING = 0, -1
-"""The epochs of a fetch that opens a session, and of a fetch without a session."""
+"""SessionEpoch 0 opens a session; -1 closes the session, if there is one, and opens none."""
 _LAST_EPOCH = (1 << 31) - 1
 
 _Key = tuple[str | bytes, int]
 
 
 class FetchSessionError(Exception):
-    """A fetch whose session does not exist; `error` is the error code of the response."""
+    """A fetch with an unknown session or a wrong epoch; `error` is the error code of the response."""
 
     def __init__(self, error: int) -> None:
-        """Store the error code of the response."""
         super().__init__(f"error {error}")
         self.error = error
 
@@ -36,11 +35,11 @@ class FetchSession(Struct):
     epoch: int = 0
     """The epoch of the last fetch."""
     asked: dict[_Key, tuple[Values, Values]] = field(default_factory=dict)
-    """The topic of each partition as the request names it, and the request's row of the partition."""
+    """By partition: the fields of its topic, and its own row, as in the request."""
     told: dict[_Key, int] = field(default_factory=dict)
 
     def topics(self) -> list[Values]:
-        """Return the fetched partitions in the form of a fetch without a session."""
+        """Return all partitions of the session as the Topics of a full Fetch request."""
         return [{**topic, "Partitions": [part]} for topic, part in self.asked.values()]
 
     def take(self, body: Values) -> None:
@@ -71,20 +70,16 @@ class FetchSessionCache:
     """The sessions that clients have opened, by id."""
 
     def __init__(self) -> None:
-        """Begin without a session."""
         self._open: dict[int, FetchSession] = {}
         self._opened = 0
 
     def lose(self, session: FetchSession) -> None:
-        """Forget a session, as a broker without room for it does. Raises FetchSessionError."""
+        """Remove a session, like a broker whose cache is full. Raises FetchSessionError."""
         del self._open[session.id]
         raise FetchSessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
     def of(self, body: Values) -> FetchSession | None:
-        """Return the session of a fetch, and open it if requested; None for a fetch without a session.
-
-        Raises FetchSessionError.
-        """
+        """Return the session of a fetch, which may open it; None without a session. Raises FetchSessionError."""
         number, epoch = body.get("SessionId", 0), body.get("SessionEpoch", _CLOSING)
         if epoch in (_OPENING, _CLOSING):
             self._open.pop(number, None)
@@ -105,7 +100,7 @@ class FetchSessionCache:
 
 
 def epoch_after(epoch: int) -> int:
-    """Return the epoch of the next fetch in a session."""
+    """Return the epoch of the next fetch in a session; it is never 0, which would open a new session."""
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 

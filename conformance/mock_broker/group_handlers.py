@@ -1,6 +1,6 @@
-"""The mock broker's responses to a consumer group, which has the name of a topic and the members of its scenario.
+"""The mock broker's responses to the members of a consumer group. The group has the name of its topic.
 
-Without such a scenario the client is the only member and the leader, and begins at the committed offset.
+By default the client is the only member and begins at the committed offset; a scenario can add another member.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker
 
 _NAMED_FIRST = 4
-"""From this version of JoinGroup on, a member without an id receives one, and joins again with it (KIP-394)."""
+"""The first version of JoinGroup in which a new member receives an id and joins again with it (KIP-394)."""
 _TOLD_ONCE = 2
-"""From this version of OffsetFetch on, an error of the group is returned once for all of its partitions."""
+"""The first version of OffsetFetch with one error code for the whole group."""
 _NOWHERE = {"NodeId": -1, "Host": "", "Port": -1}
 
 
 def _group(broker: MockBroker, name: str) -> GroupState:
-    """Return the group of this name; an empty group if no topic has this name."""
+    """Return the group of the topic with this name; an empty group without such a topic."""
     topic = broker.topics.get(name)
     return GroupState() if topic is None else topic.group
 
@@ -46,7 +46,7 @@ def _find_coordinator(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
-    """Return the group as it is composed now. Raises UnhandledRequest if the client sends no protocol."""
+    """Begin the next generation, or return an error. Raises UnhandledRequest if the client sends no protocol."""
     body, group = request.body, _group(broker, request.body["GroupId"])
     if not body["Protocols"]:
         raise UnhandledRequest("JoinGroup without a protocol")
@@ -55,7 +55,7 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
         ErrorCode.UNKNOWN_MEMBER_ID if member in group.stopped_nodes else 0
     )
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
-        # As Apache Kafka 3.9.2 and 4.4.0: @platformatic/kafka 1.20.0 learns its id from this response alone.
+        # As in Apache Kafka 3.9.2 and 4.4.0. @platformatic/kafka 1.20.0 reads its member id only from this response.
         error = ErrorCode.MEMBER_ID_REQUIRED
     if error:
         return {
@@ -81,9 +81,9 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
-    """Return the client's assignment. It may be empty for an only member if the topic has an unusual name.
+    """Return the client's assignment.
 
-    Raises UnhandledRequest for any other empty assignment of an only member.
+    Raises UnhandledRequest if an only member assigns itself no partition, unless the scenario tests a topic name.
     """
     body, group = request.body, _group(broker, request.body["GroupId"])
     if error := group.error("SyncGroup", broker.node):
@@ -141,10 +141,7 @@ def _offset_fetch(broker: MockBroker, request: KafkaRequest) -> Values:
 
 
 def _committed_offsets(broker: MockBroker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
-    """Return the committed offsets of these topics.
-
-    Raises UnhandledRequest if the request names no topic: a group has no list of topics here.
-    """
+    """Return the committed offsets of these topics. Raises UnhandledRequest for null, which requests all topics."""
     if asked is None:
         raise UnhandledRequest("OffsetFetch for all topics of a group")
     error, rows = _group(broker, group).error("OffsetFetch", broker.node), []

@@ -68,7 +68,7 @@ TABLE = FactorTable(
 
 
 def requests(row: Row, number: int) -> Iterator[RowRequest]:
-    """Yield a decode request of the marker's batch, and a fetch of it between data."""
+    """Yield a `decode` request for the marker's batch, and a `read` request for a log that contains it."""
     base = 10
     marker = batch_bytes(_marker(row, base, number))
     yield RowRequest("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
@@ -89,7 +89,7 @@ def requests(row: Row, number: int) -> Iterator[RowRequest]:
 
 
 def _before(row: Row, base: int) -> tuple[bytes, list[dict[str, str]]]:
-    """Return the two records before the marker, and the list of aborted transactions."""
+    """Return the batch before the marker (empty for none), and the list of aborted transactions."""
     kind = row["data before it"]
     if kind == "none":
         return b"", []

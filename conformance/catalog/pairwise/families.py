@@ -1,7 +1,7 @@
-"""The covering sets by name: their factors, and the cases of their numbered rows.
+"""The covering sets (pairwise tests) by name: their factors, and the cases of their numbered rows.
 
-The rows are in files (`vectors/covering/<family>.csv`), so that a number always means the same case: a new level adds
-rows at the end. `python -m conformance.catalog.pairwise` writes the missing rows.
+`vectors/covering/<family>.csv` stores the rows, because case ids contain their numbers. A new level adds rows at the
+end: `python -m conformance.catalog.pairwise` writes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from conformance.catalog.vector_files import VECTORS
 from conformance.errors import FileError
 
 ROWS = VECTORS / "covering"
-"""The folder of the rows."""
+"""The folder of the CSV files."""
 
 
 class PairwiseSet(Struct, frozen=True):
@@ -42,7 +42,7 @@ class PairwiseSet(Struct, frozen=True):
     table: FactorTable
     requests: Callable[[Row, int], Iterator[RowRequest]]
     prefix: str
-    """The prefix of its ids."""
+    """The prefix of its case ids."""
 
 
 FAMILIES = {
@@ -57,7 +57,7 @@ FAMILIES = {
 
 
 def numbered_rows(name: str, folder: Path = ROWS) -> list[Row]:
-    """Return the rows of a family, from number 1 on. Raises FileError for a level that its table does not have."""
+    """Return the rows of a family; the first has number 1. Raises FileError for an unknown or missing level."""
     path, factors = folder / f"{name}.csv", FAMILIES[name].table.factors
     with path.open(newline="", encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
@@ -77,7 +77,7 @@ def covering_cases(catalog: Catalog, folder: Path = ROWS) -> Iterator[Case]:
 
 
 def _case(identity: str, request: RowRequest, row: Row, catalog: Catalog) -> Case:
-    """Return a case of a row, with the result of the reference."""
+    """Return the case for a request of a row. The reference determines the expected result."""
     wire = catalog.types.wire(request.type)
     if request.op == "decode":
         case = decode_case(identity, wire, bytes.fromhex(request.request["hex"]), catalog)
