@@ -18,11 +18,11 @@ from conformance.errors import ConformanceError, ExitStatus, SuiteBug
 
 _OURS = Path(__file__).parent
 _LONGEST = 200
-"""Characters of an exception's message in the error line."""
+"""Maximum length of an exception's message in the error line, in characters."""
 
 
 def report_of(error: BaseException) -> str:
-    """Return the error line for the user. The traceback is in the named file, or below if no file can be written."""
+    """Return the error line with the path of a traceback file, or with the traceback if no file can be written."""
     text = "".join(traceback.format_exception(error))
     message = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
     line = f"a defect of the suite, at {_place(error)}: {message}"
@@ -33,7 +33,7 @@ def report_of(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the last line of the suite's code in the traceback."""
+    """Return the file and line of the last traceback frame in the suite's code."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if _OURS in Path(frame.filename).parents]
     last = (ours or frames)[-1:]
@@ -68,32 +68,32 @@ COMMANDS = {
     "targets": "List the bundled adapters and their missing dependencies, or set one up.",
     "vectors": "Check and format vector files.",
 }
-"""The commands with their lines in the help. In the name of a module in `conformance/commands/`, `_` replaces `-`."""
+"""The commands with their lines in the help. The module of `new-adapter` is `conformance/commands/new_adapter.py`."""
 
 _OBJECTS = 50_000
-"""New objects before the garbage collector runs: a command creates many objects but few cycles while it loads."""
+"""Threshold of the garbage collector, in new objects: a command loads many objects, but few reference cycles."""
 
 
 def command_of(name: str) -> click.Command:
-    """Import the module of a command in the table and return the command."""
+    """Import the module of a command, and return the command."""
     command = import_module(f"conformance.commands.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
     return command
 
 
 class LazyCommandGroup(click.Group):
-    """A group that imports only the module of the requested command: `--help` starts fast."""
+    """A group that imports only the module of the requested command, so that `--help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
-        """Return the names of the commands, in the order of the help."""
+        """Return the command names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click passes it
-        """Return the command of a name, or None."""
+        """Return the command, or None if it is unknown."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of commands into the help, without an import of their modules."""
+        """Write the commands into the help, without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -112,7 +112,7 @@ class LazyCommandGroup(click.Group):
             click.echo(f"conformance: {error}", err=True)
             status = error.exit_status
         except BrokenPipeError:
-            # The reader of our output has exited (`| head`). Without this, Python reports an error at its exit.
+            # The reader of the output has exited (`| head`). Without this line, Python would print an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             status = ExitStatus.WRONG_INPUT
         except OSError as error:
@@ -124,7 +124,7 @@ class LazyCommandGroup(click.Group):
 
 
 def _unexpected(error: Exception) -> ExitStatus:
-    """Report an unexpected error on standard error, which may be closed or full."""
+    """Print an unexpected error, unless standard error is closed or full. Return the exit status."""
     with suppress(OSError):
         click.echo(f"conformance: {report_of(error)}", err=True)
     return ExitStatus.DEFECT

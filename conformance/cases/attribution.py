@@ -1,8 +1,8 @@
 """Attribution: the requirement, level and basis of a failure.
 
-`judge` names the rule that the bytes break, or no rule. The failure belongs to that rule, or else to the requirement
-of the case. A rule for readers cannot belong to a writer: `writer_requirement` then takes the row that the rule names
-for writers, or the layout of the type. `broker_requirement` does the same for brokers.
+`judge` returns the broken rule, if it can identify one. The failure is attributed to this rule, or else to the
+requirement of the case. `writer_requirement` replaces a rule that applies only to readers, if a writer fails.
+`broker_requirement` returns an append case with a requirement for brokers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WRITING_OPS = ("encode", "size")
 """The operations that test a writer."""
 
 _BINDS_WRITERS = frozenset(("encode", "reject-encode", "roundtrip", "size", "producer"))
-"""The kinds of test of the requirements for writers."""
+"""A requirement with one of these kinds of test applies to writers."""
 
 _LAYOUT_RULES = {
     "INT8": "int8.layout",
@@ -57,27 +57,24 @@ _LAYOUT_RULES = {
     "CONTROL_RECORD": "control.key-layout",
     "MESSAGE": "definitions.field-order-is-wire-order",
 }
-"""The requirement of a type's layout, by the name of the type without its elements."""
+"""The layout requirement of each type, by its name without the part in `<>`."""
 
 
 def layout_rule(wire: codec.WireType) -> str:
-    """Return the requirement of a type's layout, which applies to readers and writers.
-
-    A type without a layout in the documents only has to be encoded exactly.
-    """
+    """Return the layout requirement of a type, for readers and writers; `general.exact-encoding` if it has none."""
     return _LAYOUT_RULES.get(wire.name.partition("<")[0], "general.exact-encoding")
 
 
 def applies_to_writers(row: Requirement) -> bool:
-    """Return whether a requirement applies to writers, not only to readers or brokers."""
+    """Return True if a requirement applies to writers, and not only to readers or brokers."""
     return not _BINDS_WRITERS.isdisjoint(row.tests)
 
 
 def writer_requirement(rule: str, wire: codec.WireType, requirements: Mapping[str, Requirement]) -> Requirement:
-    """Return the requirement that a writer of a type breaks with `rule`.
+    """Return the requirement for a writer whose bytes break `rule`.
 
-    If `rule` applies only to readers, it is the row that `rule` names for writers, or the layout of the type. Its level
-    is then at most the level of `rule`.
+    A `rule` only for readers is replaced by its `writer` requirement, or by the layout of the type. The replacement
+    never gets a stricter level than `rule`.
     """
     row = requirements[rule]
     if applies_to_writers(row):
@@ -94,7 +91,7 @@ _LARGEST, _LARGEST_BY_BROKER = "batch.max-timestamp", "broker.writes-max-timesta
 
 
 def broker_requirement(case: Case, requirements: Mapping[str, Requirement]) -> Case:
-    """Return an append case with a requirement for brokers, if the broker must reject the data or set a field itself.
+    """Return an append case; if it tests maxTimestamp or a rejection, its requirement becomes the one for brokers.
 
     The documents require brokers to check the checksum. Apache Kafka also rejects other invalid bytes.
     """
@@ -113,8 +110,8 @@ def _with_requirement(case: Case, row: Requirement) -> Case:
 def basis_of(row: Requirement, case: CaseSummary) -> str:
     """Return the basis on which a requirement applies to a case.
 
-    A document that states a layout does not state that readers reject other bytes. So a rejection is only implied,
-    unless the requirement itself states it (docs/concepts.md#requirements).
+    A document can state a layout, but not that readers reject all other bytes. The rejection is then only implied,
+    unless the requirement itself demands it (docs/concepts.md#requirements).
     """
     rejection = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
     is_only_implied = row.basis == "stated" and rejection not in row.tests and row.id in case.refused_by
@@ -124,10 +121,7 @@ def basis_of(row: Requirement, case: CaseSummary) -> str:
 def attribute(
     case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
 ) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
-    """Return the verdict, its requirement, its level, and the disputed verdicts.
-
-    A failure of a writer is attributed to a requirement for writers.
-    """
+    """Return the verdict with its final requirement id, and the requirement, its level and its disputed verdicts."""
     if verdict.requirement not in requirements:
         return verdict, requirements.get(case.requirement), verdict.level or case.level, case.disputed
     row = requirements[verdict.requirement]

@@ -29,7 +29,7 @@ from conformance.files.yaml_loader import content_of, in_file, misread
 
 @cache
 def _register() -> dict[str, Requirement]:
-    """Return the register. It is read once for all files: reading it takes as long as a check of one file."""
+    """Return the requirements; cached, because reading them takes as long as the check of one vector file."""
     return read_requirements(VECTORS / "requirements.yaml")
 
 
@@ -55,7 +55,7 @@ def check(path: Path) -> Iterator[FileError]:
 
 
 def _compare(vector: Vector, case: Case) -> Iterator[FileError]:
-    """Compare a decode case with the result of the reference."""
+    """Yield the differences between a decode case and the result of the reference."""
     if case.op != "decode" or case.data is None:
         return
     read = codec.decode(case.wire, case.data)
@@ -94,7 +94,7 @@ def _is_reading(case: Case, reading: ExpectValue | ExpectRejection | ExpectBytes
 
 
 def _stale_fields(vector: Vector) -> Iterator[FileError]:
-    """Yield an error if a recomputation would change the bytes."""
+    """Yield an error if a field in the `recompute` list does not have its correct value."""
     wanted = _recomputed_fields(vector)
     if wanted and vector.data is not None and recomputed(vector.data, wanted) != vector.data:
         yield vector.error(f"{' and '.join(wanted)} would change when recomputed: run `conformance vectors fix`")
@@ -113,7 +113,7 @@ def _recomputed_fields(vector: Vector) -> list[str]:
 
 
 def recomputed(data: bytes, wanted: list[str]) -> bytes:
-    """Return a batch (the first of several) with a correct length and checksum."""
+    """Return the bytes with the `wanted` fields corrected: the length of all bytes, the checksum of the first batch."""
     if "batchLength" in wanted:
         data = with_checksums(data, crc=False)
     if "crc" in wanted and len(data) >= OVERHEAD:
@@ -127,9 +127,9 @@ def recomputed(data: bytes, wanted: list[str]) -> bytes:
 
 
 def fix(path: Path) -> bool:
-    """Rewrite a file: quote misread scalars, recompute fields, and use one format. Return whether it changed.
+    """Format a file, quote scalars that YAML misreads, and recompute fields. Return True if the file changed.
 
-    Comments and the order stay. Raises FileError for errors that need a person.
+    Comments and the order stay. Raises FileError for errors that only a person can correct.
     """
     before = content_of(path).decode("utf-8-sig")  # libyaml could read it
     path_text = _quoted(path, before)
@@ -175,7 +175,7 @@ def _quoted(path: Path, text: str) -> str:
 
 
 def _plain_scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Yield the unquoted scalars below a node that YAML reads as another type."""
+    """Yield the unquoted scalars of a node that YAML misreads, such as `no` (a boolean)."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
             yield node
@@ -204,7 +204,7 @@ def _fix_row(path: Path, row: object) -> None:
 
 
 def _write_back(row: CommentedMap, data: bytes) -> None:
-    """Write the bytes back into their pieces, with the same spaces and repeats."""
+    """Replace the hex digits of a row; its pieces, spaces and repeat counts stay."""
     if isinstance(row["hex"], str):
         row["hex"] = _with_digits(row["hex"], data)
         return

@@ -1,7 +1,7 @@
-"""Message definitions: from JSON with comments to parsed messages, with a finding for every broken rule.
+"""Reads message definitions (JSON with comments) into messages, with a finding for every broken rule.
 
-Sources are a folder (a source checkout, for example), a file, or a jar or zip. Any input results in findings: sizes,
-depths and numbers of fields are limited before they are used.
+The source is a folder (such as a Kafka checkout), a file, a jar or a zip. Sizes, depths and numbers of fields are
+limited, so hostile input also results only in findings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DefinitionError(UserError):
 
 
 class Definitions(Struct, frozen=True):
-    """The messages of a set of definitions by name, and the findings of reading them."""
+    """Messages by name, and the findings of their definitions."""
 
     messages: dict[str, MessageSpec] = field(default_factory=dict)
     findings: tuple[LintFinding, ...] = ()
@@ -59,11 +59,11 @@ class Definitions(Struct, frozen=True):
 
 _ARCHIVES = (".jar", ".zip", ".whl")
 _MARKS = ("validVersions", "fields", "flexibleVersions", "apiKey")
-"""A JSON object with one of these keys is intended as a definition."""
+"""In a folder or archive, a JSON object without any of these keys is ignored."""
 
 
 def read_definitions(path: Path) -> Definitions:
-    """Return the definitions of a folder, file, jar or zip, with all findings. Raises DefinitionError for none."""
+    """Return the definitions of a path, with all findings. Raises DefinitionError if it has no definition."""
     alone = not path.is_dir() and not _is_archive(path)
     definitions = Definitions()
     findings: list[LintFinding] = []
@@ -86,7 +86,7 @@ def read_definitions(path: Path) -> Definitions:
 
 
 def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list[LintFinding]:
-    """Add the definition of a file to the others. Return its findings."""
+    """Parse the definition of a file, add it to `definitions`, and return its findings."""
     if not isinstance(document, dict):
         return [LintFinding(name, "", "definitions.field-attributes", "expected a JSON object")]
     message, findings = parse_definition(document, name)
@@ -100,7 +100,7 @@ def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list
 
 
 def usable(path: Path) -> Definitions:
-    """Return the definitions of a path for use. Raises DefinitionError with the findings of unreadable ones."""
+    """Return the definitions of a path. Raises DefinitionError with the findings of files without a usable one."""
     definitions = read_definitions(path)
     named = {finding.file for finding in definitions.findings} - set(definitions.files.values())
     broken = [finding for finding in definitions.findings if finding.file in named]
@@ -110,8 +110,8 @@ def usable(path: Path) -> Definitions:
 
 
 _LARGEST = 16 * 2**20
-"""Largest file in bytes. Apache Kafka's largest definition has 30 thousand bytes."""
 _ALTOGETHER = 128 * 2**20
+"""Maximum bytes of one file, and of all files. Apache Kafka's largest definition has 30 thousand bytes."""
 _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """The errors of reading a file or archive member; zipfile raises RuntimeError for an encrypted member."""
 
@@ -133,7 +133,7 @@ def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
                 for name in sorted({name for name in archive.namelist() if name.endswith(".json")}):
                     yield f"{path}!{name}", partial(read, archive.open, name)
         else:
-            # Report a missing file here, as a finding for the path.
+            # A missing file raises here, as a DefinitionError for the path.
             path.stat()
             yield str(path), partial(read, path.open, "rb")
     except _UNREADABLE as error:
@@ -141,7 +141,7 @@ def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 class _BoundedReader:
-    """A reader of files that limits each one and all of them together."""
+    """A file reader with a size limit for each file, and one for all files together."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._left = path, _ALTOGETHER
@@ -173,14 +173,14 @@ def _decoded(data: bytes) -> str:
 # --- JSON ---------------------------------------------------------------------------------------------
 
 _COMMENT = re.compile(r'("[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)|//[^\n]*')
-"""A string or a comment. A string without an end matches too, so the search stays linear."""
+"""A string or a comment. A string without its closing quote also matches, so the search takes linear time."""
 
 
 def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
-    """Parse JSON with // comments, which extend to the end of a line and cannot be in strings.
+    """Parse JSON with // comments (outside strings, to the end of the line). Raises ValueError with line and column.
 
-    If a key occurs twice in one object, the last one counts, as in Apache Kafka. `twice` receives the problem, and True
-    if both values are equal. Raises ValueError with line and column.
+    If a key occurs twice in one object, the last value counts, as in Apache Kafka. The list `twice` receives an error
+    text for each such key, and True if all its values are equal.
     """
     notes: list[tuple[str, bool]] = [] if twice is None else twice
 
@@ -227,6 +227,6 @@ def shipped_types() -> codec.TypeRegistry:
 
 
 def types_with(messages: Iterable[MessageSpec]) -> codec.TypeRegistry:
-    """Return the shipped types and these messages, which replace shipped messages of the same name."""
+    """Return the shipped types with `messages`, which replace shipped messages of the same name."""
     added = tuple(messages)
     return shipped_types().adding(added) if added else shipped_types()

@@ -1,4 +1,4 @@
-"""The checks of `conformance doctor`: an adapter that passes them follows the protocol for any input."""
+"""The checks of `conformance doctor`: the adapter follows the line protocol, and supports the types that it claims."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from conformance.targets.protocol import OPS, TargetDescription, shorten
 from conformance.targets.session import TargetSession
 
 _MAX_PART_CHARS, _MAX_LINE_CHARS = 48, 400
-"""The maximum length, in characters, of one value inside a line, and of a request or an answer on its own line."""
+"""Maximum length of one value in a line, and of a request or answer on its own line, in characters."""
 
 _INPUT_PARTS = ("hex", "value", "batches", "scenario", "frames", "steps")
-"""The input of a request: each request has one of these fields."""
+"""The fields for the input; each request has one of them."""
 
 
 class Severity(IntEnum):
@@ -49,7 +49,7 @@ class Severity(IntEnum):
     REMARK = 1
     """The answer is correct, but the suite cannot judge a part of it."""
     FAILURE = 2
-    """A failure, possibly of the library: `run` judges it."""
+    """A failure that the library may cause: `doctor` only notes it, and `run` judges it."""
     WRONG = 3
     """A fault of the adapter."""
 
@@ -65,7 +65,7 @@ class ProbeReport(Struct, frozen=True):
 
 
 def probe_report(case: Case, outcome: Outcome, types: codec.TypeRegistry, *, lenient: bool = False) -> ProbeReport:
-    """Return the report of an outcome; with `lenient`, `unsupported` is allowed."""
+    """Return the report of an outcome; if `lenient` is True, `unsupported` is only a remark."""
     text = f"sent {_request_text(case.request)}, received {_outcome_text(outcome)}"
     if isinstance(outcome, Unsupported):
         if lenient:
@@ -130,7 +130,7 @@ def _answer_text(answer: Answer) -> str:
 
 
 def _part_text(name: str, part: object) -> str:
-    """Return a field of a request or an answer, shortened; bytes have no quotation marks."""
+    """Return a field of a request or answer as short text; hex has no quotation marks."""
     if name == "hex" and isinstance(part, str):
         return _shortened(part, _MAX_PART_CHARS) or "no bytes"
     return _shortened(_json(part), _MAX_PART_CHARS)
@@ -145,7 +145,7 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def _compared_answers(case: Case, outcome: Outcome, types: codec.TypeRegistry) -> tuple[str, ...]:
-    """Return the request, the answer, and the answer of the reference."""
+    """Return one line each for the request, the answer, and the answer of the reference."""
     request = {name: part for name, part in case.request.items() if name != "definition"}
     answer = outcome.answer if isinstance(outcome, Accepted) else None
     answered = [f"received {_shortened(_json({'ok': True, **answer}), _MAX_LINE_CHARS)}"] if answer is not None else []
@@ -154,8 +154,7 @@ def _compared_answers(case: Case, outcome: Outcome, types: codec.TypeRegistry) -
 
 
 _PIPELINED_REQUESTS = 200
-"""The number of requests in flight for the check of order and flushing."""
-
+"""Requests that are sent at once, to check that the answers are in order and flushed."""
 
 _GOOD, _BAD = True, False
 
@@ -167,7 +166,7 @@ class DoctorCheck(Struct, frozen=True):
     what: str
     detail: str = ""
     advice: tuple[str, ...] = ()
-    """Further lines, which show the correct behaviour."""
+    """Further lines that show the correct behaviour."""
     is_noted: bool = False
     """True if the check passed but its detail is important."""
 
@@ -179,10 +178,7 @@ SendRequests: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
 def examine(
     launch: LaunchSpec | None, types: codec.TypeRegistry, allowance: ResourceLimits | None = None
 ) -> Iterator[DoctorCheck]:
-    """Yield the checks, one at a time. `launch` is None for the reference; `types` contains the messages.
-
-    `allowance` replaces the default resource limits of a target.
-    """
+    """Run each check and yield its result. `launch` is None for the reference; `types` contains the messages."""
     if launch is None:
         for claim in claims_of(protocol.description(reference.describe()), types):
             yield _check_claim(claim, types, _send_to_reference(types))
@@ -242,7 +238,7 @@ _DESCRIPTION_FIELDS = (
 
 
 def _unread_fields(described: TargetDescription) -> Iterator[str]:
-    """Yield the fields of the description that the suite does not read, with similar known names."""
+    """Yield the fields of the description that the suite does not read, each with similar known names."""
     for prefix, names, known in (
         ("", described.raw, _DESCRIPTION_FIELDS),
         ("supports.", described.raw.get("supports", {}), (*OPS, *WHOLE_LOG)),
@@ -254,7 +250,7 @@ def _unread_fields(described: TargetDescription) -> Iterator[str]:
 
 
 def _check_entry_points(described: TargetDescription) -> DoctorCheck:
-    """Check that `via` names a call for each claim. A missing call is only a note."""
+    """Check that `via` names a call for each claim, and no others. A difference is only a note."""
     unnamed = {
         op: [name for name in sorted(names) if described.entry_point(op, name) is None]
         for op, names in _claimed_types(described).items()
@@ -268,7 +264,7 @@ def _check_entry_points(described: TargetDescription) -> DoctorCheck:
 
 
 def _claimed_types(described: TargetDescription) -> dict[str, set[str]]:
-    """Return the claimed types by operation; each message counts as a type, and whole-log operations have none."""
+    """Return the claimed types by operation, with each message as a type; `""` for a whole-log operation."""
     claimed: dict[str, set[str]] = {op: {""} for op in sorted(described.whole_log)}
     for op, names in described.supports.items():
         claimed[op] = set(names)
@@ -285,7 +281,7 @@ def _is_claimed(described: TargetDescription, op: str, name: str) -> bool:
 
 
 def _check_claim(claim: ClaimProbe, types: codec.TypeRegistry, send: SendRequests) -> DoctorCheck:
-    """Send the probes of a claim, and report the most severe answer; it represents equal ones."""
+    """Send the probes of a claim; report the most severe answer, and the number of equally severe ones."""
     if not claim.cases:
         return DoctorCheck(_GOOD, claim.what, claim.remark)
     outcomes = list(send([case.request for case in claim.cases.values()]))
@@ -294,7 +290,7 @@ def _check_claim(claim: ClaimProbe, types: codec.TypeRegistry, send: SendRequest
         (probe_report(case, outcome, types, lenient=lenient), variant)
         for (variant, case), outcome in zip(claim.cases.items(), outcomes, strict=True)
     ]
-    # Of equal severities, the last one: its variant is the newest version of a message.
+    # Of equally severe answers, report the last one: for a message, it is the newest version.
     worst, variant = max(reversed(reports), key=lambda pair: pair[0].severity)
     alike = sum(one.severity is worst.severity for one, _ in reports)
     prefix = f"{variant}{_alike_text(alike, len(reports))}: " if variant else ""
@@ -306,7 +302,7 @@ def _check_claim(claim: ClaimProbe, types: codec.TypeRegistry, send: SendRequest
 
 
 def _alike_text(alike: int, of: int) -> str:
-    """Return the number of answers that are as severe as the reported one, as text."""
+    """Return the text for the number of answers that are as severe as the reported one."""
     if alike == 1:
         return ""
     return f" (all {of} alike)" if alike == of else f" ({alike} of {of} alike)"

@@ -2,7 +2,7 @@
 
 The state of each producer starts empty; only accepted batches change it. The rules were confirmed with Apache Kafka's
 producer state manager. If the documents are silent (a partial overlap, the number of remembered batches), any answer is
-right. A first sequence other than 0 of an unknown producer is accepted or out of order.
+right. An unknown producer may begin with a sequence other than 0: `accept` and `out-of-order` are both right.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ BATCHES = n.ListOf(
 """The batches of a `sequence` request."""
 
 _REMEMBERED = 5
-"""Batches of a producer that a broker recognizes as duplicates."""
-
+"""The number of last batches of a producer that a broker recognizes as duplicates."""
 
 _FOLLOWED = 32
-"""The most states of a producer that are followed: one more for each batch that may have been its first."""
+"""Maximum number of possible states of a producer; each batch that may be its first one adds a state."""
 
 
 def next_sequence(sequence: int, records: int) -> int:
@@ -38,34 +37,31 @@ def next_sequence(sequence: int, records: int) -> int:
 
 
 class _ProducerState(Struct, frozen=True):
-    """The state that a broker keeps of a producer."""
+    """The state of a producer in a broker."""
 
     epoch: int
     batches: tuple[tuple[int, int], ...] = ()
-    """First and last sequence of the last accepted batches of this epoch."""
+    """The first and last sequence of each of the last batches accepted in this epoch."""
     stored: int = 0
     """Records accepted in this epoch."""
     unsure: bool = False
-    """True after an unspecified case: the target then chooses which batches of this epoch it has accepted."""
+    """True after unspecified behaviour: any answer to later batches of this epoch is right."""
 
 
 _State = _ProducerState | None
 """None if the broker does not know the producer."""
 _NOTHING_SAID = _ProducerState(-1)
-"""A producer without an epoch or a sequence: any answer to its batches is right."""
+"""The state of a producer after a batch without epoch or sequence: any answer to its next batches is right."""
 
 
 def allowed_results(batches: Iterable[Values]) -> list[frozenset[str]]:
-    """Return the right answers for each batch.
-
-    If two answers are right, later batches are judged by the states after both of them.
-    """
+    """Return the right answers to each batch; after several right answers, the broker can be in several states."""
     producers: dict[int, frozenset[_State]] = {}
     return [_answers(producers, batch) for batch in batches]
 
 
 def kafka_results(batches: Iterable[Values]) -> list[str]:
-    """Return the answers of Apache Kafka: it accepts any first sequence; older sequences are out of order."""
+    """Return Apache Kafka's answers: any first sequence is accepted; an unrecognized repeat is out of order."""
     producers: dict[int, _State] = {}
     answers = []
     for batch in batches:
@@ -89,12 +85,12 @@ def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozense
 
 
 def _merge_states(states: set[_State]) -> frozenset[_State]:
-    """Return the states that can still lead to different answers; if they are too many, permit every answer."""
+    """Drop states that change no answer. If too many remain, return the state that permits every answer."""
     extremes: dict[object, list[_ProducerState]] = {}
     for state in states:
         if state is not None:
             extremes.setdefault((state.epoch, state.batches, state.unsure), []).append(state)
-    # The states with the fewest and the most stored records lead to all answers that the states between them lead to.
+    # Of states that differ only in `stored`, the lowest and the highest permit all answers of the others.
     kept: set[_State] = {pick(alike, key=_stored) for alike in extremes.values() for pick in (min, max)}
     kept |= states & {None}
     return frozenset(kept) if len(kept) <= _FOLLOWED else frozenset((_NOTHING_SAID,))
@@ -105,7 +101,7 @@ def _stored(producer: _ProducerState) -> int:
 
 
 def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
-    """Return the right answers to a batch, each with the broker's state of the producer after it."""
+    """Return the right answers to a batch, each with the state of the producer after it."""
     epoch, first, count = batch["producerEpoch"], batch["baseSequence"], batch["recordCount"]
     if epoch < 0 or first < 0 or count < 1 or known == _NOTHING_SAID:
         return {(answer, _NOTHING_SAID) for answer in ANSWERS}
@@ -121,14 +117,14 @@ def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
 
 
 def _fates_in_epoch(known: _ProducerState, first: int, count: int) -> set[tuple[str, _State]]:
-    """Return the right answers to a batch of the producer's own epoch."""
+    """Return the right answers to a batch in the current epoch, each with the state after it."""
     if _span(first, count) in known.batches:
         return {("duplicate", known)}
     expected = next_sequence(known.batches[-1][1], 1)
     if first == expected:
         return {("accept", _accepted(known, first, count))}
-    # The next half of all numbers counts as ahead, except numbers stored before the wrap. The others are older: repeats
-    # and overlaps, which the documents do not cover.
+    # A sequence less than 2^30 ahead is a gap, unless a record before the wrap has this number. Every other sequence is
+    # a repeat or an overlap, which the documents do not cover.
     ahead = next_sequence(first, -expected)
     if ahead < 1 << 30 and ahead + known.stored < 1 << 31:
         return {("out-of-order", known)}

@@ -20,25 +20,24 @@ from conformance.targets.manifests import BROKER, DRIVER, SHIM, AdapterManifest,
 from conformance.targets.target import TargetSpec
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"
-"""The bundled adapters: a folder each, with target.yaml."""
+"""The folder of the bundled adapters: each has a folder with its target.yaml, driver.yaml or broker.yaml."""
 
 LIVE_TIMEOUT = 180.0
-"""Timeout of an answer about a live client, in seconds: two starts of the client, and two topics read to their end."""
+"""Timeout for a case of a live client, in seconds: the client may start twice, and read two topics completely."""
 
 LIVE_MEMORY = 1 << 30
-"""Additional memory of a live client, in bytes: for the mock broker, and for several consumers."""
+"""Additional memory of a live client, in bytes, for the mock broker and several consumers."""
 
 LIVE_PROCESSES = 2
-"""Processes of a live client, each with the memory of one target: the first process of a failed case stays alive while
-a second one repeats the case."""
+"""Processes of a live client, for its memory limit: a second one repeats a failed case while the first is alive."""
 
 BROKER_MEMORY = 6 << 30
-"""Additional memory of a broker, in bytes: it keeps the records of every case, and no single case causes that. The
-memory growth of a single case is judged in `exchange`."""
+"""Additional memory of a broker, in bytes, because it stores the records of all cases. Only `exchange` cases judge the
+memory growth of a single case."""
 
 
 class BrokerOptions(Struct, frozen=True):
-    """Options of a run for brokers that are already running."""
+    """Options of a run for brokers that the suite does not start."""
 
     log_dir: Path | None = None
     """The folder of the broker's log segments."""
@@ -52,7 +51,7 @@ class BrokerOptions(Struct, frozen=True):
 
 
 class UnknownTarget(UserError):
-    """An unknown name of a target; the message lists the known ones."""
+    """A target that is unknown or cannot run here; the message contains the reason or a correction."""
 
 
 def adapters() -> dict[str, AdapterManifest]:
@@ -72,10 +71,10 @@ def target_spec(
     jobs: int = 1,
     broker: BrokerOptions = BrokerOptions(),  # noqa: B008
 ) -> TargetSpec:
-    """Return a target of the command line, ready to be opened. Raises the errors of `resolve`."""
+    """Return the start command, limits and number of processes of a target. Raises the errors of `resolve`."""
     launch = None if name == "reference" else resolve(name, python, broker)
     if name.startswith(("live:", "broker:")):
-        # Its process has separate timeouts for each topic, and reports them itself.
+        # The process of this target has its own timeouts for each topic, and reports them.
         is_live = name.startswith("live:")
         memory = allowance.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else allowance.memory + BROKER_MEMORY
         timeout = max(LIVE_TIMEOUT, allowance.timeout)
@@ -91,9 +90,9 @@ def target_spec(
 
 
 def resolve(target: str, python: str | None = None, broker: BrokerOptions = BrokerOptions()) -> LaunchSpec:  # noqa: B008
-    """Return the start command of a target other than `reference`. Raises UnknownTarget with a correction.
+    """Return the start command of a target; `reference` has none. Raises UnknownTarget with a correction.
 
-    Raises UsageError for the log folder of a broker that the suite starts.
+    Raises UsageError if `broker` has a log folder, but the suite starts this broker itself.
     """
     kind, colon, argument = target.partition(":")
     interpreter = python or sys.executable
@@ -133,7 +132,7 @@ _RUNNERS = {".go": "go run", ".java": "java", ".jar": "java -jar", **dict.fromke
 
 
 def _check_module(target: str, name: str) -> None:
-    """Raise UnknownTarget for a name that is no Python module: empty, a folder, or a file of another language."""
+    """Raise UnknownTarget if the name is empty, a folder, a missing file, or a file of another language."""
     if not name:
         raise UnknownTarget(f"{target}: expected module:dotted.name or module:./file.py")
     path = Path(name)

@@ -1,4 +1,4 @@
-"""Generated cases: rebuilt from their id, with the expectation from the reference."""
+"""Generated cases: the id determines a case, and the reference gives its expected result."""
 
 from __future__ import annotations
 
@@ -36,22 +36,21 @@ TYPES = (
     *LARGE,
     *SURROGATES,
 )
-"""Types with generated cases, kinds of requests for whole logs (cases of the type LOG), and rare values."""
+"""Names in generated ids, except messages: types, kinds of requests for whole logs (type LOG), and rare values."""
 
 _QUESTIONS = {**QUESTIONS, **OF_BROKERS}
 
 _UNENCODABLE = 16
-"""Percentage of undamaged cases that encode a value without an encoding; every second case is damaged."""
-
+"""Percentage of even (undamaged) indexes with a value to encode that has no encoding, instead of a valid one."""
 
 _OF_MESSAGES = 4
-"""A message version gets a quarter of the generated cases of another type, because there are hundreds of them."""
+"""A message version gets a quarter of the cases of another type, because there are hundreds of versions."""
 _OF_RARE = 10
-"""Large values are slow, so only every tenth index has one."""
+"""Rare values are slow, so only every tenth index has one."""
 
 
 def message_types(messages: Iterable[MessageSpec], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
-    """Return every version of every message as a type; with `has`, only those for which it returns True."""
+    """Return each message version as a type, if `has` returns True for its name and version."""
     return [
         type_name(message.name, version)
         for message in messages
@@ -61,9 +60,9 @@ def message_types(messages: Iterable[MessageSpec], has: Callable[[str, int], boo
 
 
 def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]:
-    """Return the types, with `further` ones, whose generated cases may match a selection.
+    """Return the types (of TYPES and `further`) with generated cases that may match a pattern of a selection.
 
-    These are all types if a pattern selects by a property of a case, such as its level.
+    Without patterns, or with a pattern for requirements or levels, these are all types.
     """
     by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
     by_id = [pattern for pattern in patterns if pattern.startswith(("gen/", "*"))]
@@ -78,10 +77,10 @@ def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]
 
 
 def _may_name(pattern: str, name: str) -> bool:
-    """Return True if a glob over ids may match an id of a type.
+    """Return True if a glob may match an id of a type, such as `gen/4/INT8/0/6:encode`.
 
-    A part between two slashes without a wildcard is a part of the id. All parts except `gen` and the type are numbers,
-    so letters next to wildcards are from one of these, or from the end of an id.
+    A part of the glob without a wildcard must be `gen`, the type, or begin with a digit. The letters of other parts
+    must occur in `gen`, the type, or the end of an id.
     """
     parts = [part for part in pattern.split("/") if part]
     exact = [part for part in parts if not set(part) & set("*?[")]
@@ -93,23 +92,19 @@ def _may_name(pattern: str, name: str) -> bool:
 
 
 def type_of(name: str) -> str:
-    """Return the type of the cases that are generated under a name."""
+    """Return the type of the cases with a name in their id."""
     return "LOG" if name in _QUESTIONS else large_values.type_of(name)
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
-    """Generate `count` cases for each type, in order, with the encode cases of valid values.
-
-    A message version gets a quarter of them, a shipped message a quarter for all its versions; rounded up. A rare value
-    has a case at every tenth index.
-    """
+    """Generate the cases of each name, for the indexes below `count`; messages have fewer (`_share`)."""
     for name in names:
         for index in range(_share(name, count, catalog)):
             yield from cases_at(name, seed, index, catalog)
 
 
 def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[str]:
-    """Generate the ids of `generated_cases`, and some without a case: that is known only when a case is made."""
+    """Generate the ids of `generated_cases` without their cases; some of these ids have no case."""
     for name in names:
         for index in range(_share(name, count, catalog)):
             identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -117,7 +112,7 @@ def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog)
 
 
 def _share(name: str, count: int, catalog: Catalog) -> int:
-    """Return the number of cases under a name, for `count` cases of a usual type."""
+    """Return the number of indexes: `count`; for a message a quarter, which all versions of a shipped one share."""
     wire = catalog.types.wire(name) if name.startswith("MESSAGE<") else None
     if not isinstance(wire, codec.MessageType):
         return count
@@ -131,12 +126,12 @@ _ID = re.compile(rf"gen/{_NUMBER}/([A-Z0-9_<>]+|MESSAGE<\w+,[0-9]+>)/{_NUMBER}/{
 
 
 def is_generated_id(text: str) -> bool:
-    """Return True for a complete id of a generated case, of any version."""
+    """Return True for a complete id of a generated case, also of another version of the generator."""
     return _ID.match(text) is not None
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:
-    """Return the cases of a generated id; empty for an id of another version. Raises codec.UnknownType."""
+    """Return the case of a generated id, or an empty list for another version. Raises codec.UnknownType."""
     match = _ID.match(identity)
     if not match or int(match[1]) != VERSION:
         return []
@@ -145,12 +140,10 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 
 
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
-    """Generate the cases of a seed and index: bytes to decode, and for undamaged ones a value to encode, valid or not.
+    """Generate the cases of an index: damaged bytes to decode (odd index), or valid bytes and a value to encode (even).
 
-    Those at odd indexes are damaged; of requests for whole logs, as many as their table states.
-
-    A message also has a value of another of its versions. The name of a request for whole logs has a single case, or no
-    case if no target is tested with the drawn request. A rare value has a case at every tenth index.
+    A message can also have a case that encodes a value of another version. A request for whole logs has one case, or
+    none if it cannot be tested; `LogRequestKind` sets its share of damage. Rare values have cases at every tenth index.
     """
     choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -184,7 +177,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
 
 
 def _rare_cases(identity: str, name: str, choices: RandomChoices, catalog: Catalog) -> Iterator[Case]:
-    """Generate a large value to decode and to encode, or one with a lone surrogate to encode."""
+    """Generate the cases of a large value (decode and encode), or of a value with a lone surrogate (encode)."""
     wire = codec.wire(type_of(name))
     if name in SURROGATES:
         yield encode_case(f"{identity}:encode", wire, SURROGATES[name](choices), catalog)
@@ -203,7 +196,7 @@ def _question(
 
 
 def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
-    """Generate the encode case of plain messages or of one wrapper, if a request can describe the message set."""
+    """Generate the encode case of a message set, if it has only plain messages of one magic, or one wrapper."""
     entries = codec.decode("LOG", data).value["batches"]
     kinds = {(entry["magic"], entry["compression"]) for entry in entries}
     if len(kinds) != 1 or (len(entries) > 1 and entries[0]["compression"]):
@@ -213,18 +206,18 @@ def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog
     shown = wire.notation.render(messages)
     asked = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
     with suppress(NotTestable):
-        # The bytes that the value was drawn with, because a compressor's bytes differ between machines.
+        # Use the generated bytes, because the output of a compressor differs between machines.
         yield replace(encode_case(identity, wire, asked, catalog), data=data)
 
 
 def _encode_cases(identity: str, wire: codec.WireType, value: Any, catalog: Catalog) -> Iterator[Case]:
-    """Generate the encode case of a value, unless it is a batch that a request cannot describe."""
+    """Generate the encode case of a value, except for a batch that an encode request cannot describe."""
     if wire.name == "RECORD_BATCH":
         if not value["records"] or value["timestampType"] or value["lastOffsetDelta"] != len(value["records"]) - 1:
             return
         if value["compression"]:
             return
-        # Offsets and keys are the application's; attributes and deltas are the encoder's.
+        # The request contains offsets and keys; the encoder derives attributes and deltas.
         shown = batch_to_encode(codec.decode(wire, codec.encode(wire, value)).value)
         yield encode_case(identity, wire, shown, catalog)
     else:

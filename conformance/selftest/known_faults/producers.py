@@ -1,4 +1,4 @@
-"""Faults of producers: the requests that they send, and omit, in a client scenario."""
+"""Faults of producers: wrong or missing requests in a client scenario."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _earlier_timestamps(_: int, data: bytes) -> bytes:
 
 
 def _with_attributes(attributes: int, data: bytes) -> bytes:
-    """Change the attributes of a set with one message of magic 1."""
+    """Return a message set (one message of magic 1) with other attributes and a correct checksum."""
     return message_with_checksums(put(LAYOUTS[1].offset("attributes"), bytes([attributes]))(data))
 
 
 def _with_append_time(_: int, data: bytes) -> bytes:
-    """Return only the first message, with the attribute bit of LogAppendTime."""
+    """Return a set of only the first message, with the attribute bit of LogAppendTime."""
     return _with_attributes(_APPEND_TIME, encode_set(_messages(data)[:1], 1, 0))
 
 
@@ -51,7 +51,7 @@ _APPEND_TIME = 8
 
 
 def _inner_offsets_from_one(_: int, data: bytes) -> bytes:
-    """Return the messages in a gzip wrapper whose inner offsets start at 1."""
+    """Return a gzip wrapper of the messages; its inner offsets start at 1 instead of 0."""
     messages = _messages(data)
     inner = [{**one, "offset": 1 + at} for at, one in enumerate(messages)]
     payload = gzip.compress(encode_set(inner, 1, 0), mtime=0)
