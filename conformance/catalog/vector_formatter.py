@@ -131,7 +131,10 @@ def fix(path: Path) -> bool:
 
     Comments and the order stay. Raises FileError for errors that only a person can correct.
     """
-    before = content_of(path).decode("utf-8-sig")  # libyaml could read it
+    try:
+        before = content_of(path).decode("utf-8-sig")
+    except UnicodeDecodeError:  # libyaml also reads UTF-16, which the formatter would rewrite as UTF-8
+        raise FileError(path, "expected UTF-8") from None
     path_text = _quoted(path, before)
     try:
         document = _round_trip().load(path_text)

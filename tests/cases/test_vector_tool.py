@@ -5,6 +5,7 @@ import pytest
 from conformance import codec
 from conformance.catalog.vector_files import VECTORS, read_vectors, vector_files
 from conformance.catalog.vector_formatter import check, fix, recomputed
+from conformance.errors import FileError
 
 PLAIN = (
     "00000000000000000000004cffffffff02fcfd243900000000000200000000000003e800000000000003f2ffffffffffffffffffffffffffff"
@@ -107,3 +108,11 @@ def test_recomputing_a_correct_batch_changes_nothing():
 
 def test_recomputing_short_bytes_changes_nothing():
     assert recomputed(b"\0" * 7, ["batchLength", "crc"]) == b"\0" * 7
+
+
+def test_fix_rejects_a_file_in_utf_16(tmp_path):
+    """libyaml reads it, so `check` accepts it; the formatter writes UTF-8."""
+    path = tmp_path / "v.yaml"
+    path.write_bytes("- {id: a/b, type: VARINT, requirement: varint.range, value: 0, hex: '00'}\n".encode("utf-16"))
+    with pytest.raises(FileError, match="expected UTF-8"):
+        fix(path)
