@@ -114,7 +114,7 @@ def test_a_run_accepts_the_log_folder(tmp_path, catalog):
     ways = Ways(kept=only_of(catalog.cases[CASE], LIES["another checksum"]))
     with ModelBroker(ways, log_dir=tmp_path) as broker:
         arguments = ["run", f"broker:{broker.address}", "--select", CASE, "--log-dir", str(tmp_path)]
-        done = CliRunner().invoke(cli.main, arguments)
+        done = CliRunner(env={"COLUMNS": "300"}).invoke(cli.main, arguments)
     assert done.exit_code == 1
     assert "(segment " in " ".join(done.stdout.split())
 
