@@ -138,7 +138,7 @@ class _VectorCaseBuilder(Struct, frozen=True):
         assert self.vector.data is not None
         read = codec.decode(self.vector.wire, self.vector.data)
         if read.consumed != self.vector.row["consumed"]:
-            raise self.vector.error(f"consumed: the value takes {read.consumed} bytes")
+            raise self.vector.error(f"consumed: expected {read.consumed}, the bytes of the value")
         yield self.decode(ExpectValue(read.value, read.consumed), ())
         if self.vector.row.get("canonical", False):
             yield from self._encode_cases(read.value, self.vector.data)

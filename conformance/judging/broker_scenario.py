@@ -216,7 +216,7 @@ def check_kept_records(log: ImpliedLog, found: list[Label], expected: list[Label
         if label not in expected or label in found:
             continue
         if label[1] is not None:
-            return failed(f"after compaction, the last record of a key is gone: {text(label)}", KEPT_OFFSETS_RULE)
+            return failed(f"after compaction, the last record of a key is missing: {text(label)}", KEPT_OFFSETS_RULE)
         if log.keeps_tombstones:
             return failed(f"after compaction, the tombstone of key {key!r} is gone", KEPT_TOMBSTONE_RULE)
     return None

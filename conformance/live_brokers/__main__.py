@@ -52,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m conformance.live_brokers", description=__doc__)
     parser.add_argument("broker", metavar="HOST:PORT|broker.yaml")
     parser.add_argument("--python", default=sys.executable, help="interpreter for a broker that is a Python program")
-    parser.add_argument("--run", default="", help="what tells the topics of one run from those of others")
+    parser.add_argument("--run", default="", help="a text in the topic names of one run")
     parser.add_argument("--clean", action="store_true", help="delete the topics of that run, and end")
     parser.add_argument("--log-dir", type=Path, help="where the broker's segments lie, a folder a partition")
     parser.add_argument("--follow-redirects", action="store_true", help="connect to the other brokers of its cluster")

@@ -60,7 +60,7 @@ def send_sequence(partition: PartitionClient, batches: Sequence[Value], end: int
             offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]})).offset
         except KafkaErrorResponse as refusal:
             if refusal.code in MAYBE_STORED:
-                return {"unsupported": f"whether it is stored is not told: {refusal}"}
+                return {"unsupported": f"the broker may or may not have stored it: {refusal}"}
             found.append(_FATES.get(refusal.code, REFUSED))
             codes.append(f"batch {at}: {refusal.code_text}")
         else:
@@ -116,7 +116,7 @@ BROKER_POLICY = {
             ErrorCode.UNKNOWN_PRODUCER_ID,
             ErrorCode.PRODUCER_FENCED,
         ),
-        "what it knows of this producer from elsewhere",
+        "the state that other batches of this producer left in the broker",
     ),
 }
 """Errors that follow from the broker's settings, or from its producer state of other topics."""
@@ -144,7 +144,7 @@ class AppendResult(Struct, frozen=True):
         """Return the answer to a request; `beside` are the results of the other partitions."""
         refusal = self.code_text if isinstance(self.code_text, KafkaErrorResponse) else None
         if refusal is not None and refusal.code in MAYBE_STORED:
-            return {"unsupported": f"whether it is stored is not told: {refusal}"}
+            return {"unsupported": f"the broker may or may not have stored it: {refusal}"}
         if refusal is not None and refusal.code in VERSION_ERRORS and "produceVersion" in parts:
             return {"unsupported": f"what it does not take in Produce {parts['produceVersion']}: {refusal}"}
         if self.trouble and refusal is None and "fetchVersion" in parts:
@@ -267,7 +267,7 @@ def _plain_after(partition: PartitionClient) -> int:
     try:
         return partition.produce_one_record()
     except KafkaErrorResponse as refusal:
-        raise ConnectionClosed(f"after this batch the log takes no plain one any more: {refusal}") from None
+        raise ConnectionClosed(f"after this batch, the broker rejects a plain batch: {refusal}") from None
 
 
 def _served(partition: PartitionClient, end: int, after: int, version: int | None) -> tuple[bytes, str]:

@@ -127,7 +127,7 @@ class BrokerBridge:
             return self.describe()
         row = self._operations.get(str(request.get("op")))
         if row is None:
-            return {"unsupported": "a broker is not asked this"}
+            return {"unsupported": "a broker does not get this request"}
         if self.gone:
             return {"targetUnavailable": self.gone}
         try:
@@ -250,7 +250,7 @@ class BrokerBridge:
             if not self._has_served and not partition.fetch(begin, until=begin + 1):
                 raise BrokerNotReady("a plain batch in a new topic is not served")
         except BrokerUnreachable as down:
-            raise BrokerNotReady(f"it says that {topic.host}:{topic.port} leads a new topic: {down}") from None
+            raise BrokerNotReady(f"Metadata names {topic.host}:{topic.port} as leader of a new topic: {down}") from None
         except (KafkaErrorResponse, ResponseTimeout, ConnectionClosed, MalformedFrame, OSError) as problem:
             raise BrokerNotReady(f"a plain batch in a new topic: {problem}") from None
         self._has_served = True

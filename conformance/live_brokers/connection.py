@@ -219,8 +219,8 @@ class BrokerConnection:
         except VersionNotSupported as problem:
             raise AccessDenied(f"SASL: {problem} is not offered") from None
         if answer["ErrorCode"]:
-            said = answer["ErrorMessage"] or "no reason is given"
-            raise AccessDenied(f"SASL: the login is refused with error {answer['ErrorCode']}: {said}")
+            said = answer["ErrorMessage"] or "no error message"
+            raise AccessDenied(f"SASL: the broker rejects the login with error {answer['ErrorCode']}: {said}")
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
         """Return the lowest and highest version that the broker offers of each known request."""

@@ -198,7 +198,7 @@ def _partition_response(request: str, response: Values, index: int) -> Values:
                 return one
     if response.get("ErrorCode"):
         return {"ErrorCode": response["ErrorCode"]}
-    raise MalformedFrame(f"{request}: nothing is said of the partition")
+    raise MalformedFrame(f"{request}: the response has no row for the partition")
 
 
 def _told(part: Values) -> ProduceReceipt:

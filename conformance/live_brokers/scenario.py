@@ -116,7 +116,7 @@ class BrokerScenarioRun(Struct):
             return self._run_step(at, step)
         except KafkaErrorResponse as refusal:
             if refusal.code in MAYBE_STORED:
-                raise StepNotPossible(f"step {at}: whether it is done is not told: {refusal}") from None
+                raise StepNotPossible(f"step {at}: the broker may or may not have done it: {refusal}") from None
             if reason := NOT_PERMITTED.get(refusal.code) or self._without_transactions(step):
                 raise StepNotPossible(f"step {at} ({step_text(step)}): {reason}: {refusal}") from None
             self._codes.append(f"step {at}: {refusal.code_text}")

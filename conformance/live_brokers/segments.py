@@ -42,7 +42,7 @@ class SegmentFiles(Struct, frozen=True):
         except OSError as problem:
             raise SegmentDataNotFound(f"the log folder cannot be read: {problem}") from None
         if not any(sizes.values()):
-            raise SegmentDataNotFound(f"nothing of the topic is stored in {folder}")
+            raise SegmentDataNotFound(f"{folder} has no data of the topic")
         return cls(folder, sizes)
 
     def since(self, end: int, after: int) -> SegmentBytes:
@@ -63,7 +63,7 @@ class SegmentFiles(Struct, frozen=True):
         except OSError as problem:
             raise SegmentDataNotFound(f"the log folder cannot be read: {problem}") from None
         if not is_found and not found.data.strip(b"\0"):
-            raise SegmentDataNotFound(f"nothing new is stored in {self.folder}")
+            raise SegmentDataNotFound(f"{self.folder} has no new data")
         return found
 
     def _added(self) -> tuple[bytes, str]:

@@ -127,11 +127,9 @@ class PreparedTopics:
         Raises TopicNotAvailable if the case needs settings or more partitions.
         """
         if settings:
-            raise TopicNotAvailable(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
+            raise TopicNotAvailable(f"the settings of a given topic stay unchanged, this case needs {dict(settings)}")
         if partitions > 1:
-            raise TopicNotAvailable(
-                f"of a topic that is given the first partition is used, this case needs {partitions}"
-            )
+            raise TopicNotAvailable(f"only the first partition of a given topic is used, this case needs {partitions}")
         return next(self._topics)
 
 

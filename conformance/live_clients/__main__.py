@@ -51,7 +51,7 @@ async def serve(driver: DriverManifest) -> None:
             return await live.send(request)
         if request.get("op") == "encode" and request.get("type") == "RECORD_BATCH":
             return await live.encode(request)
-        return {"unsupported": "a live client is not asked this"}
+        return {"unsupported": "a live client does not get this request"}
 
     async def write() -> None:
         while (row := await due.get()) is not None:

@@ -14,7 +14,7 @@ from conformance.codec.log import LOG
 from conformance.judging.log_operations import judge_read
 from conformance.mock_broker.topic import build_entry
 
-NO_END_RECORD_POSSIBLE = "no record can stand behind the offset that was fetched, to end the topic"
+NO_END_RECORD_POSSIBLE = "no offset for a last record is left after the fetch offset"
 """The reason in an answer about a case whose end cannot be marked."""
 
 

@@ -199,8 +199,8 @@ class ClientBridge:
                     self._driver = self._driver.of_messages(self._broker.max_fetch_magic)
                     self._scenario_runs.magic = 0
                 return
-            sent = f", as it sent what is no request ({witness.parse_error})" if witness.parse_error else ""
-            came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
+            sent = f": it sent bytes that are no request ({witness.parse_error})" if witness.parse_error else ""
+            came = f"the client did not consume a plain batch{sent}: {str(failed)[:_SHOWN]}"
             if not reason or (offers == "old" and self._broker.max_fetch_magic >= 0):
                 reason = f"the client is not judged: {came}"
             if offers == "old" != self._driver.versions:
@@ -261,7 +261,7 @@ class ClientBridge:
                 plain = [
                     await self._written(plain_batches("produce", idempotent=idempotent)[:1]) for idempotent in ways
                 ]
-                told = f"nothing that it writes is judged, as no plain batch came from it, but {str(plain[0])[:_SHOWN]}"
+                told = f"the client wrote no plain batch, so its writes are not judged: {str(plain[0])[:_SHOWN]}"
                 self._never_writes = "" if any(map(_is_ok, plain)) else told
         return {"unsupported": self._never_writes} if self._never_writes else answer
 

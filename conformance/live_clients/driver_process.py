@@ -224,7 +224,7 @@ class DriverProcess:
         elif said.get("end") is True:
             heard.ended = True
         else:
-            raise DriverError(f"a line of the driver says nothing: {str(said)[:100]}")
+            raise DriverError(f"a line of the driver has no known field: {str(said)[:100]}")
         heard.changed.set()
 
 

@@ -112,11 +112,10 @@ class ClientScenarioRuns:
         if check.about_fetch_progress and "unsupported" in said:
             return said  # the reason is outside the client
         if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(said):
-            return {"unsupported": f"it tells the application: {said.get('message', '')}"}
+            return {"unsupported": f"the client reports to the application: {said.get('message', '')}"}
         if check.about_fetch_progress and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
             return {
-                "unsupported": "it waits, and had not gone on when the case was over: "
-                f"{kind.may_poll_request} came to the end"
+                "unsupported": f"the client waited until the end of the case: it still sent {kind.may_poll_request}"
             }
         witnesses = [held.recorder]
         if kind.uses_default_broker:
@@ -191,7 +190,7 @@ def _recorders_of_default_broker(
 def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
     """Return the error that the producer reported; without one, the rejected requests."""
     if "timeout" in held.answer:
-        return {"unsupported": "it had not given up when the case was over"}
+        return {"unsupported": "the client had not given up at the end of the case"}
     refused = [row for row in held.requests if api_of(row["hex"]) == parts["request"]]
     return (
         {"ok": True, "value": SENT.render(refused[-MAX_REQUESTS_IN_ANSWER:])} if held.answer.get("ok") else held.answer

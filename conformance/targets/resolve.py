@@ -108,7 +108,7 @@ def resolve(target: str, python: str | None = None, broker: BrokerOptions = Brok
         if "--run" in launch.command:
             return replace(launch, command=(*launch.command, *broker.arguments()))
         if broker.log_dir is not None:
-            raise UsageError("--log-dir", f"the suite starts {target} and knows its log folder")
+            raise UsageError("--log-dir", f"the suite starts {target} with its own log folder")
         return launch
     known = _descriptions()
     if target not in known:

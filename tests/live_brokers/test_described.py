@@ -102,7 +102,7 @@ def test_configured_topics_are_appended_to_and_no_topic_is_created(verdicts):
                 VerdictKind.SKIP,
                 VerdictKind.PASS,
             )
-            assert "a topic that is given has settings of its own" in with_setting.detail
+            assert "the settings of a given topic stay unchanged" in with_setting.detail
         assert {name: log.end > 0 for name, log in broker.logs.items()} == {"one": True, "two": True, "orders": False}
         assert broker.asked["CreateTopics"] == 0
 
@@ -135,7 +135,9 @@ def test_a_failed_login_is_tried_once_and_reported_in_one_line(described):
         assert broker.asked["SaslAuthenticate"] == 1  # a broker may count failed logins
     assert (done.returncode, kinds) == (3, [])
     said = " ".join(done.stdout.split())
-    assert "SASL: the login is refused with error 58: Authentication failed: Invalid username or password" in said
+    assert (
+        "SASL: the broker rejects the login with error 58: Authentication failed: Invalid username or password" in said
+    )
     assert "Traceback" not in done.stdout + done.stderr
     assert "sesame" not in done.stdout + done.stderr
 
@@ -146,7 +148,7 @@ REFUSED = {
         b"\0alice\0another",
         SASL,
         AccessDenied,
-        "SASL: the login is refused with error 58: Authent",
+        "SASL: the broker rejects the login with error 58: Authent",
     ),
     "no login is offered": (
         None,

@@ -193,7 +193,7 @@ def test_a_partition_blocked_by_a_case_fails_that_case(catalog, asked):
     _, target = asked(ways=Ways(checked=jammed))
     verdicts(target, catalog, NEXT)
     answer = target.answer(catalog.cases[CASE].request)
-    assert "the log takes no plain one any more: error 56" in answer["crash"]
+    assert "the broker rejects a plain batch: error 56" in answer["crash"]
     broken.clear()
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 

@@ -291,7 +291,7 @@ OVER_ERRORS = (
 def test_a_client_may_report_an_error_of_a_new_leader_but_must_not_crash(run, message, verdict):
     (row,) = run(OVER_ERRORS.replace("SAID", message), offers="full", cases=("request/place-refused",)).values()
     assert row["verdict"] == verdict
-    assert ("it tells the application" if verdict == "skip" else "KeyError: 29") in row["detail"]
+    assert ("the client reports to the application" if verdict == "skip" else "KeyError: 29") in row["detail"]
 
 
 DIES_OF_SIZES = """

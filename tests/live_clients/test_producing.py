@@ -443,7 +443,7 @@ for line in told():
     case = "gzip/over-1-kilobyte:encode"
     found = wrote(None, case, status=1 if verdict == "crash" else 3, serve=serve)
     assert found[case]["verdict"] == verdict
-    told = "nothing that it writes is judged, as no plain batch came from it, but {'crash': \"TypeError"
+    told = "the client wrote no plain batch, so its writes are not judged: {'crash': \"TypeError"
     assert any(told in row["detail"] for row in found.values()) == (verdict == "skip")
 
 
