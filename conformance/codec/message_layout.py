@@ -298,9 +298,7 @@ class TaggedSection(Struct, frozen=True):
         """Return the bytes of known and unknown fields. Raises Unencodable if an unknown field has a known tag."""
         known = {entry["tag"] for entry in unknown} & set(self.known)
         if known:
-            raise Unencodable(
-                "tagged.duplicate-rejected", f"tag {min(known)} of a known field is among the unknown ones"
-            )
+            raise Unencodable("tagged.duplicate-rejected", f"tag {min(known)} belongs to a known field")
         return TAGGED_FIELDS.encode(tuple(sorted((*entries, *unknown), key=lambda entry: int(entry["tag"]))))
 
 
