@@ -249,7 +249,7 @@ def test_an_unreachable_leader_is_named(catalog, asked):
     broker.advertised = ("127.0.0.1", 1)
     (found,) = verdicts(target, catalog, CASE)
     assert found.kind is VerdictKind.SKIP
-    assert "it says that 127.0.0.1:1 leads a new topic" in found.detail
+    assert "Metadata names 127.0.0.1:1 as leader of a new topic" in found.detail
 
 
 def test_an_error_response_to_api_versions_is_one_clear_error(tmp_path):

@@ -259,7 +259,7 @@ for line in told():
         ("", "did not consume a plain batch"),
         (
             "s = Connection(line['bootstrap']).socket; s.sendall(GARBLED); s.recv(1)",
-            "as it sent what is no request (MetadataRequest 1: int.truncated-rejected at byte 0",
+            "it sent bytes that are no request (MetadataRequest 1: int.truncated-rejected at byte 0",
         ),
     ],
 )

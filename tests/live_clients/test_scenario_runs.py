@@ -154,7 +154,7 @@ SILENT, REPORTS = {"timeout": "silent"}, {"ok": False, "error": "other", "messag
 @pytest.mark.parametrize(
     ("count", "answer_of_client", "scenario", "check", "reason"),
     [
-        (3, SILENT, "topic-unknown", "progress", "it waits"),
+        (3, SILENT, "topic-unknown", "progress", "the client waited"),
         (2, SILENT, "topic-unknown", "progress", ""),
         (3, SILENT, "replica-unlisted", "follows", ""),
         (3, SILENT, "connection-closed", "progress", ""),
