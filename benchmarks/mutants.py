@@ -5,8 +5,8 @@
     python benchmarks/mutants.py --generated 200      # then generated cases on the survivors of the vectors
     python benchmarks/mutants.py --generated 200 --alone --sample 200  # generated cases on all mutants
 
-Each comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is mutated, one at a
-time. The mutated copy of the package is the target (`serve reference` with the copy first on PYTHONPATH, and only the
+The sweep mutates one place of the code at a time: a comparison, constant, operator or raise of `conformance/codec/` or
+`conformance/semantics/`. The mutated copy of the package is the target (`serve reference` with the copy first on PYTHONPATH, and only the
 interpreter of the tables); the installed suite is the judge. A mutant is killed by the first failure at must or should,
 including disputed ones (the reference meets requirements that Apache Kafka does not), by a crash, a timeout, a protocol
 fault, or a failed start: by each failure of `run --fail-on should --strict`. A survivor may still be *distinguished*:

@@ -13,7 +13,7 @@ from conformance.definitions.loader import Definitions
 
 
 def over(one: VersionRange, other: VersionRange) -> VersionRange:
-    """Return the versions in both; NONE if there are none, so that results can be compared."""
+    """Return the versions in both ranges. Without a common version, return the empty range NONE, not None."""
     return one.shared(other) or NONE
 
 

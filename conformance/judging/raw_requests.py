@@ -70,7 +70,7 @@ def judge_exchanged(expect: ExpectResponses, answer: Mapping[str, Value]) -> Ver
 
 
 def _rows(expect: ExpectResponses, given: object) -> list[tuple[bytes | None, object]]:
-    """Return for each frame the bytes of the response, or None and the reason why there is none."""
+    """Return the response to each frame as bytes; None and a reason for a frame without a response."""
     rows = EXCHANGED.parse(given)
     if not isinstance(given, list) or len(rows) != len(expect.expected):
         raise NotationError(f"value: expected one entry for each of {len(expect.expected)} frames")

@@ -141,7 +141,7 @@ def _unspecified(case: Case, answer: Answer) -> ObservedBehavior:
 
 
 def stopped_with(answer: Answer) -> object:
-    """Return the error that ended a fetch before the end of the log, which is a rejection; None if there is none."""
+    """Return the error that ended a fetch early (a rejection); None if the fetch reached the end of the log."""
     given = answer.get("value")
     return given.get("error") if isinstance(given, dict) else None
 
@@ -175,7 +175,7 @@ def _fault(case: Case, answer: Answer, verdict: Verdict) -> ObservedBehavior:
 
 
 def _shown(case: Case, answer: Answer) -> Leaves | None:
-    """Return the parts that an answer shows; None if it shows none."""
+    """Return the compared parts of an answer; None for an answer without such a part."""
     parts = {name: entry for name, entry in answer.items() if name in ("consumed", "hex", "size")}
     if "value" in answer:
         parts["value"] = _normalised_value(case, answer["value"])

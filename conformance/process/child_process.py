@@ -236,7 +236,7 @@ class ChildProcess:
         return self._partial_size > 0
 
     def _status(self) -> int | None:
-        """Return the status that the supervisor reported at its end; None if it reported none."""
+        """Return the status that the supervisor reported at its end; None without a report."""
         with contextlib.suppress(OSError):
             while chunk := os.read(self._report, 4096):
                 self._told += chunk

@@ -164,7 +164,7 @@ def _raise_outcome(
     if known:
         entry = next(entry for entry in selected.policy.known if entry.excuses(known[0]))
         pytest.xfail(f"{entry.reason} ({verdict(known[0])})")
-        # With --runxfail, pytest.xfail returns and does nothing.
+        # The option --runxfail turns pytest.xfail into an empty function, so the code below runs.
         if any(result.counts for result in known):
             pytest.fail(describe(known), pytrace=False)
     uncounted = [result for result in results if section_of(result) in (Section.FAILURES, Section.DISPUTED)]

@@ -100,7 +100,7 @@ INDEXES = (OFFSETS, TIMES, TRANSACTIONS)
 
 
 def _read(segment: Segment, index: IndexKind) -> tuple[str, bytes] | None:
-    """Return the path and content of an index of a segment; None without such an index. Raises OSError."""
+    """Return the path and content of an index file; None if the segment has no such file. Raises OSError."""
     if segment.base_offset is None:
         return None
     path = index.suffix.join(segment.path.rsplit(".log", 1))
