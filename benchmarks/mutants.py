@@ -6,12 +6,12 @@
     python benchmarks/mutants.py --generated 200 --alone --sample 200  # generated cases on all mutants
 
 The sweep mutates one place of the code at a time: a comparison, constant, operator or raise of `conformance/codec/` or
-`conformance/semantics/`. The mutated copy of the package is the target (`serve reference` with the copy first on PYTHONPATH, and only the
-interpreter of the tables); the installed suite is the judge. A mutant is killed by the first failure at must or should,
-including disputed ones (the reference meets requirements that Apache Kafka does not), by a crash, a timeout, a protocol
-fault, or a failed start: by each failure of `run --fail-on should --strict`. A survivor may still be *distinguished*:
-its report differs from that of the original, because it chose another accepted interpretation, failed a may, or showed
-fewer fields. These are no failures of a target, so they do not count as killed.
+`conformance/semantics/`. The mutated copy of the package is the target (`serve reference` with the copy first on
+PYTHONPATH, and only the interpreter of the tables); the installed suite is the judge. A mutant is killed by the first
+failure at must or should, including disputed ones (the reference meets requirements that Apache Kafka does not), by a
+crash, a timeout, a protocol fault, or a failed start: by each failure of `run --fail-on should --strict`. A survivor
+may still be *distinguished*: its report differs from that of the original, because it chose another accepted
+interpretation, failed a may, or showed fewer fields. These are no failures of a target, so they do not count as killed.
 
 The mutations:
 

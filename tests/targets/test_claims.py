@@ -42,3 +42,9 @@ def test_a_target_with_its_own_messages_gets_unchanged_requests(cases):
     has_it = {"MetadataRequest": VersionRange(0, 13), "MetadataResponse": VersionRange(0, 13)}
     sent = requests(stored_all(cases[:4]), has_it)
     assert sent == requests(cases[:4], has_it) == [case.request for case in cases[:4]]
+
+
+def test_a_request_has_the_timeout_group_and_the_measured_bytes_of_its_case(catalog):
+    case = replace(catalog.cases["int8/zero"], measured_bytes=7)
+    request = Claims(protocol.description(reference.describe())).request_for(case)
+    assert (request.timeout_group, request.measured_bytes) == ("decode int8.layout", 7)
