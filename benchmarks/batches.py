@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from conformance import codec
 from conformance.codec import builders
 from conformance.codec.compression import CODEC_NAMES
-from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded._random_choices import RandomChoices
 
 
 def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str, headers: int = 0) -> list[bytes]:

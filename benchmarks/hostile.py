@@ -36,9 +36,9 @@ from growing import GROWING, Row
 from conformance import codec
 from conformance.cases.model import ExpectAnyOf, ExpectRejection
 from conformance.catalog.case_builder import expectation
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.generator import GeneratedValue, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
-from conformance.strategies.seeded.random_choices import RandomChoices
 
 TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 SLOWEST = 0.1

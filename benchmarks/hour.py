@@ -29,10 +29,10 @@ from pathlib import Path
 
 from conformance import codec
 from conformance.definitions.loader import shipped_types
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.cases import message_types
 from conformance.strategies.seeded.generator import generate, value
 from conformance.strategies.seeded.mutations import mutate
-from conformance.strategies.seeded.random_choices import RandomChoices
 from conformance.targets.reference import answer, serve
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "tests" / "shared")]

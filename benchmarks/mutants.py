@@ -32,7 +32,7 @@ Not mutated, because it is not part of the wire format, or because an answer of 
 - remarks (`cursor.remark`, `remarks`, `rests_on`) and the marks of unspecified rejections (`open=`, `negative_open=`),
   with the conditions, functions and constants only for them: the protocol does not transmit them, only the suite uses
   them;
-- functions that write bytes for the generator (`stored_frames.py`, `builders.py`, `compact_batch` …), and those that
+- functions that write bytes for the generator (`_stored_frames.py`, `builders.py`, `compact_batch` …), and those that
   write a LOG or a message set of both magics: targets get no such requests;
 - errors about a request instead of a value: JSON outside the notation (`NotationError`), a value of another type
   (`isinstance`), a batch without a field or without records, an unknown type, magic, codec or version, a definition
@@ -101,7 +101,7 @@ from conformance.targets.target import TargetSpec
 PACKAGE = Path(conformance.__file__).parent
 FOLDERS = ("codec", "semantics")
 EXEMPT_FILES = (
-    *("codec/hex_dump.py", "codec/compare.py", "codec/stored_frames.py", "codec/error_codes.py"),
+    *("codec/hex_dump.py", "codec/compare.py", "codec/_stored_frames.py", "codec/error_codes.py"),
     "codec/builders.py",
     *(
         "codec/compiled/source_builder.py",

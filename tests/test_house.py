@@ -20,6 +20,8 @@ FOLDERS = {"conformance": "conformance", "strategies": "conformance.strategies",
 """The folders of the package, and the import names of their modules."""
 MAX_MODULES = 300
 """The number of modules may only decrease."""
+MIN_PRIVATE = 29
+"""The number of modules that start with `_`, which only their own package imports, may only grow."""
 MAX_CYCLES = 0
 """Groups of modules that import each other."""
 MAX_LINES = 800
@@ -99,6 +101,20 @@ def test_modules_have_no_import_cycles():
     assert sum(map(len, edges.values())) > 1500
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [{"b", "c"}]
     assert len(cycles(edges)) <= MAX_CYCLES, cycles(edges)
+
+
+def is_private(name: str) -> bool:
+    """Return True if the file of a module starts with `_`. The `__main__` of a package is an entry point."""
+    stem = MODULES[name].stem
+    return stem.startswith("_") and not stem.startswith("__")
+
+
+def test_only_its_own_package_imports_a_private_module():
+    private = {name for name in MODULES if is_private(name)}
+    assert len(private) >= MIN_PRIVATE
+    users = {(name, other) for name in MODULES for other, _ in imported(name) if other in private}
+    assert {other for _, other in users} == private, "no module imports these"
+    assert [pair for pair in users if package_of(pair[0]) != package_of(pair[1])] == []
 
 
 # --- sizes --------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.requirement import Requirement
 from conformance.cases.stored_cases import is_custom_message
+from conformance.catalog._vector_cases import make_cases
 from conformance.catalog.catalog import CaseStore, Catalog
-from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import shipped_types, types_with

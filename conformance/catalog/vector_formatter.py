@@ -17,7 +17,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from conformance import codec
 from conformance.cases.model import Case, ExpectAnyOf, ExpectBytes, ExpectRejection, ExpectValue, Value
 from conformance.cases.requirement import Requirement
-from conformance.catalog.vector_cases import make_cases
+from conformance.catalog._vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
 from conformance.codec.record_batch import OVERHEAD, stored_size, with_checksums
 from conformance.errors import FileError

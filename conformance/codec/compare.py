@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from conformance.codec._length_prefixed import CountedShape
 from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.derived_fields import Values
 from conformance.codec.json_notation import UNSHOWN, ListOf, NotationError, ObjectOf, each
-from conformance.codec.length_prefixed import CountedShape
 from conformance.codec.message_layout import (
     KeyedArrayShape,
     MessageType,

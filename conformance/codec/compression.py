@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from conformance.codec import _stored_frames as frames
 from conformance.codec import compression_formats as formats
-from conformance.codec import stored_frames as frames
 from conformance.codec.compression_formats import BoundedStream
 from conformance.codec.cursor import Cursor, Malformed
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from conformance.codec._length_prefixed import CountedShape
 from conformance.codec.compiled import readers, writers
 from conformance.codec.cursor import Cursor
 from conformance.codec.layout import Layout
-from conformance.codec.length_prefixed import CountedShape
 from conformance.codec.message_layout import StructShape
 from conformance.codec.wire_type import WireType
 

@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from conformance.codec import json_notation as n
 from conformance.codec import record_batch
+from conformance.codec._length_prefixed import OCTETS, LengthPrefix, sized
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import RECORD_COST, Cursor, Definedness, Malformed
 from conformance.codec.derived_fields import ByteLength, ChecksumOf, Constant, Values
 from conformance.codec.dispatch import decode, encode
 from conformance.codec.layout import BitField, Field, Layout, smallest, wire_of
-from conformance.codec.length_prefixed import OCTETS, LengthPrefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,

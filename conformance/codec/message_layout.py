@@ -14,10 +14,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from conformance.codec import json_notation as n
+from conformance.codec._length_prefixed import LengthPrefix, array
 from conformance.codec.cursor import Cursor, Definedness, Unencodable
 from conformance.codec.derived_fields import Values
 from conformance.codec.layout import Field, Layout, read, write
-from conformance.codec.length_prefixed import LengthPrefix, array
 from conformance.codec.message_spec import (
     FIXED,
     SCALARS,

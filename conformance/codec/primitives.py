@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.codec import json_notation as n
+from conformance.codec._length_prefixed import CHARACTERS, OCTETS, LengthPrefix, array, sized, write_bytes
 from conformance.codec.cursor import Cursor, Definedness, Unencodable
-from conformance.codec.length_prefixed import CHARACTERS, OCTETS, LengthPrefix, array, sized, write_bytes
 from conformance.codec.wire_type import (
     VarintFormat,
     VarintShape,

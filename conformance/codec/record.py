@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from conformance.codec._length_prefixed import CHARACTERS, OCTETS, LengthPrefix, array, sized, write_text
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.derived_fields import ByteLength, ExpectedRange
 from conformance.codec.layout import Field, Layout, wire_of
-from conformance.codec.length_prefixed import CHARACTERS, OCTETS, LengthPrefix, array, sized, write_text
 from conformance.codec.primitives import INT8, VARINT, VARLONG
 from conformance.codec.wire_type import WireType
 

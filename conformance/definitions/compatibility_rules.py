@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from conformance.codec.message_spec import FieldSpec, VersionRange
-from conformance.definitions.compatibility import FieldChange, MessageChange, StructureChange
+from conformance.definitions._compatibility import FieldChange, MessageChange, StructureChange
 from conformance.definitions.findings import shown
 from conformance.definitions.lint_rules import PLAIN, LintRule, Problems, has, over, spoken, without
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance.definitions.compatibility import (
+from conformance.definitions._compatibility import (
     FieldChange,
     MessageChange,
     released_versions,

@@ -23,8 +23,8 @@ from msgspec import Struct, field, structs
 
 from conformance import codec
 from conformance.codec.message_spec import MessageSpec
+from conformance.definitions._parser import parse_definition
 from conformance.definitions.findings import SOME, LintFinding, shown
-from conformance.definitions.parser import parse_definition
 from conformance.errors import UserError
 
 __all__ = [

@@ -12,8 +12,8 @@ from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, START, api_of, frame_wire
-from conformance.judging.consumer_behavior import SCENARIO_CHECKS
-from conformance.judging.sent_requests import at_request, body_in, fetch_in, request_name
+from conformance.judging._consumer_behavior import SCENARIO_CHECKS
+from conformance.judging._sent_requests import at_request, body_in, fetch_in, request_name
 from conformance.semantics.consumer_view import ISOLATIONS
 
 _SIZE = "request.size"

@@ -43,7 +43,7 @@ from conformance.codec.compare import ValueComparison, compare_shown
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
 from conformance.codec.record_batch import stored_magic
-from conformance.judging.answers import bytes_of, count
+from conformance.judging._answers import bytes_of, count
 from conformance.judging.differences import DUPLICATE_HEADERS, is_of_a_map, open_places
 from conformance.judging.log_operations import judge_log
 from conformance.semantics.consumer_view import ConsumerView

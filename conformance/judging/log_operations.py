@@ -28,8 +28,8 @@ from conformance.codec.json_notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.judging.answers import batches_in, bytes_of, failed
-from conformance.judging.broker_scenario import judge_scenario
+from conformance.judging._answers import batches_in, bytes_of, failed
+from conformance.judging._broker_scenario import judge_scenario
 from conformance.judging.client_requests import judge_sent
 from conformance.judging.differences import DUPLICATE_HEADERS, cause_of_difference, is_of_a_map
 from conformance.judging.raw_requests import judge_exchanged

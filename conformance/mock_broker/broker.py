@@ -25,8 +25,8 @@ from conformance.definitions.request_frames import (
     request_in,
     response_frame,
 )
-from conformance.mock_broker import fetch_handlers, group_handlers, produce_handlers
-from conformance.mock_broker.fetch_sessions import FetchSessionCache
+from conformance.mock_broker import _fetch_handlers, _group_handlers, produce_handlers
+from conformance.mock_broker._fetch_sessions import FetchSessionCache
 from conformance.mock_broker.topic import MockTopic
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class MockBroker(Struct):
         written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
         wrong = [topic for topic in self.topics.values() if topic.response_sizes and name == "Fetch"]
         return ResponseFrame(
-            written, fetch_handlers.fetch_delay_s(request, body), wrong[0].response_sizes.pop(0) if wrong else None
+            written, _fetch_handlers.fetch_delay_s(request, body), wrong[0].response_sizes.pop(0) if wrong else None
         )
 
     def _answered(self, request: KafkaRequest) -> Values:
@@ -179,8 +179,8 @@ class MockBroker(Struct):
 
 
 _ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {
-    **fetch_handlers.ANSWERS,
-    **group_handlers.ANSWERS,
+    **_fetch_handlers.ANSWERS,
+    **_group_handlers.ANSWERS,
     **produce_handlers.ANSWERS,
     **ANSWERS,
 }

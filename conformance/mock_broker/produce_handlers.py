@@ -14,8 +14,8 @@ from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
+from conformance.mock_broker._topic_rows import add_current_leader, resolve_topic
 from conformance.mock_broker.topic import MockTopic, has_legacy_messages
-from conformance.mock_broker.topic_rows import add_current_leader, resolve_topic
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker

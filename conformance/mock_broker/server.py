@@ -14,8 +14,8 @@ from itertools import cycle
 from conformance.cases.api_versions_profiles import MINIMAL, VERSION_PROFILES, ApiVersions
 from conformance.cases.client_scenarios import NODE_1, NODE_2, ClientScenario
 from conformance.definitions.request_frames import START, CloseConnection, MalformedFrame, UnhandledRequest
+from conformance.mock_broker._fetch_sessions import FetchSessionCache
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.request_recorder import RequestRecorder
 
 

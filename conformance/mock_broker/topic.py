@@ -32,7 +32,7 @@ from conformance.codec.record_batch import (
     stored_size,
 )
 from conformance.definitions.request_frames import CloseConnection
-from conformance.mock_broker.membership import GroupState
+from conformance.mock_broker._membership import GroupState
 from conformance.semantics.consumer_view import ConsumerView, abort_markers
 
 END_KEY = b"conformance.end"

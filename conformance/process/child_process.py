@@ -24,6 +24,14 @@ from functools import partial
 import psutil
 
 from conformance.process import supervisor
+from conformance.process._process_tree import (
+    PeakMemory,
+    freeze,
+    is_any_running,
+    lower_priority,
+    resident_bytes,
+    supervised_processes,
+)
 from conformance.process.errors import AnswerTimeout, OutputTooLong, TargetExited
 from conformance.process.launcher import (
     TOKEN,
@@ -33,14 +41,6 @@ from conformance.process.launcher import (
     exit_text,
     last_stderr_line,
     start,
-)
-from conformance.process.process_tree import (
-    PeakMemory,
-    freeze,
-    is_any_running,
-    lower_priority,
-    resident_bytes,
-    supervised_processes,
 )
 
 _SAMPLE = 0.01

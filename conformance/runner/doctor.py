@@ -28,7 +28,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge
 from conformance.process.launcher import LaunchSpec
-from conformance.runner.doctor_claims import ClaimProbe, claims_of, is_known, listed
+from conformance.runner._doctor_claims import ClaimProbe, claims_of, is_known, listed
 from conformance.runner.selection import nearest
 from conformance.targets import protocol, reference
 from conformance.targets.limits import ResourceLimits

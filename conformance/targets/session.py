@@ -37,6 +37,16 @@ from conformance.process.errors import AnswerTimeout, OutputTooLong, TargetExite
 from conformance.process.fork_server import ForkServer
 from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
+from conformance.targets._pending import (
+    MAX_PENDING_PROCESSES,
+    POLL_S,
+    LazyRequestQueue,
+    PendingRequest,
+    SlowRequests,
+    ordered,
+    outcome_or_none,
+    reproduces,
+)
 from conformance.targets.large_answers import compress_large
 from conformance.targets.limits import (
     REQUEST_CHARS_PER_SECOND,
@@ -47,16 +57,6 @@ from conformance.targets.limits import (
     fault_outcome,
     resource_violation,
     unattributed,
-)
-from conformance.targets.pending import (
-    MAX_PENDING_PROCESSES,
-    POLL_S,
-    LazyRequestQueue,
-    PendingRequest,
-    SlowRequests,
-    ordered,
-    outcome_or_none,
-    reproduces,
 )
 from conformance.targets.protocol import AnswerDelayed, ProtocolError, RequestBody, TargetDescription
 

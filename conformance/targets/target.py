@@ -66,7 +66,7 @@ class TargetSpec:
             from conformance.targets.reference import ReferenceTarget
 
             return ReferenceTarget()
-        from conformance.targets.worker_pool import WorkerPool
+        from conformance.targets._worker_pool import WorkerPool
 
         return WorkerPool(self.launch, self.allowance, self.jobs, self.fork_server)
 

@@ -14,7 +14,7 @@ from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, FieldSpec, MessageSpec, default_of
 from conformance.strategies.hypothesis.building import FOR_TYPE, SMALL, contents_of, named, steps_of, tuples
 from conformance.strategies.hypothesis.primitives import tagged_fields
-from conformance.strategies.seeded.messages import writable
+from conformance.strategies.seeded._messages import writable
 
 _MOST = 3
 """The most structures, strings and byte strings in an array."""

@@ -55,8 +55,8 @@ from conformance.strategies.hypothesis.primitives import (
     varints,
     varlongs,
 )
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.mutations import mutate
-from conformance.strategies.seeded.random_choices import RandomChoices
 
 __all__ = [
     "arrays",

@@ -18,12 +18,12 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_spec import MessageSpec, type_name
 from conformance.codec.primitives import ARRAYS
-from conformance.strategies.seeded import large_values
+from conformance.strategies.seeded import _large_values as large_values
+from conformance.strategies.seeded._large_values import LARGE, SURROGATES
+from conformance.strategies.seeded._mutation_schedule import damaged
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
-from conformance.strategies.seeded.large_values import LARGE, SURROGATES
 from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS, LogRequestKind
-from conformance.strategies.seeded.mutation_schedule import damaged
-from conformance.strategies.seeded.random_choices import RandomChoices
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
 TYPES = (

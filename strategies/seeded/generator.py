@@ -22,14 +22,14 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import build
 from conformance.semantics.partition_log import compact_batch
-from conformance.strategies.seeded import legacy_messages
-from conformance.strategies.seeded.messages import (
+from conformance.strategies.seeded import _legacy_messages as legacy_messages
+from conformance.strategies.seeded._messages import (
     draw_message,
     message_of_another_version,
     unencodable_message,
     with_unknown_tags,
 )
-from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded._random_choices import RandomChoices
 
 VERSION = 4
 """The version of the generator. It increases when an id gets other bytes."""

@@ -20,10 +20,10 @@ from conformance.codec.record_batch import build
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 from conformance.semantics.partition_log import compact_batch
 from conformance.semantics.producer_state import next_sequence
-from conformance.strategies.seeded import legacy_messages
+from conformance.strategies.seeded import _legacy_messages as legacy_messages
+from conformance.strategies.seeded._mutation_schedule import MutatedBytes, damaged
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.generator import entry_bytes, value
-from conformance.strategies.seeded.mutation_schedule import MutatedBytes, damaged
-from conformance.strategies.seeded.random_choices import RandomChoices
 
 Request = Values
 Damage: TypeAlias = Callable[[bytes], MutatedBytes]

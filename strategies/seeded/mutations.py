@@ -16,8 +16,8 @@ from msgspec import Struct
 from conformance import codec
 from conformance.codec import Span
 from conformance.codec.log import extents
-from conformance.strategies.seeded.random_choices import RandomChoices
-from conformance.strategies.seeded.repair import GROUPS, IN_ENTRIES, ByteEdit, MutationSubject, apply, lay_out
+from conformance.strategies.seeded._random_choices import RandomChoices
+from conformance.strategies.seeded._repair import GROUPS, IN_ENTRIES, ByteEdit, MutationSubject, apply, lay_out
 
 # --- the rows -----------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec import Span
-from conformance.strategies.seeded.repair import ByteEdit, MutationSubject, apply, lay_out
+from conformance.strategies.seeded._repair import ByteEdit, MutationSubject, apply, lay_out
 
 T = TypeVar("T")
 

@@ -94,8 +94,8 @@ def test_the_unmutated_judge_is_neither_killed_nor_distinguished(sweeping, judge
 
 def test_deadly_mutants_are_killed(judge_sweep, mutants):
     deadly = [
-        the(mutants, "consumer_behavior.py", "at_first > EMPTY_FETCHES:", "> -> >="),
-        the(mutants, "broker_scenario.py", "if offset < log.end:", "< -> <="),
+        the(mutants, "_consumer_behavior.py", "at_first > EMPTY_FETCHES:", "> -> >="),
+        the(mutants, "_broker_scenario.py", "if offset < log.end:", "< -> <="),
     ]
     assert all(fate.killed for fate in fates(judge_sweep, deadly))
 

@@ -21,10 +21,10 @@ from conformance.cases.model import (
     ExpectValue,
     NotTestable,
 )
+from conformance.catalog._vector_cases import make_cases
 from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog import as_of, select
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import VECTORS, hex_pieces, read_requirements, read_vectors, vector_files
 from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.record_batch import ENCODE_FIELDS

@@ -5,8 +5,8 @@ from click import Choice
 
 from conformance import cli, codec
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
+from conformance.catalog._log_vector_cases import question_of
 from conformance.catalog.case_builder import log_case
-from conformance.catalog.log_vector_cases import question_of
 from conformance.codec.json_notation import NotationError
 from conformance.targets import reference
 

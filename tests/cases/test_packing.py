@@ -14,8 +14,8 @@ from conformance.cases.model import Case, ExpectValue
 from conformance.cases.stored_cases import StoredCase, store, stored_all
 from conformance.catalog.catalog import of_bases
 from conformance.codec.json_notation import UNSHOWN
+from conformance.definitions._parser import parse_definition
 from conformance.definitions.loader import types_with
-from conformance.definitions.parser import parse_definition
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 
 

@@ -13,9 +13,9 @@ from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import UNKNOWN, header_version, type_name
 from conformance.definitions.loader import parse_definition, read_definitions
+from conformance.strategies.seeded._messages import draw_message
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.generator import value
-from conformance.strategies.seeded.messages import draw_message
-from conformance.strategies.seeded.random_choices import RandomChoices
 
 
 def defined(*fields, name="Test", valid="0-3", flexible="2+", **more):

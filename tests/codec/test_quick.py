@@ -6,14 +6,14 @@ import pytest
 
 from conformance import codec
 from conformance.codec import dispatch
+from conformance.codec._length_prefixed import CountedShape
 from conformance.codec.compiled import readers, writers
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.layout import Layout
-from conformance.codec.length_prefixed import CountedShape
 from conformance.codec.message_layout import StructShape
+from conformance.strategies.seeded._large_values import LARGE, SURROGATES
 from conformance.strategies.seeded.cases import TYPES, message_types
 from conformance.strategies.seeded.generator import choices_of, generate, value, value_of_another_version
-from conformance.strategies.seeded.large_values import LARGE, SURROGATES
 from conformance.strategies.seeded.log_requests import QUESTIONS
 from conformance.strategies.seeded.mutations import mutate
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.codec import json_notation as n
+from conformance.codec._length_prefixed import LengthPrefix, array
 from conformance.codec.compare import compare
-from conformance.codec.length_prefixed import LengthPrefix, array
 from conformance.codec.primitives import INT32, VARINT
 
 ELEMENTS = {

@@ -3,8 +3,8 @@
 import pytest
 
 from conformance.catalog.catalog_builder import read_catalog
+from conformance.definitions._parser import parse_definition
 from conformance.definitions.loader import SHIPPED, read_definitions, shipped_types, types_with
-from conformance.definitions.parser import parse_definition
 from conformance.errors import FileError
 from conformance.targets.reference import answer
 from conformance.targets.resolve import adapters

@@ -11,7 +11,7 @@ from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapp
 from conformance import codec
 from conformance.cases.log_requests import conversion_of, first_offset, read_expectation, sequence_question
 from conformance.cases.model import Accepted, Case, ExpectConsumerView, Rejected, VerdictKind
-from conformance.catalog.log_vector_cases import question_of
+from conformance.catalog._log_vector_cases import question_of
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.judging.judge import judge

@@ -14,8 +14,8 @@ from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire
 from conformance.judging import client_requests
+from conformance.judging._consumer_behavior import SCENARIO_CHECKS
 from conformance.judging.client_requests import failed_checks
-from conformance.judging.consumer_behavior import SCENARIO_CHECKS
 from conformance.judging.judge import judge
 from conformance.targets import reference
 from conformance.targets.protocol import outcome

@@ -10,7 +10,7 @@ from conformance import codec
 from conformance.cases.model import Accepted, ExpectScenario, VerdictKind
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
-from conformance.judging.broker_scenario import judge_scenario
+from conformance.judging._broker_scenario import judge_scenario
 from conformance.judging.judge import judge
 from conformance.semantics.broker_steps import BASE_TIME_MS, parsed_steps
 from conformance.targets.reference import answer

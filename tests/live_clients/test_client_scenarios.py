@@ -11,8 +11,8 @@ from conformance.cases.api_versions_profiles import ALL, with_producer_apis
 from conformance.cases.client_requests import batches_for
 from conformance.cases.client_scenarios import SCENARIOS
 from conformance.definitions.request_frames import CloseConnection, UnhandledRequest
+from conformance.mock_broker._fetch_sessions import FetchSessionCache
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.fetch_sessions import FetchSessionCache
 from conformance.mock_broker.request_recorder import RequestRecorder
 from conformance.mock_broker.server import MockCluster
 from conformance.mock_broker.topic import END_KEY, MockTopic, log_with_marker

@@ -6,8 +6,8 @@ from tiny_client import frame, response
 
 from conformance.cases.api_versions_profiles import ALL, NON_FLEXIBLE
 from conformance.definitions.request_frames import UnhandledRequest
+from conformance.mock_broker._group_handlers import ANSWERS
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.group_handlers import ANSWERS
 from conformance.mock_broker.topic import MockTopic
 
 MEMBER = {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}

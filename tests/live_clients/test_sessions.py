@@ -5,8 +5,8 @@ from log_bytes import batch
 from tiny_client import frame, response
 
 from conformance.cases.api_versions_profiles import ALL
+from conformance.mock_broker._fetch_sessions import FetchSessionCache, epoch_after
 from conformance.mock_broker.broker import MockBroker
-from conformance.mock_broker.fetch_sessions import FetchSessionCache, epoch_after
 from conformance.mock_broker.topic import MockTopic
 
 NOT_FOUND, INVALID_EPOCH, NOT_LEADER = 70, 71, 6

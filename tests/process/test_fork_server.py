@@ -16,11 +16,11 @@ from conformance.errors import CannotStart
 from conformance.process.child_process import ChildProcess
 from conformance.process.fork_server import ForkServer
 from conformance.targets import protocol
+from conformance.targets._worker_pool import WorkerPool
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import resolve
 from conformance.targets.session import TargetSession
 from conformance.targets.target import TargetSpec, loaded_once
-from conformance.targets.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.definitions.parser import parse_definition
+from conformance.definitions._parser import parse_definition
 from conformance.files import cache as kept
 from conformance.runner import generated_cases as prepared_cases
 from conformance.runner.generated_cases import CACHE, COUNT, SEED, GenerationRequest, cached_cases, generate

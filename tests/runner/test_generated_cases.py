@@ -13,7 +13,7 @@ import pytest
 from conformance import codec
 from conformance.cases.model import Unsupported, VerdictKind
 from conformance.cases.stored_cases import stored_all
-from conformance.definitions.parser import parse_definition
+from conformance.definitions._parser import parse_definition
 from conformance.errors import CannotStart
 from conformance.runner import generated_cases as generating
 from conformance.runner.executor import judge_target

@@ -20,9 +20,9 @@ from conformance.runner.parallel import StopEvent, run_parallel
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.target_runner import TargetRunner
 from conformance.targets import protocol
+from conformance.targets._worker_pool import WorkerPool
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.worker_pool import WorkerPool
 
 SUITE = (sys.executable, "-m", "conformance", "run")
 

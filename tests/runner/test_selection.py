@@ -4,8 +4,8 @@ import pytest
 
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.message_spec import VersionRange
+from conformance.definitions._parser import parse_definition
 from conformance.definitions.loader import shipped_types
-from conformance.definitions.parser import parse_definition
 from conformance.runner.selection import Selection, claimed_messages, selected_cases
 from conformance.strategies.seeded.cases import TYPES
 from conformance.targets.limits import ResourceLimits

@@ -27,8 +27,8 @@ from conformance.cases.model import (
     Verdict,
     VerdictKind,
 )
+from conformance.catalog._vector_cases import make_cases
 from conformance.catalog.case_builder import ad_hoc_case, encode_case
-from conformance.catalog.vector_cases import make_cases
 from conformance.catalog.vector_files import read_vectors
 from conformance.catalog.vector_formatter import check
 from conformance.codec.json_notation import NotationError
@@ -44,9 +44,9 @@ from conformance.runner.results import Result, ShrunkFailure, TargetRun
 from conformance.runner.save_vectors import as_vector, save_all
 from conformance.runner.target_runner import TargetRunner
 from conformance.selftest import FAULTS
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import generate
-from conformance.strategies.seeded.random_choices import RandomChoices
 from conformance.strategies.seeded.shrinking import QUESTIONS, ShrinkBudget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 

@@ -12,7 +12,7 @@ from log_bytes import ABORT, batch, marker, message, part, record, wrapper
 from conformance import codec
 from conformance.cases.log_requests import read_expectation, sequence_question
 from conformance.cases.operations import OPERATIONS
-from conformance.codec import stored_frames
+from conformance.codec import _stored_frames as stored_frames
 from conformance.codec.builders import NO_PRODUCER
 from conformance.codec.hex_dump import annotate
 from conformance.codec.message_set import encode_set

@@ -9,13 +9,14 @@ import pytest
 from conformance import codec
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.strategies.seeded import log_requests, mutation_schedule
+from conformance.strategies.seeded import _mutation_schedule as mutation_schedule
+from conformance.strategies.seeded import log_requests
+from conformance.strategies.seeded._mutation_schedule import STACKED, damaged, due_at, in_order, places
+from conformance.strategies.seeded._random_choices import RandomChoices
+from conformance.strategies.seeded._repair import lay_out
 from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS
-from conformance.strategies.seeded.mutation_schedule import STACKED, damaged, due_at, in_order, places
 from conformance.strategies.seeded.mutations import MUTATIONS
-from conformance.strategies.seeded.random_choices import RandomChoices
-from conformance.strategies.seeded.repair import lay_out
 
 KINDS = ("VARINT", "TAGGED_FIELDS", "ARRAY<STRING>", "RECORD", "MESSAGE_SET", "RECORD_BATCH", "LOG")
 

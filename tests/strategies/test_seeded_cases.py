@@ -23,13 +23,13 @@ from conformance.codec.record_batch import with_checksums
 from conformance.codec.wire_type import WireType
 from conformance.judging.judge import judge
 from conformance.runner.selection import Selection, further_cases
+from conformance.strategies.seeded._large_values import LARGE, SURROGATES, type_of
+from conformance.strategies.seeded._messages import draw_message
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.seeded.generator import VERSION, generate, unencodable, value
-from conformance.strategies.seeded.large_values import LARGE, SURROGATES, type_of
 from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS
-from conformance.strategies.seeded.messages import draw_message
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
-from conformance.strategies.seeded.random_choices import RandomChoices
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer
 from conformance.targets.target import TargetSpec

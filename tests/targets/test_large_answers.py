@@ -8,12 +8,12 @@ import pytest
 from conformance.cases.model import Accepted, Rejected
 from conformance.process.launcher import LaunchSpec
 from conformance.targets import protocol
+from conformance.targets._pending import LazyRequestQueue
+from conformance.targets._worker_pool import WorkerPool
 from conformance.targets.large_answers import LARGE, CompressedAnswer, compress_large, decompressed, pending_bytes
 from conformance.targets.limits import ResourceLimits
-from conformance.targets.pending import LazyRequestQueue
 from conformance.targets.protocol import RequestBody
 from conformance.targets.session import WINDOW_BYTES, take_fitting
-from conformance.targets.worker_pool import WorkerPool
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
 

@@ -16,8 +16,8 @@ from conformance.process.errors import AnswerTimeout
 from conformance.process.fork_server import ForkServer
 from conformance.process.launcher import cpu_wait_s
 from conformance.targets import protocol
+from conformance.targets._pending import PendingRequest, ordered
 from conformance.targets.limits import ResourceLimits
-from conformance.targets.pending import PendingRequest, ordered
 from conformance.targets.resolve import resolve
 from conformance.targets.session import TargetSession
 

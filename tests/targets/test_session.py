@@ -16,7 +16,7 @@ import pytest
 
 from conformance.cases.model import Accepted, NoAnswer, Rejected, Unsupported
 from conformance.errors import CannotStart
-from conformance.process import process_tree
+from conformance.process import _process_tree as process_tree
 from conformance.process.child_process import GRACE_PERIOD_S, ChildProcess
 from conformance.process.errors import AnswerTimeout, TargetExited
 from conformance.process.launcher import LaunchSpec

@@ -6,11 +6,11 @@ import threading
 
 from conformance.cases.model import Accepted
 from conformance.process.launcher import LaunchSpec
+from conformance.targets._worker_pool import _MAX_UNJUDGED_BYTES, WorkerPool
 from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.protocol import body
 from conformance.targets.session import TargetSession
-from conformance.targets.worker_pool import _MAX_UNJUDGED_BYTES, WorkerPool
 
 LARGE = [Accepted({}, _MAX_UNJUDGED_BYTES // 10)]
 

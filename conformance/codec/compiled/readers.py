@@ -13,11 +13,11 @@ from itertools import groupby
 from typing import Any
 
 from conformance.codec import json_notation as n
+from conformance.codec._length_prefixed import MANY, CountedShape, LengthPrefix, SizedShape, repeats
 from conformance.codec.compiled.source_builder import FunctionBuilder, NeedsInterpreter
 from conformance.codec.cursor import Cursor, Malformed
 from conformance.codec.derived_fields import ByteLength, CountOf, ExpectedRange
 from conformance.codec.layout import Field, Layout
-from conformance.codec.length_prefixed import MANY, CountedShape, LengthPrefix, SizedShape, repeats
 from conformance.codec.message_layout import KeyedArrayShape, NullableStructShape, StructShape, TaggedSection
 from conformance.codec.message_spec import UNKNOWN, FieldSpec, default_of
 from conformance.codec.primitives import UNSIGNED_VARINT

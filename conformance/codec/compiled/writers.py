@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from conformance.codec._length_prefixed import ContentCodec, CountedShape, LengthPrefix, SizedShape
 from conformance.codec.compiled.source_builder import FunctionBuilder, NeedsInterpreter
 from conformance.codec.cursor import Unencodable
 from conformance.codec.derived_fields import ByteLength
 from conformance.codec.layout import Field, Layout
-from conformance.codec.length_prefixed import ContentCodec, CountedShape, LengthPrefix, SizedShape
 from conformance.codec.message_layout import KeyedArrayShape, NullableStructShape, StructShape, TaggedSection
 from conformance.codec.message_spec import UNKNOWN, default_of, is_default
 from conformance.codec.primitives import INT8, TAGGED_FIELDS

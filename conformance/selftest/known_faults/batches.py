@@ -43,7 +43,7 @@ def _null_length(length: int, rule: str) -> Mutator:
         given: int | None = original(prefix, cursor)
         return length if given is None and prefix.negative_rule == rule else given
 
-    return replace_function("codec.length_prefixed.LengthPrefix.read", read, "decode read")
+    return replace_function("codec._length_prefixed.LengthPrefix.read", read, "decode read")
 
 
 def _timestamps_from_32_bit_deltas(batch: Values) -> Values:

@@ -12,9 +12,9 @@ from conformance.cases.client_scenarios import NO_COMMITTED_OFFSET, OTHER_MEMBER
 from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.membership import LEADER_COMPOSITIONS, GroupState, other_member
+from conformance.mock_broker._membership import LEADER_COMPOSITIONS, GroupState, other_member
+from conformance.mock_broker._topic_rows import resolve_topic
 from conformance.mock_broker.topic import MockTopic
-from conformance.mock_broker.topic_rows import resolve_topic
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker

@@ -26,9 +26,9 @@ from conformance.cases.client_scenarios import (
 from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import ErrorCode
 from conformance.definitions.request_frames import KafkaRequest, UnhandledRequest
-from conformance.mock_broker.fetch_sessions import FetchSession, FetchSessionError
+from conformance.mock_broker._fetch_sessions import FetchSession, FetchSessionError
+from conformance.mock_broker._topic_rows import add_current_leader, resolve_topic, topic_name
 from conformance.mock_broker.topic import TIME_MS, fits_fetch_version
-from conformance.mock_broker.topic_rows import add_current_leader, resolve_topic, topic_name
 
 if TYPE_CHECKING:
     from conformance.mock_broker.broker import MockBroker

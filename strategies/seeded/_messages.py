@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.codec.derived_fields import Values
-from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded._random_choices import RandomChoices
 
 Scalar: TypeAlias = "Callable[[str, RandomChoices], object]"
 """Draws a value of a primitive type, by its name."""

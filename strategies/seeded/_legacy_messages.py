@@ -10,7 +10,7 @@ from conformance.codec.builders import message_bytes, wrapper_bytes
 from conformance.codec.compression import CODECS
 from conformance.codec.derived_fields import Values
 from conformance.codec.legacy_message import LAYOUTS
-from conformance.strategies.seeded.random_choices import RandomChoices
+from conformance.strategies.seeded._random_choices import RandomChoices
 
 Entry = Values
 

@@ -12,7 +12,7 @@ from conformance.cases.model import PASSED, Value, Verdict, VerdictKind
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.definitions.request_frames import START, api_of
-from conformance.judging.sent_requests import RECORDS, at_request, batches_in, body_in, producer_text, request_name
+from conformance.judging._sent_requests import RECORDS, at_request, batches_in, body_in, producer_text, request_name
 
 
 def in_messages(requests: Sequence[Value]) -> Verdict:

@@ -30,8 +30,8 @@ from conformance.cases.model import (
 from conformance.cases.operations import request_of
 from conformance.cases.reference_answers import NOT_ENCODED
 from conformance.cases.requirement import Requirement
+from conformance.catalog._log_vector_cases import of_every_version, question_of
 from conformance.catalog.case_builder import is_resource_requirement, measured_size
-from conformance.catalog.log_vector_cases import of_every_version, question_of
 from conformance.catalog.vector_files import Vector
 from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import UNSHOWN, ListOf, NotationError, ObjectOf

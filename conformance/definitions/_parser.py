@@ -10,8 +10,8 @@ import json
 from collections import Counter
 
 from conformance.codec.message_spec import LAST, NONE, SCALARS, SIZED, FieldSpec, MessageSpec, VersionRange
-from conformance.definitions.attributes import NAME, AttributeReader, Row, UnusableDefinition
-from conformance.definitions.defaults import NEVER_NULL, DefaultContext, read_default
+from conformance.definitions._attributes import NAME, AttributeReader, Row, UnusableDefinition
+from conformance.definitions._defaults import NEVER_NULL, DefaultContext, read_default
 from conformance.definitions.findings import LintFinding, shown
 
 _MESSAGE_KEYS = {

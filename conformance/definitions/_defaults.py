@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from conformance.codec.message_spec import VersionRange
-from conformance.definitions.attributes import AttributeReader
+from conformance.definitions._attributes import AttributeReader
 from conformance.definitions.findings import shown
 
 Value: TypeAlias = int | bool | str | bytes | tuple[()] | None

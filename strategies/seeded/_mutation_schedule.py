@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from conformance import codec
+from conformance.strategies.seeded._random_choices import RandomChoices
+from conformance.strategies.seeded._repair import MutationSubject, lay_out
 from conformance.strategies.seeded.generator import SEEDED_AS, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, FieldPath, damaged_at, mutate, place_of, spans_of
-from conformance.strategies.seeded.random_choices import RandomChoices
-from conformance.strategies.seeded.repair import MutationSubject, lay_out
 
 T = TypeVar("T")
 STACKED = "stacked"

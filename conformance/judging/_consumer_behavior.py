@@ -26,8 +26,8 @@ from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import START, api_of, frame_wire
-from conformance.judging.producer_behavior import PRODUCER_CHECKS
-from conformance.judging.sent_requests import at_request, body_in, fetch_in, request_name
+from conformance.judging._producer_behavior import PRODUCER_CHECKS
+from conformance.judging._sent_requests import at_request, body_in, fetch_in, request_name
 
 
 def _progress_past_tags(requests: Sequence[Value]) -> Verdict:

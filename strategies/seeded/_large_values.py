@@ -15,8 +15,8 @@ from conformance import codec
 from conformance.cases.model import Value
 from conformance.codec.builders import batch_bytes
 from conformance.codec.derived_fields import Values
+from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded.generator import GeneratedValue, text, value
-from conformance.strategies.seeded.random_choices import RandomChoices
 
 _LEAST = 7
 _BYTES, _ELEMENTS, _RECORDS = 20, 17, 15
