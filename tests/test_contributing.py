@@ -420,8 +420,6 @@ def a_client_scenario(copy):
         "vectors/requests/produce.yaml",
         """  - id: request/produce-replicas-missing
     op: send
-    message: RequestHeader
-    version: 1
     requirement: response.error-for-the-moment
     scenario: replicas-missing
     check: retried

@@ -130,6 +130,8 @@ def _vector(path: Path, row: object, common: YamlMapping, types: codec.TypeRegis
     except codec.UnknownType as error:
         raise FileError(path, f"{name}: {error}", row.line) from None
     vector = Vector(name, wire, row, path, data, definition, *codecs_and_magics(kind, data or b""))
+    if (wire is codec.REQUEST) != (row.get("op") == "send"):
+        raise vector.error("type: REQUEST is the type of all `send` vectors, and of no others")
     if "op" in row:
         _check_log_keys(vector)
         return vector

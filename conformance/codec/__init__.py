@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from conformance.codec import dispatch
 from conformance.codec.control_record import CONTROL_RECORD
@@ -25,6 +26,7 @@ from conformance.errors import UserError
 
 __all__ = [
     "BUILT_IN",
+    "REQUEST",
     "TYPES",
     "DecodeResult",
     "Definedness",
@@ -47,6 +49,8 @@ TYPES: dict[str, WireType] = PRIMITIVES | {
     row.name: row for row in (RECORD, RECORD_BATCH, MESSAGE_SET, CONTROL_RECORD, LOG)
 }
 """Every type that takes no parameter, by name."""
+REQUEST = replace(PRIMITIVES["BYTES"], name="REQUEST")
+"""The type of cases about the requests of a client. It is not in TYPES: no target decodes or encodes it."""
 
 
 class UnknownType(UserError, ValueError):
@@ -115,7 +119,7 @@ def wire(given: WireType | str) -> WireType:
 
 @lru_cache(maxsize=512)
 def _resolved(types: TypeRegistry, name: str) -> WireType:
-    built_in = TYPES.get(name)
+    built_in = REQUEST if name == REQUEST.name else TYPES.get(name)
     if built_in is not None:
         return built_in
     match = _MESSAGE.match(name)

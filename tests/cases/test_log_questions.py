@@ -19,7 +19,7 @@ from conformance.cases.model import (
     Rejected,
     VerdictKind,
 )
-from conformance.catalog.vector_cases import make_cases
+from conformance.catalog._vector_cases import make_cases
 from conformance.catalog.vector_files import read_vectors
 from conformance.codec.record_batch import with_checksums
 from conformance.errors import FileError
@@ -53,6 +53,7 @@ WRONG = {
     "a part of another request": ('op: read, magic: 1, hex: "", value: {}', "'magic' is not a field of a read request"),
     "a part of no request": ('op: read, canonical: false, hex: "", value: {}', "'canonical' is not a field"),
     "a batch list beside bytes": ('op: convert, batches: [], hex: "", magic: 1, value: []', "'batches' is not a field"),
+    "send with the type of a log": ("op: send, scenario: consume, check: offered", "type: REQUEST is the type of all"),
     "no outcome": (f'op: read, hex: "{PLAIN}"', "one of value, reject and either"),
     "two outcomes": (f'op: read, hex: "{PLAIN}", value: {{}}, either: any', "one of value, reject and either"),
     "read without bytes": ("op: read, value: {}", "hex is missing"),
