@@ -76,7 +76,7 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
 def right(folder: Path, cases: Sequence[StoredCase], types: Sequence[str]) -> LaunchSpec:
     """Return a target that looks up the expected answer."""
     program, answers = folder / "right.py", folder / "answers"
-    due = {case.request_json[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
+    due = {case.request_json()[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
     answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in due.items()))
     claimed = ",".join(f'"{kind}"' for kind in types)
     program.write_text(RIGHT.replace("ANSWERS", str(answers)).replace("TYPES", claimed))
