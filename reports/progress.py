@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -33,6 +35,17 @@ class _Failures(ProgressColumn):
         return Text("" if failures is None else f"{failures} failures", style="red" if failures else "")
 
 
+class _Progress(Progress):
+    """A progress bar that calls the field `counts` of its tasks, and updates them, each time it is drawn."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bars with their current counts."""
+        for task in self.tasks:
+            if counts := task.fields.get("counts"):
+                self.update(task.id, **counts())
+        yield from super().get_renderables()
+
+
 def progress_bar(errors: Console) -> Progress:
     """Return a context manager that shows progress during the work in its `with`, if `errors` is a terminal."""
     columns = (
@@ -46,4 +59,4 @@ def progress_bar(errors: Console) -> Progress:
     )
     # Before 14.3, rich prints an empty line at the end even of a disabled progress bar.
     shown = errors if errors.is_terminal else Console(quiet=True)
-    return Progress(*columns, console=shown, transient=True, disable=not errors.is_terminal)
+    return _Progress(*columns, console=shown, transient=True, disable=not errors.is_terminal)

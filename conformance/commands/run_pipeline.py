@@ -37,15 +37,24 @@ from conformance.runner.known_failures import (
     update_lines,
     updated,
 )
-from conformance.runner.parallel import Work, reduce_gc, run_parallel
+from conformance.runner.parallel import StopEvent, Work, reduce_gc, run_parallel
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun, status_of
-from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
+from conformance.runner.selection import (
+    Selection,
+    expected_further,
+    first_cases,
+    further_cases,
+    makes_many,
+    selected_cases,
+)
 from conformance.runner.shrinking import FailureKey, failure_key, failures_by_key
 from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.target import TargetSpec
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from conformance.reports.json_report import JsonRowFile
 
 
@@ -241,15 +250,16 @@ def _judge(
 ) -> bool:
     """Judge all targets in parallel into `runs`; return whether it was interrupted. Raises UsageError, UnknownType."""
     cases, further = _cases(options, catalog)
+    expected = expected_further(options.selection, catalog) if further else 0
     with progress_bar(open_console(err=True)) as progress:
         reduce_gc(stack)
-        works: list[Work] = [further.make] if further else []
+        works: list[Work] = [partial(_make, further, progress, len(cases))] if further else []
         for target in options.targets:
-            shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))
             row_file = rows.get(target.name)
             runs.append(TargetRun(target.name, on_result=row_file.add if row_file else None))
+            progress.add_task(target.name, total=len(cases) + expected, counts=partial(_counts, runs[-1]))
             work = partial(judge_and_shrink, target, runs[-1], cases, further or tuple, catalog, options.policy)
-            works.append(partial(work, partial(_shrunk, options), shown))
+            works.append(partial(work, partial(_shrunk, options)))
         try:
             run_parallel(works)
         except KeyboardInterrupt:
@@ -258,6 +268,19 @@ def _judge(
                 run.interrupt(None if made is None else len(cases) + made)
             return True
     return False
+
+
+def _counts(run: TargetRun) -> dict[str, object]:
+    """Return the fields of a run's progress bar."""
+    name = f"{run.name}: shrinking" if run.is_shrinking else run.name
+    return {"description": name, "completed": len(run.results) + run.unjudged(), "failures": run.failures}
+
+
+def _make(further: DeferredCases, progress: Progress, others: int, stop: StopEvent) -> None:
+    """Make the cases that targets get after the `others`, and show the exact total."""
+    further.make(stop)
+    for task in progress.task_ids:
+        progress.update(task, total=others + (further.count or 0))
 
 
 def _shrunk(options: RunOptions, run: TargetRun) -> Container[FailureKey]:

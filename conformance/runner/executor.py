@@ -19,9 +19,6 @@ from conformance.targets.target import TargetSpec
 Further: TypeAlias = Callable[[], Sequence[CaseSummary]]
 """Waits for cases to be generated, and returns them."""
 
-_PROGRESS_INTERVAL = 16
-"""The number of results between two progress reports."""
-
 
 def judge_target(
     spec: TargetSpec,
@@ -31,29 +28,22 @@ def judge_target(
     policy: FailurePolicy,
     *,
     stop: StopEvent | None = None,
-    progress: Callable[..., object] = lambda **_: None,
     further: Further = tuple,
 ) -> None:
     """Judge a target on `cases`, then on `further` cases. Each result is in `run` at once: an interrupt loses none.
 
-    `stop` ends the work from another thread. `progress` gets the number of `completed` cases and of `failures` that
-    count.
-    If the target cannot start, the run gets a problem.
+    `stop` ends the work from another thread. If the target cannot start, the run gets a problem.
     """
     stop = stop or StopEvent()
     runner = TargetRunner(spec, requirements, policy, stop)
-    completed = failures = 0
+    run.unjudged = lambda: runner.target.unjudged
     try:
         run.description = runner.claims.description
-        for part in _parts(cases, further, progress):
+        for part in _parts(cases, further):
             for disproved in runner.disprove_claims(part):
                 run.add(disproved)
             for result in runner.results(part):
                 run.add(result)
-                failures += result.is_unexpected
-                if completed % _PROGRESS_INTERVAL == 0:
-                    progress(completed=completed, failures=failures)
-                completed += 1
     except CannotStart as error:
         run.problem = "" if stop.is_set else str(error)
     finally:
@@ -61,15 +51,11 @@ def judge_target(
         runner.target.close()
 
 
-def _parts(
-    cases: Sequence[CaseSummary], further: Further, progress: Callable[..., object]
-) -> Iterator[Sequence[CaseSummary]]:
+def _parts(cases: Sequence[CaseSummary], further: Further) -> Iterator[Sequence[CaseSummary]]:
     """Yield the cases, then the further cases. It waits for them only after the first cases were judged."""
     if cases:
         yield cases
-    generated = further()
-    if generated:
-        progress(total=len(cases) + len(generated))
+    if generated := further():
         yield generated
 
 
@@ -81,13 +67,12 @@ def judge_and_shrink(
     catalog: Catalog,
     policy: FailurePolicy,
     wanted: Wanted,
-    progress: Callable[..., object],
     stop: StopEvent,
 ) -> None:
     """Judge a target, and shrink the wanted failures. A bug of the suite is recorded in the run, and raised."""
     try:
-        judge_target(spec, run, cases, catalog.requirements, policy, stop=stop, progress=progress, further=further)
-        progress(description=f"{spec.name}: shrinking", completed=len(run.results))
+        judge_target(spec, run, cases, catalog.requirements, policy, stop=stop, further=further)
+        run.is_shrinking = True
         run.shrunk += shrink_all(spec, run, catalog, policy, stop, wanted)
     except Exception as error:
         run.problem = f"stopped by a bug in the suite: {type(error).__name__}"

@@ -317,6 +317,12 @@ class TargetRun(Struct):
     """A function that gets each new result, or None."""
     interrupted: bool = False
     """True if the run was interrupted before the target had all its results."""
+    failures: int = 0
+    """The number of results that are unexpected."""
+    unjudged: Callable[[], int] = lambda: 0
+    """Returns the number of outcomes that wait for an earlier one. Another thread may call it for its progress bar."""
+    is_shrinking: bool = False
+    """True while failures are shrunk."""
 
     def interrupt(self, planned: int | None) -> None:
         """Record an interrupt of the run. A target with all results, or with a problem, stays unchanged.
@@ -334,6 +340,7 @@ class TargetRun(Struct):
     def add(self, result: Result) -> None:
         """Add a result at the end."""
         self.results.append(result)
+        self.failures += result.is_unexpected
         if self.on_result is not None:
             self.on_result(result)
 

@@ -16,7 +16,14 @@ from conformance.codec.message_spec import MessageSpec
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError
 from conformance.runner.generated_cases import GenerationRequest, generate
-from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
+from conformance.strategies.seeded.cases import (
+    case_of,
+    expected_number,
+    generated_ids,
+    is_generated_id,
+    message_types,
+    types_for,
+)
 from conformance.strategies.seeded.log_requests import OF_BROKERS
 from conformance.targets.protocol import TargetDescription
 from conformance.targets.target import TargetSpec
@@ -142,6 +149,11 @@ def further_cases(
             ids.add(case.id)
             yield case
     yield from (case for case in by_id if case.id not in ids)
+
+
+def expected_further(selection: Selection, catalog: Catalog) -> int:
+    """Return about the number of generated cases of a selection, without those of messages."""
+    return expected_number(types_for(selection.patterns), _generated_count(selection), catalog)
 
 
 def makes_many(selection: Selection) -> bool:

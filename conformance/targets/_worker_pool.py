@@ -60,6 +60,8 @@ class WorkerPool:
         self._stop = threading.Event()
         self._judged_chunk, self._unjudged_bytes, self._changed = 0, 0, threading.Condition()
         """The chunk being judged, the bytes that wait for the judge, and a signal for changes of both."""
+        self.unjudged = 0
+        """The number of outcomes that wait for the judge."""
 
     @property
     def starts(self) -> int:
@@ -106,13 +108,13 @@ class WorkerPool:
             self._threads.append(thread)
             thread.start()
         for number, (chunk, chunk_answers) in enumerate(zip(chunks, answers, strict=True)):
-            self._mark_taken(0, number)
+            self._mark_taken((), number)
             missing = chunk.stop - chunk.start
             while missing:
                 outcomes = self._next_outcomes(chunk_answers)
                 if isinstance(outcomes, Exception):
                     raise outcomes
-                self._mark_taken(pending_bytes(outcomes), number)
+                self._mark_taken(outcomes, number)
                 missing -= len(outcomes)
                 yield from outcomes
         while self._threads:  # the next call uses their sessions again
@@ -126,10 +128,11 @@ class WorkerPool:
                 return answers.get(timeout=0.5)
         return CannotStart(f"{self._launch.name}: stopped")
 
-    def _mark_taken(self, size: int, number: int) -> None:
-        """Record that `size` bytes of this chunk have left the queue for the judge."""
+    def _mark_taken(self, outcomes: Sequence[Outcome], number: int) -> None:
+        """Record that these outcomes of a chunk have left the queue for the judge."""
         with self._changed:
-            self._unjudged_bytes, self._judged_chunk = self._unjudged_bytes - size, number
+            self.unjudged -= len(outcomes)
+            self._unjudged_bytes, self._judged_chunk = self._unjudged_bytes - pending_bytes(outcomes), number
             self._changed.notify_all()
 
     def _hand_over(self, outcomes: Sequence[Outcome], number: int, chunk_answers: _OutcomeQueue) -> None:
@@ -141,6 +144,7 @@ class WorkerPool:
 
         with self._changed:
             self._changed.wait_for(is_room)
+            self.unjudged += len(outcomes)
             self._unjudged_bytes += pending_bytes(outcomes)
             chunk_answers.put(outcomes)
 

@@ -104,6 +104,7 @@ class ReferenceTarget:
     """The reference as a target, in this process."""
 
     starts = 0
+    unjudged = 0
 
     def describe(self) -> TargetDescription:
         """Return the description of the reference."""

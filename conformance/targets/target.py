@@ -24,6 +24,11 @@ class Target(Protocol):
         """The number of processes that were started."""
         ...
 
+    @property
+    def unjudged(self) -> int:
+        """The number of outcomes that wait for an earlier one: `ask` returns them in the order of the cases."""
+        ...
+
     def describe(self) -> TargetDescription:
         """Return the description of the target. Raises CannotStart."""
         ...

@@ -111,6 +111,20 @@ def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog)
             yield from (identity, f"{identity}:encode", f"{identity}:skewed")
 
 
+def expected_number(names: Iterable[str], count: int, catalog: Catalog) -> int:
+    """Return about the number of cases that `generated_cases` generates, without generating them."""
+    return round(sum(_share(name, count, catalog) * _cases_per_index(name) for name in names))
+
+
+def _cases_per_index(name: str) -> float:
+    """Return about the number of cases of an index: see `cases_at`."""
+    if name in _QUESTIONS:
+        return 1
+    if name in LARGE or name in SURROGATES:
+        return (1 if name in SURROGATES else 2) / _OF_RARE
+    return 2 if name.startswith("MESSAGE<") else 1.5
+
+
 def _share(name: str, count: int, catalog: Catalog) -> int:
     """Return the number of indexes: `count`; for a message a quarter, which all versions of a shipped one share."""
     wire = catalog.types.wire(name) if name.startswith("MESSAGE<") else None

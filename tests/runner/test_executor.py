@@ -20,20 +20,19 @@ def decode(type, data, **_):
 """
 
 
-def test_the_progress_gets_the_number_of_finished_cases_and_of_failures(catalog, tmp_path):
+def test_the_record_of_a_target_counts_its_failures(catalog, tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
-    run, counts = TargetRun("wrong"), []
+    counts = []
+    run = TargetRun("wrong", on_result=lambda _: counts.append((len(run.results), run.failures)))
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     spec = target_spec(f"module:{path}", None, ResourceLimits())
-    judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: counts.append(now))
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
     assert not run.problem
-    shown = [now["completed"] for now in counts]
-    assert shown == sorted(set(shown))
-    assert shown[-1] > 0
-    for now in counts:
-        assert now["failures"] == sum(result.is_unexpected for result in run.results[: now["completed"] + 1])
-    assert counts[-1]["failures"] > 0
+    assert [done for done, _ in counts] == [*range(1, len(run.results) + 1)]
+    assert counts[-1][1] > 0
+    for done, failures in counts:
+        assert failures == sum(result.is_unexpected for result in run.results[:done])
 
 
 def test_the_waiting_time_is_measured_per_type_without_other_work(catalog, monkeypatch):
@@ -42,5 +41,5 @@ def test_the_waiting_time_is_measured_per_type_without_other_work(catalog, monke
     run = TargetRun("reference")
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     spec = target_spec("reference", None, ResourceLimits())
-    judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **_: next(clock))
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
     assert run.waited == Counter(case.type for case in cases)

@@ -21,8 +21,15 @@ from conformance.runner.generated_cases import DeferredCases, GenerationRequest,
 from conformance.runner.parallel import StopEvent, run_parallel
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
-from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
-from conformance.strategies.seeded.cases import generated_cases
+from conformance.runner.selection import (
+    Selection,
+    expected_further,
+    first_cases,
+    further_cases,
+    makes_many,
+    selected_cases,
+)
+from conformance.strategies.seeded.cases import generated_cases, types_for
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets import protocol, reference
 from conformance.targets.limits import ResourceLimits
@@ -36,7 +43,7 @@ LONG = 60
 class Asked:
     """The reference with a record of its requests, and without one claimed type."""
 
-    starts = 0
+    starts = unjudged = 0
 
     def __init__(self, without=""):
         self.without, self.asked = without, []
@@ -157,6 +164,13 @@ def test_a_generation_in_two_parts_equals_the_selection(catalog):
         assert not makes_many(selection)
     assert makes_many(Selection(()))
     assert not makes_many(Selection((), as_of="0.1.0"))
+
+
+def test_the_expected_number_of_cases_is_about_the_generated_one(catalog):
+    """The progress bar shows a total from the start."""
+    for selection in (Selection(generated=40), Selection(("type:LARGE_*", "type:LOG", "type:RECORD"))):
+        number = len(list(generated_cases(types_for(selection.patterns), selection.generated, 0, catalog)))
+        assert 0.9 * number < expected_further(selection, catalog) < 1.1 * number
 
 
 @pytest.mark.parametrize("pattern", ["gen/*/VARINT/*:encode", "requirement:compact-string*"])

@@ -6,8 +6,8 @@ import threading
 
 from conformance.cases.model import Accepted
 from conformance.process.launcher import LaunchSpec
+from conformance.process.waiting import wait_until
 from conformance.targets._worker_pool import _MAX_UNJUDGED_BYTES, WorkerPool
-from conformance.targets.large_answers import pending_bytes
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.protocol import body
 from conformance.targets.session import TargetSession
@@ -34,7 +34,7 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
     due = queue.SimpleQueue()
     assert not give(target, 0, due, 1).is_alive(), "there is room for the awaited one"
     for held in (due, answers, answers, answers, answers, answers):
-        target._mark_taken(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
+        target._mark_taken(held.get(timeout=60), 0 if held is due else 1)
     thread.join(60)
     assert not thread.is_alive()
 
@@ -43,7 +43,20 @@ def test_small_answers_do_not_wait():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     for _ in range(1000):
         target._hand_over([Accepted({}, 100)], 7, answers)
-    assert answers.qsize() == 1000
+    assert answers.qsize() == target.unjudged == 1000
+
+
+def test_outcomes_that_wait_for_an_earlier_one_are_counted(python_target, catalog):
+    """The progress bar adds them to the results: a timeout at the start must not stop it."""
+    cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.measured_bytes][:512]
+    with contextlib.closing(
+        WorkerPool(LaunchSpec("t", python_target(EACH)), ResourceLimits(timeout=20.0), 2)
+    ) as target:
+        outcomes = target.ask(cases, lambda case: body(case.request))
+        next(outcomes)
+        assert wait_until(lambda: target.unjudged > 128, 20)
+        assert len(list(outcomes)) == 511
+        assert target.unjudged == 0
 
 
 def test_a_waiting_process_continues_after_the_target_is_closed():
@@ -54,6 +67,11 @@ def test_a_waiting_process_continues_after_the_target_is_closed():
     thread.join(60)
     assert not thread.is_alive()
 
+
+EACH = """
+for request in requests():
+    say(request, ok=True)
+"""
 
 IN_TENS = """
 import json, sys
