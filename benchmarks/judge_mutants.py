@@ -221,6 +221,9 @@ class JudgeSweep:
         # The arguments of the initializer are inherited by fork, without pickling.
         with get_context("fork").Pool(jobs, _initialize, (self,), maxtasksperchild=1) as pool:
             yield from pool.imap(_fate, mutants)
+            # `terminate` alone sometimes hangs: the pool may start one more process meanwhile.
+            pool.close()
+            pool.join()
 
     def fate(self, mutant: Mutant) -> Fate:
         """Return the fate of a mutant, judged in this process."""

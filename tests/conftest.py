@@ -57,48 +57,15 @@ for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
 # Thousands of tests and cases live to the end, so garbage collection should be rare.
 gc.set_threshold(20_000, 20, 20)
 
-LONGEST = (
-    *("test_unmodified_clients.py", "test_built_clients.py", "test_live_clients.py", "test_beside.py"),
-    *("test_scan.py", "test_spark.py"),
-    *("test_brokers_judged.py", "test_plugin.py"),
-    *("test_mutants.py", "test_isolation.py", "test_hypothesis.py", "test_session.py", "test_bad_targets.py"),
-    *("test_confirmed.py", "test_adapters.py", "test_seeded_cases.py", "test_contributing.py", "test_campaign.py"),
-    *(
-        "test_bundled.py",
-        "test_commands.py",
-        "test_docs.py",
-        "test_new_adapter.py",
-        "test_old_clients.py",
-        "test_producing.py",
-    ),
-)
-"""Files that take most of a minute of CPU time run first, so that no worker waits at the end for one of them.
-
-One worker runs a file (pyproject.toml: --dist loadfile), so that its fixtures are created once.
-"""
-
-ONCE = (
-    *("test_unmodified_clients.py", "test_built_clients.py", "test_beside.py", "test_memberships.py"),
-    *("test_live_clients.py",),
-    *("test_producing.py", "test_elsewhere.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
-    *("test_described.py", "test_adapters.py", "test_bad_targets.py", "test_requirement_faults.py"),
-    *("test_lying_brokers.py",),
-    *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
-    *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_house.py", "test_old_clients.py"),
-)
-"""Files about other programs, about the content of the vectors, or about the files of the checkout.
-
-They do not depend on the version of Python, so they run on one (tox.ini). In other files single tests have the mark.
-"""
+OTHER_PROGRAMS = {"kafka_clients", "kafka_clients_3", "live_client", "bundled_broker", "broker_logs", "browser", "axe"}
+"""Fixtures with programs that are not ours: a test that uses one is an integration test."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    ranks = {name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
     for item in items:
-        if item.path.name in ONCE or item.path.parent.name == "benchmarks":
-            item.add_marker("once")
+        if OTHER_PROGRAMS & set(item.fixturenames):
+            item.add_marker("integration")
 
 
 class UnpackedOnce(CaseStore):

@@ -18,6 +18,8 @@ from conformance.codec.record_batch import BATCH_LAYOUT, RECORD_BATCH
 from conformance.semantics.consumer_view import RECORD_NOTATION, VIEW_NOTATION
 from conformance.targets import reference
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 

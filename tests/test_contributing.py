@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from traces import ROOT
 
+pytestmark = pytest.mark.integration
+
 LEFT_OUT = (".git", ".tox", ".venv", ".hypothesis", "target", "build", "dist", "*.egg-info", ".*_cache")
 
 

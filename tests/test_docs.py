@@ -141,7 +141,6 @@ def test_every_option_and_command_in_a_sentence_exists(text, tmp_path):
         assert option in run_help or option in ("--requirements", "--kafka-target", "--language"), option
 
 
-@pytest.mark.once
 def test_the_first_steps_work_as_written(tmp_path):
     walked = [
         words for words in commands_in(PAGES["index"]) if not {"kafka-python", "module:./adapter.py"} & set(words)

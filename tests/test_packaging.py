@@ -74,7 +74,6 @@ def test_relative_links_lead_to_the_four_folders():
         assert link.readlink() == Path("..") / name
 
 
-@pytest.mark.once
 def test_no_file_contains_a_registry_host_or_a_machine_path():
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if tracked.returncode:

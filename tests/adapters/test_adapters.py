@@ -21,6 +21,8 @@ from conformance.targets.limits import ResourceLimits
 from conformance.targets.resolve import adapters, drivers
 from conformance.targets.session import TargetSession
 
+pytestmark = pytest.mark.integration
+
 PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
 
 

@@ -17,6 +17,8 @@ from json_reports import messages_judged
 from conformance.reports.screen import LINES
 from conformance.targets.resolve import adapters
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parent.parent.parent
 PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.yaml"))}
 

@@ -7,6 +7,8 @@ from conformance.targets.protocol import body
 from conformance.targets.resolve import adapters, resolve
 from conformance.targets.session import TargetSession
 
+pytestmark = pytest.mark.integration
+
 HEADER = "ffffffffffffffff" + "ffff" + "ffffffff"  # no producer
 V0 = "0000000000000000000000101fecd70a0000000000016b0000000176"
 V1 = "000000000000000000000018e4e321bc010000000000000003e8000000016b0000000176"

@@ -7,6 +7,8 @@ from conformance.targets.protocol import body
 from conformance.targets.resolve import adapters, resolve
 from conformance.targets.session import TargetSession
 
+pytestmark = pytest.mark.integration
+
 NAMES = ("kafka-python", "kio", "aiokafka", "aiokafka-pure")
 
 

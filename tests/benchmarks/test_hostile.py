@@ -9,6 +9,8 @@ import pytest
 
 from conformance import codec
 
+pytestmark = pytest.mark.integration
+
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "hostile.py"
 
 

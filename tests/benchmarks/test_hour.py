@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from peak import run_alone
 
+pytestmark = pytest.mark.integration
+
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from conformance.catalog.catalog import CaseStore
 
+pytestmark = pytest.mark.integration
+
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 SAMPLE = 20
 FIRST = 3_000

@@ -17,6 +17,8 @@ from conformance.cases.model import ExpectRejection
 from conformance.catalog.catalog import CaseStore
 from conformance.strategies.seeded.cases import generated_cases
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = 24
 AT_LEAST = 85

@@ -13,13 +13,11 @@ PLAIN = (
 )
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("path", vector_files(VECTORS), ids=lambda path: path.stem)
 def test_the_bundled_vectors_are_in_order(path):
     assert list(check(path)) == []
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("path", vector_files(VECTORS), ids=lambda path: path.stem)
 def test_the_bundled_vectors_are_formatted(path, tmp_path):
     copy = tmp_path / path.name

@@ -17,7 +17,6 @@ from conformance.targets.reference import answer
 SMALL, LARGE = 100, 1000
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", GROWING)
 def test_ten_times_the_input_costs_at_most_twelve_times_the_work(name, monkeypatch):
     row = GROWING[name]

@@ -428,7 +428,6 @@ def test_the_reference_conforms_in_process(whole):
     assert [case for case, verdict in whole("reference") if verdict in ("fail", "crash", "timeout", "protocol")] == []
 
 
-@pytest.mark.once
 def test_the_reference_has_equal_verdicts_in_process_and_through_serve(whole):
     assert whole("reference") == whole(f"command:{sys.executable} -m conformance serve reference")
 

@@ -24,7 +24,9 @@ def lacking(tool):
     return ""
 
 
-@pytest.mark.parametrize("language", ["python", *(pytest.param(name, marks=pytest.mark.once) for name in FOREIGN)])
+@pytest.mark.parametrize(
+    "language", ["python", *(pytest.param(name, marks=pytest.mark.integration) for name in FOREIGN)]
+)
 def test_an_unmodified_starter_passes_doctor_and_a_run_of_its_types(language, tmp_path):
     starter, folder = STARTERS[language], tmp_path / "adapter"
     done = conformance("new-adapter", "--language", language, folder, cwd=tmp_path)

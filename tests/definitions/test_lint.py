@@ -519,7 +519,6 @@ def stem(finding):
     return finding.file.replace("!", "/").rpartition("/")[2].removesuffix(".json")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("source", SOURCES)
 def test_real_definitions_have_only_explained_findings(source, real):
     found = levels(lint(real(source)))
@@ -548,7 +547,6 @@ ZOOKEEPER = {"ControlledShutdown", "LeaderAndIsr", "StopReplica", "UpdateMetadat
 RENAMED = {"ListConfigResourcesResponse": 2, "TxnOffsetCommitRequest": 1, "VoteRequest": 3}
 
 
-@pytest.mark.once
 def test_kafka_4_4_differs_from_3_9_only_in_dropped_versions_and_new_names(real):
     found = levels(lint(real("kafka-clients"), real("kafka-clients-3")))
     dropped = [stem(finding) for finding, level in found if level == "must"]
@@ -699,7 +697,6 @@ DAMAGE = {
 shipped_with = cache(usable)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("source", ["kafka-python", "kafka-clients"])
 @pytest.mark.parametrize("rule", DAMAGE)
 def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ from conformance.live_brokers.bridge import BrokerBridge
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 OLD_FORMATS = ("message-set/v1-codec-0:append", "message-set/v0-codec-1:append", "append/magic-1-to-fetch-3")
 
 

@@ -15,6 +15,8 @@ from conformance.live_brokers import bridge
 from conformance.live_brokers.bridge import BrokerBridge
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 
 def address(broker):
     return (f"broker:{broker.host}:{broker.port}", *(["--log-dir", str(broker.log_dir)] if broker.log_dir else []))

@@ -23,6 +23,8 @@ from conformance.live_brokers.bundled_broker import BrokerError, BundledBroker, 
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import ADAPTERS, brokers
 
+pytestmark = pytest.mark.integration
+
 SERVE = """
 import os, socket, struct, sys, time
 def serve(port):

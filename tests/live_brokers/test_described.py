@@ -27,6 +27,8 @@ from conformance.targets.broker_address import address_of
 from conformance.targets.manifests import BROKER
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 TLS = Path(__file__).parents[1] / "shared" / "tls"
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
 LOGIN = b"\0alice\0open sesame"

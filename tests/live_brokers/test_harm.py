@@ -16,6 +16,8 @@ from conformance.live_brokers.connection import BrokerConnection
 from conformance.live_brokers.scope import Scope
 from conformance.live_brokers.topics import TopicFactory
 
+pytestmark = pytest.mark.integration
+
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
 OTHERS = "orders", "conformance-", "conformance-elsewhere-0"
 """Topics of the broker's users; the name of one looks like ours."""

@@ -19,6 +19,8 @@ from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 CASE, NEXT, OF_SEQUENCES = "append/order", "append/one-record", "sequence/repeat-of-the-last"
 
 

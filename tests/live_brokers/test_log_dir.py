@@ -17,6 +17,8 @@ from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 CASE, DAMAGED = "append/one-record", "crc/one:append"
 LATER = b"\x7f" * 8
 

@@ -23,6 +23,8 @@ from conformance.live_brokers.connection import CLIENT
 from conformance.targets.broker_address import BrokerAddress
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 BY_ID = {**OFFERED, "Produce": (0, 13), "Fetch": (0, 18)}
 OLD = {**OFFERED, "Metadata": (0, 1), "CreateTopics": (0, 0), "Produce": (0, 3), "Fetch": (0, 4)}
 

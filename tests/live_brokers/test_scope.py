@@ -17,6 +17,8 @@ from conformance.live_brokers.scope import OutOfScope, Scope, is_loopback
 from conformance.targets.broker_address import BrokerAddress, address_of
 from conformance.targets.protocol import outcome
 
+pytestmark = pytest.mark.integration
+
 OURS, THEIRS = "conformance-1-0", "orders"
 PART = {"PartitionIndex": 0, "Offset": 9}
 REQUESTS = {

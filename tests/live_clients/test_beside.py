@@ -3,6 +3,8 @@
 import pytest
 from live_runs import BRIEF, judged, tiny
 
+pytestmark = pytest.mark.integration
+
 PIECES, NULL, THROTTLED, SESSION, RESET, UNKNOWN, UNDECIDED, NO_LEADER, OLDER, LOST = CASES = tuple(
     f"request/{name}"
     for name in (

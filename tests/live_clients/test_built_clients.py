@@ -9,6 +9,8 @@ from live_findings import NAMED, shown, verdicts
 
 from conformance.targets.resolve import drivers
 
+pytestmark = pytest.mark.integration
+
 THREE = "batch/three-records:read"
 WRITTEN = {
     "idempotence": ("producer/id-max:encode", "request/produce-retried", "request/produce-sequences"),

@@ -11,6 +11,8 @@ from conformance.definitions.request_frames import CloseConnection
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import NO_ID, MockTopic
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def run(tmp_path, traces):

@@ -17,6 +17,8 @@ from conformance import __version__
 from conformance.cases.api_versions_profiles import VERSION_PROFILES
 from conformance.live_clients import driver_process
 
+pytestmark = pytest.mark.integration
+
 SHARED = Path(__file__).parents[1] / "shared"
 DRIVER = """
 name: {name}

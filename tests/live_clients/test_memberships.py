@@ -3,6 +3,8 @@
 import pytest
 from live_runs import BRIEF, judged, tiny
 
+pytestmark = pytest.mark.integration
+
 BODY = """
 import time
 

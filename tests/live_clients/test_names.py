@@ -17,6 +17,8 @@ from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import MockTopic
 from conformance.targets.manifests import DriverManifest
 
+pytestmark = pytest.mark.integration
+
 CALLED = {name: kind.topic_name for name, kind in SCENARIOS.items() if kind.topic_name}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from live_runs import judged
 
+pytestmark = pytest.mark.integration
+
 SHARED = Path(__file__).parents[1] / "shared"
 DRIVER = """
 name: tiny

@@ -18,6 +18,8 @@ from conformance.judging.client_requests import judge_sent
 from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import MockTopic
 
+pytestmark = pytest.mark.integration
+
 (GIVEN,) = batches_for("messages-none")
 RECORDS = GIVEN["records"]
 

@@ -21,6 +21,8 @@ from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.produce_handlers import ANSWERS, producer_command, unsupported_batch
 from conformance.mock_broker.topic import MockTopic
 
+pytestmark = pytest.mark.integration
+
 CLAIMS = ("none", "gzip", "timestamps", "idempotence", "transactions")
 OFFER = with_producer_apis(ALL)
 TWO = batch(0, range(2))

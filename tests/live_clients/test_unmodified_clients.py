@@ -14,6 +14,8 @@ from conformance.cases.api_versions_profiles import profiles_from
 from conformance.files.yaml_loader import load
 from conformance.targets.resolve import drivers
 
+pytestmark = pytest.mark.integration
+
 VERDICTS = {"crash", "timeout", "fail"}
 SAMPLE = ("batch/*-records:read", "read/aborted*", "lz4/*:read", "offset/*:read")
 THREE = "batch/three-records:read"

@@ -12,6 +12,8 @@ pytest.importorskip("pyspark", reason="Spark needs the extra spark")
 
 from conformance.pipeline import spark_session as java
 
+pytestmark = pytest.mark.integration
+
 
 def fake_java(folder, version, home=None):
     """Write a program with the output of a Java."""

@@ -28,6 +28,8 @@ from segment_files import RECORDS, partition, places, written
 from conformance.pipeline.audit import segment_reader
 from conformance.pipeline.kafka_log_source import KafkaLogDataSource
 
+pytestmark = pytest.mark.integration
+
 COMPARED = {
     EqualTo: operator.eq,
     EqualNullSafe: operator.eq,

@@ -94,7 +94,7 @@ for request in requests():
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ON_EVERY_PYTHON else pytest.param(name, marks=pytest.mark.once) for name in ONCE]
+    "name", [name if name in ON_EVERY_PYTHON else pytest.param(name, marks=pytest.mark.integration) for name in ONCE]
 )
 def test_one_bad_answer_is_one_bad_verdict_and_the_other_cases_are_judged(name, suite, catalog):
     run = suite.run_apart if name in ON_EVERY_PYTHON else suite.run

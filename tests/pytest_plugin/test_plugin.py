@@ -17,6 +17,8 @@ from forked_pytest import forked
 
 from conformance.strategies.seeded.cases import generated_cases
 
+pytestmark = pytest.mark.integration
+
 OWN = "def test_own():\n    pass\n"
 
 WRONG = """
@@ -172,7 +174,6 @@ def test_the_verdicts_equal_those_of_run_and_each_pytest_process_starts_the_targ
         (foreign.folder / "starts").unlink()
 
 
-@pytest.mark.once
 def test_the_whole_catalogue_has_the_verdicts_of_run_and_every_type_a_property(foreign):
     (foreign.folder / "test_own.py").unlink()
     status, results = foreign.run("reference", "--generated=0")

@@ -40,7 +40,6 @@ def manifest(written):
 # --- content of the folder ----------------------------------------------------------------------------
 
 
-@pytest.mark.once
 def test_another_process_with_another_hash_seed_writes_the_same_bytes(written):
     """The manifest has the checksum of each file, so the files need not be written again."""
     code = (

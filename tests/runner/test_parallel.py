@@ -129,7 +129,6 @@ def test_an_interrupt_reports_the_results_of_all_targets(number, python_target, 
         assert 1 <= len(verdicts) <= 10
 
 
-@pytest.mark.once
 def test_parallel_targets_have_their_single_results_in_the_order_of_the_command(tmp_path, traces):
     faulty_targets = [
         f"command:{shlex.quote(sys.executable)} -m conformance.selftest.bad_targets {name}"

@@ -99,7 +99,6 @@ def judged(name, catalog, kind=""):
     return record
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_seeded_fault_shrinks_to_at_most_twice_the_smallest_bytes(name, catalog, tmp_path):
     record = judged(name, catalog)

@@ -23,6 +23,8 @@ from conformance.selftest.bad_targets import BAD_TARGETS, LOGS, TRIGGER_REQUEST,
 from conformance.targets.limits import ResourceLimits
 from conformance.targets.target import TargetSpec
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parent.parent.parent
 BAD = (VerdictKind.FAIL, VerdictKind.CRASH, VerdictKind.TIMEOUT, VerdictKind.PROTOCOL)
 THE_ONE = "varint/63"

@@ -45,7 +45,6 @@ def test_the_first_mutation_differs_between_types():
     assert len({in_order(codec.wire(kind), 0)[0][1] for kind in KINDS}) > 2
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_applied_mutations_follow_the_schedule_with_few_exceptions(kind):
     order = in_order(codec.wire(kind), 0)

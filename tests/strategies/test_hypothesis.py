@@ -197,7 +197,6 @@ def test_a_log_has_entries_of_the_requested_magics(magics):
     always(logs(magics=magics), hold)
 
 
-@pytest.mark.once
 def test_logs_contain_wrappers():
     def has_one(log):
         return any("messages" in one and one["compression"] for one in log["batches"])
@@ -246,7 +245,6 @@ def test_the_edges_of_a_number_are_drawn(name):
     find(from_type(name), are_met, settings=settings(UNSHRUNK, max_examples=1000))
 
 
-@pytest.mark.once
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize(
     ("strategy", "sizes"),
@@ -269,7 +267,6 @@ def test_the_sizes_around_a_change_of_the_length_format_are_drawn(strategy, size
         assert size(first(strategy, lambda value, wanted=wanted: size(value) == wanted)) == wanted
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_characters_of_every_width_are_drawn(width):
     assert first(strings(), lambda text: any(len(one.encode()) == width for one in text))
@@ -347,7 +344,6 @@ def test_a_message_is_read_back_with_every_field_of_its_version(version, unknown
     always(encoded(type_, values=from_message(MESSAGE, version, unknown_tags=unknown)), hold)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "condition",
     [
@@ -398,7 +394,6 @@ def test_damaged_messages_result_in_a_value_or_often_in_a_violation():
     assert 40 < sum(refused) < 200
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("version", "value", "read"),
     [
@@ -491,7 +486,6 @@ def test_the_smallest_value_of_each_type(name):
     assert smallest(from_type(name)) == SMALLEST[name]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("strategy", "condition", "found"),
     [
@@ -529,7 +523,6 @@ def test_each_strategy_shrinks_to_its_stated_value(strategy, condition, found):
     assert smallest(strategy, condition) == found
 
 
-@pytest.mark.once
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_a_string_of_the_largest_size_shrinks_to_zero_characters():
     assert smallest(strings(), lambda text: len(text.encode()) == 32767) == "0" * 32767
@@ -541,7 +534,6 @@ def stripped(batch):
     return {name: value for name, value in batch.items() if name not in left_out and value != BATCH[name]}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("strategy", "condition", "unlike", "offsets"),
     [
@@ -601,13 +593,11 @@ def test_a_batch_without_a_base_timestamp_has_no_delete_horizon(monkeypatch):
     assert seen == {(-1, False)}
 
 
-@pytest.mark.once
 def test_two_batches_in_a_log_shrink_to_empty_neighbours():
     batches = smallest(logs(magics=(2,)), lambda log: len(log["batches"]) == 2)["batches"]
     assert [stripped(batch) for batch in batches] == [{"recordCount": 0}, {"baseOffset": 1, "recordCount": 0}]
 
 
-@pytest.mark.once
 def test_a_producers_record_in_a_log_shrinks_to_the_smallest_batch():
     def holds_one(log):
         return any(batch["records"] and not batch["isControlBatch"] for batch in log["batches"])
@@ -615,7 +605,6 @@ def test_a_producers_record_in_a_log_shrinks_to_the_smallest_batch():
     assert smallest(logs(magics=(2,)), holds_one)["batches"] == (BATCH,)
 
 
-@pytest.mark.once
 def test_a_wrapper_shrinks_to_one_message_without_content():
     plain = {"offset": 0, "magic": 0, "key": None, "value": None}
     assert smallest(wrappers()) == {"magic": 0, "offset": 0, "compression": 1, "messages": (plain,)}
@@ -624,14 +613,12 @@ def test_a_wrapper_shrinks_to_one_message_without_content():
     assert found["messages"] == (timed, {**timed, "offset": 1})
 
 
-@pytest.mark.once
 def test_messages_in_a_log_shrink_to_one_without_content():
     log = smallest(logs(magics=(0, 1)), lambda log: log["batches"])
     plain = {"offset": 0, "magic": 0, "key": None, "value": None}
     assert log["batches"] == ({"magic": 0, "offset": 0, "compression": 0, "messages": (plain,)},)
 
 
-@pytest.mark.once
 def test_transactions_shrink_to_an_empty_log_and_an_aborted_one_to_a_batch_and_its_marker():
     assert smallest(transactions()) == {"log": {"batches": (), "partial": 0}, "aborted": ()}
     found = smallest(transactions(), lambda found: found["aborted"])
@@ -642,7 +629,6 @@ def test_transactions_shrink_to_an_empty_log_and_an_aborted_one_to_a_batch_and_i
     ]
 
 
-@pytest.mark.once
 def test_a_fetch_shrinks_to_one_record_without_a_producer():
     found = smallest(fetches())
     assert found["log"]["batches"] == (BATCH,)
@@ -650,7 +636,6 @@ def test_a_fetch_shrinks_to_one_record_without_a_producer():
     assert (found["isolation"], found["fetchOffset"], found["nextOffset"]) == ("read_uncommitted", 0, 1)
 
 
-@pytest.mark.once
 def test_fetches_with_hidden_aborted_and_visible_records_are_drawn():
     found = first(fetches(), lambda fetch: fetch["aborted"] and fetch["records"])
     assert found["isolation"] == "read_committed"
@@ -696,13 +681,11 @@ def test_hostile_bytes_shrink_to_the_stated_minimum(name, requirement, found):
     assert smallest(hostile(name), breaking(name, requirement)).hex() == found
 
 
-@pytest.mark.once
 def test_one_tag_twice_shrinks_to_little_more_than_the_two_fields():
     # The minimum 02000000 needs two smaller tags in one step, which Hypothesis tries only for some draws.
     assert len(smallest(hostile("TAGGED_FIELDS"), breaking("TAGGED_FIELDS", "tagged.duplicate-rejected"))) <= 8
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "requirement", ["crc.mismatch-corrupt", "batch.record-count-mismatch", "record.length-mismatch-rejected"]
 )
@@ -711,7 +694,6 @@ def test_hostile_batches_break_the_intended_requirements(requirement):
     assert first(batches, breaking("RECORD_BATCH", requirement))
 
 
-@pytest.mark.once
 def test_hostile_batches_damage_compressed_records_under_a_correct_checksum():
     def inside(data):
         read = codec.decode("RECORD_BATCH", data)

@@ -61,7 +61,6 @@ def test_the_same_seed_sends_brokers_the_same_batches(catalog):
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST_OF_BROKERS
 
 
-@pytest.mark.once
 def test_brokers_get_batches_to_accept_and_batches_to_reject(catalog):
     cases = list(generated_cases(OF_BROKERS, 300, 0, catalog))
     assert {case.op for case in cases} == {"append"}
@@ -140,7 +139,6 @@ def test_another_seed_makes_other_cases(catalog):
 # --- rare values --------------------------------------------------------------------------------------
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", LARGE)
 def test_large_values_exceed_common_limits_and_stay_within_a_bound(name):
     sizes = [len(LARGE[name](RandomChoices(f"{name}/{index}")).data) for index in range(150)]
@@ -149,14 +147,12 @@ def test_large_values_exceed_common_limits_and_stay_within_a_bound(name):
     assert sum(sizes) / len(sizes) < 100_000
 
 
-@pytest.mark.once
 def test_large_counts_and_lengths_are_on_both_sides_of_each_limit():
     near = {len(LARGE["LARGE_BYTES"](RandomChoices(f"near/{index}")).value) for index in range(3000)}
     assert {limit + side for limit in (1 << 15, 1 << 16, 1 << 17) for side in (-1, 0, 1)} <= near
     assert max(near) in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", LARGE)
 def test_the_reference_reads_large_values_and_passes_their_cases(name, catalog):
     for case in generated_cases([name], 100, 0, catalog):
@@ -350,7 +346,6 @@ def test_an_encode_request_contains_every_field_of_its_version(catalog, name):
         assert missing == [], case.id
 
 
-@pytest.mark.once
 def test_fields_of_another_version_are_dropped_or_rejected(catalog):
     cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
     assert cases
@@ -375,7 +370,6 @@ def test_error_35_is_drawn_only_in_version_0(version, error, catalog):
     assert drawn["ErrorCode"] == error
 
 
-@pytest.mark.once
 def test_values_without_an_encoding_are_generated_for_every_kind_of_type(catalog):
     cases = [case for case in generated_cases(TYPES, 100, 0, catalog) if case.op == "encode"]
     types = {case.type for case in cases if isinstance(case.expect, ExpectRejection)}
@@ -393,7 +387,6 @@ def test_every_form_of_a_payload_is_read_without_a_remark(number):
             assert found.remarks == []
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("kind", "row"),
     [
@@ -414,7 +407,6 @@ def test_every_mutation_changes_some_values(kind, row, monkeypatch):
     assert changed >= 5
 
 
-@pytest.mark.once
 def test_damage_inside_compressed_payloads_has_a_correct_outer_checksum():
     rules = set()
     for index in range(600):
@@ -426,7 +418,6 @@ def test_damage_inside_compressed_payloads_has_a_correct_outer_checksum():
     assert len(rules & {"record.length-mismatch-rejected", "varint.max-five-bytes", "record.headers-count"}) >= 2
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "rule",
     [
@@ -455,7 +446,6 @@ def broken_inside():
     return rules
 
 
-@pytest.mark.once
 def test_a_wrong_checksum_is_the_only_fault_in_messages_inner_messages_and_wrappers():
     wrong = set()
     for index in range(3000):
@@ -475,7 +465,6 @@ def test_a_wrong_checksum_is_the_only_fault_in_messages_inner_messages_and_wrapp
     }
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
 def test_mutated_bytes_result_only_in_violations_within_bounded_memory(kind):
     seeds = (RandomChoices(f"hostile/{index}") for index in range(1500))
@@ -526,7 +515,6 @@ def test_an_impossible_snappy_length_has_one_requirement_at_every_position():
         assert expectation(codec.wire("RECORD_BATCH"), data)[1] == "robustness.snappy-block-length"
 
 
-@pytest.mark.once
 def test_message_sets_are_encoded_uncompressed_and_in_every_codec(catalog):
     cases = [case for case in generated_cases(("MESSAGE_SET",), 2000, 0, catalog) if case.op == "encode"]
     assert {(case.request["magic"], case.request["compression"]) for case in cases} == {
@@ -535,7 +523,6 @@ def test_message_sets_are_encoded_uncompressed_and_in_every_codec(catalog):
     }
 
 
-@pytest.mark.once
 def test_reads_cover_transactions_gaps_cut_entries_damage_and_both_isolation_levels(catalog):
     cases = list(generated_cases(("READ",), 400, 0, catalog))
     views = [case.expect.view for case in cases if isinstance(case.expect, ExpectConsumerView)]

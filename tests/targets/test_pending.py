@@ -78,7 +78,6 @@ def test_later_requests_are_answered_during_a_timeout(session):
     assert ahead[1].wait() == NoAnswer("timeout", TIMEOUT)
 
 
-@pytest.mark.once
 def test_of_a_timeout_group_only_the_first_request_runs_at_normal_priority(session):
     running = session(SPINS)
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 2, 3, 5)]))
@@ -160,7 +159,6 @@ def test_a_timeout_uses_the_wall_clock_after_half_of_it_on_the_cpu_or_four_times
         assert asked.line(3.0, 0) is None
 
 
-@pytest.mark.once
 def test_requests_of_different_groups_have_separate_timeouts(session):
     ahead = session(SPINS).ask([question(1, "read a.b"), question(3, "read a.c"), question(5)])
     assert [*ahead] == [NoAnswer("timeout", TIMEOUT)] * 3

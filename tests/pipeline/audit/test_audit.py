@@ -29,6 +29,8 @@ from conformance.pipeline.audit.table_steps import SEGMENTS
 from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
+pytestmark = pytest.mark.integration
+
 SECOND = f"{4 * RECORDS:020}"
 """Name of the second segment of a partition."""
 

@@ -16,6 +16,8 @@ from conformance.cli import main
 from conformance.pipeline.audit import html_page as module
 from conformance.pipeline.audit.part_state import MOST_PERIODS, BatchStatistics
 
+pytestmark = pytest.mark.integration
+
 HOSTILE = "<script>document.title='owned'<\u2215script>\x1b[31m"
 """Name of a topic."""
 START = 1_700_000_000_000

