@@ -44,7 +44,7 @@ Not mutated, because it is not part of the wire format, or because an answer of 
   the content size in lz4, the leader epoch in a converted batch; and free choices of brokers: ids, times, the text of
   an error, the value of a marker;
 - the judge's part of the notation (`same`, `mismatches`, `observed`, `compare.py`, `further` names …), of logs
-  (`hidden`, `legacy`, `before_damage`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`,
+  (`hidden`, `legacy`, `before_damage`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_results`,
   `has_written` …), and the edges of types: the judging codec is not mutated, and a target runs none of these. The same
   applies to the mock broker's part (`abort_markers`);
 - the linter's part of definitions (overlapping and nested version ranges), and the header version of a message, because
@@ -228,7 +228,7 @@ _EXEMPT_NAMES = _names(
     "self.hidden.update self.legacy.update seen.remarks _ConsumerViewBuilder.remark_the_first_entry",
     "seen.remark_the_first_entry",
     "_AbortedTransactionFilter.is_aborted_header _may_be_skipped _is_passed_over _whole_records",
-    "outcomes _outcome _label parsed_told FILLER_VALUE ProducerIdentity.in_transaction",
+    "outcomes _outcome _label parsed_results FILLER_VALUE ProducerIdentity.in_transaction",
     "ProducerIdentity.has_written self.has_written",
     # the mock broker's part
     "abort_markers",

@@ -150,10 +150,10 @@ def _default(change: FieldChange) -> Problems:
     old, new = change.old, change.new
     # The fields of a structure report their own defaults.
     if _is_alike(old, new) and (old.null_default, old.default) != (new.null_default, new.default):
-        yield "", f"the default was {_told(old)} and is {_told(new)} now"
+        yield "", f"the default was {_default_text(old)} and is {_default_text(new)} now"
 
 
-def _told(member: FieldSpec) -> str:
+def _default_text(member: FieldSpec) -> str:
     """Return the default of a field as text."""
     if member.null_default:
         return "null"

@@ -49,7 +49,7 @@ class VersionNotSupported(Exception):
 
 
 @contextmanager
-def _told(seconds: float) -> Iterator[None]:
+def _translate_errors(seconds: float) -> Iterator[None]:
     """Turn errors of a socket into ResponseTimeout or ConnectionClosed."""
     try:
         yield
@@ -161,7 +161,7 @@ class BrokerConnection:
 
     def send(self, data: bytes) -> None:
         """Send raw bytes. Raises ConnectionClosed, ResponseTimeout or OSError."""
-        with _told(self._seconds):
+        with _translate_errors(self._seconds):
             self._socket.settimeout(self._seconds)
             self._socket.sendall(data)
 
@@ -172,7 +172,7 @@ class BrokerConnection:
         """
         seconds = seconds or self._seconds
         deadline = time.monotonic() + seconds
-        with _told(seconds):
+        with _translate_errors(seconds):
             (size,) = _SIZE.unpack(self._take(_SIZE.size, deadline))
             if not 0 <= size <= _LARGEST:
                 is_tls = size >> 16 == _ALERT
@@ -219,8 +219,8 @@ class BrokerConnection:
         except VersionNotSupported as problem:
             raise AccessDenied(f"SASL: {problem} is not offered") from None
         if answer["ErrorCode"]:
-            said = answer["ErrorMessage"] or "no error message"
-            raise AccessDenied(f"SASL: the broker rejects the login with error {answer['ErrorCode']}: {said}")
+            message = answer["ErrorMessage"] or "no error message"
+            raise AccessDenied(f"SASL: the broker rejects the login with error {answer['ErrorCode']}: {message}")
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
         """Return the lowest and highest version that the broker offers of each known request."""

@@ -37,7 +37,7 @@ from conformance.mock_broker.produce_handlers import producer_command, unsupport
 from conformance.mock_broker.request_recorder import RequestRecorder
 from conformance.mock_broker.server import MockBrokerServer, MockCluster
 from conformance.mock_broker.topic import (
-    Due,
+    AcceptedSequences,
     MockTopic,
     can_serve_one_entry_per_fetch,
     has_legacy_messages,
@@ -66,7 +66,7 @@ class ClientBridge:
         self._producers = MockBrokerServer(
             self._seats.invalidate_cases, with_producer_apis(VERSION_PROFILES[driver.versions]), self._server.witness
         )
-        self._beside = MockCluster(self._seats.invalidate_cases)
+        self._cluster = MockCluster(self._seats.invalidate_cases)
         is_idempotent = "idempotence" in driver.producer_features
         self._scenario_runs = ClientScenarioRuns(self._seats, self._server.witness, self, idempotent=is_idempotent)
         self._baseline_lock = asyncio.Lock()
@@ -80,14 +80,14 @@ class ClientBridge:
         """Start the brokers and the client. Raises OSError, TimeoutError, DriverError or BaselineFailed."""
         self._broker: MockBroker = await self._server.start()
         self._producer_broker: MockBroker = await self._producers.start()
-        await self._beside.start()
+        await self._cluster.start()
         await self._seats.shared_slot.ready()
         await self._select_versions()
 
     async def close(self) -> None:
         """End the client, then the broker."""
         await self._seats.close()
-        for server in (self._server, self._producers, self._beside):
+        for server in (self._server, self._producers, self._cluster):
             await server.close()
 
     async def describe(self) -> Answer:
@@ -130,7 +130,7 @@ class ClientBridge:
         may_differ = parts["aborted"] or has_legacy_messages(parts["hex"])
         if may_differ and is_expected(expected, answer) and await self._works_with_all_versions():
             further["where everything is offered"] = lambda seat: self._run_consumer(
-                seat, parts, broker=self._beside.full_version_broker
+                seat, parts, broker=self._cluster.full_version_broker
             )
         for how, put in further.items():
             if not is_expected(expected, answer):
@@ -154,7 +154,7 @@ class ClientBridge:
             if self._works_with_all is None:
                 parts = next(iter(baseline(self._driver.isolations[0])))
                 expected = fetch_expectation(parts).expect
-                put: CaseRunner = lambda seat: self._run_consumer(seat, parts, broker=self._beside.full_version_broker)  # noqa: E731
+                put: CaseRunner = lambda seat: self._run_consumer(seat, parts, broker=self._cluster.full_version_broker)  # noqa: E731
                 self._works_with_all = is_expected(expected, await self._confirmed(expected, put))
             return self._works_with_all
 
@@ -261,8 +261,8 @@ class ClientBridge:
                 plain = [
                     await self._written(plain_batches("produce", idempotent=idempotent)[:1]) for idempotent in ways
                 ]
-                told = f"the client wrote no plain batch, so its writes are not judged: {str(plain[0])[:_SHOWN]}"
-                self._never_writes = "" if any(map(_is_ok, plain)) else told
+                reason = f"the client wrote no plain batch, so its writes are not judged: {str(plain[0])[:_SHOWN]}"
+                self._never_writes = "" if any(map(_is_ok, plain)) else reason
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
     async def write(
@@ -270,28 +270,30 @@ class ClientBridge:
     ) -> Answer:
         """Let the client in a slot write batches in a scenario."""
         kind = SCENARIOS[scenario]
-        broker = await self._beside.start_cluster(
+        broker = await self._cluster.start_cluster(
             kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._versions]), witness, seat.invalidate_cases
         )
         task = kind.produces or BATCHES
-        told = producer_command(
+        command = producer_command(
             batches,
             TRANSACTION_RESULTS if task.transaction_per_batch else (),
             together=task.without_waiting,
             given_up=set() if task.fatal_error_batch is None else {task.fatal_error_batch},
         )
         is_retried = kind.dropped_responses or task.without_waiting or task.transaction_per_batch
-        due: Due | None = {} if is_retried or task.fatal_error_batch is not None else None
+        accepted: AcceptedSequences | None = {} if is_retried or task.fatal_error_batch is not None else None
         return await self._run_producer(
-            seat, batches[0], told, MockTopic(b"", 0, 0, accepted_sequences=due).with_faults(kind), broker
+            seat, batches[0], command, MockTopic(b"", 0, 0, accepted_sequences=accepted).with_faults(kind), broker
         )
 
     async def _run_producer(
-        self, seat: ClientSlot, first: Value, told: Answer, topic: MockTopic, broker: MockBroker | None = None
+        self, seat: ClientSlot, first: Value, command: Answer, topic: MockTopic, broker: MockBroker | None = None
     ) -> Answer:
         """Let the client write batches to a topic; `first` is the first of them."""
         topic.producer = first["producerId"], first["producerEpoch"]
-        return await run_topic(seat, broker or self._producer_broker, topic, {"produce": told}, produced_batch_answer)
+        return await run_topic(
+            seat, broker or self._producer_broker, topic, {"produce": command}, produced_batch_answer
+        )
 
     async def _run_consumer(
         self,
@@ -307,8 +309,10 @@ class ClientBridge:
         """Let the client consume a topic with these bytes, perhaps between guard records, and return the answer."""
         topic = mock_topic(sides.parts if sides else parts, by_entry=by_entry).with_faults(kind)
         where = {"group": True} if kind.in_group else {"offset": str(topic.start)}
-        told = {**where, "isolation": parts["isolation"]}
-        return await run_topic(seat, broker or self._broker, topic, told, partial(consumer_answer, sides=sides), name)
+        options = {**where, "isolation": parts["isolation"]}
+        return await run_topic(
+            seat, broker or self._broker, topic, options, partial(consumer_answer, sides=sides), name
+        )
 
     async def unsupported_reason(self, scenario: str) -> str:
         """Return why the client cannot run a scenario; empty if it can.
@@ -324,7 +328,7 @@ class ClientBridge:
         offered = VERSION_PROFILES[kind.versions or self._versions]
         if kind.in_group:  # without the claim, only the format of its requests is checked
             offered, kind = (with_producer_apis(offered), kind) if self._driver.groups else (offered, NO_FAULTS)
-        broker = await self._beside.start_cluster(kind, offered, witness, seat.invalidate_cases)
+        broker = await self._cluster.start_cluster(kind, offered, witness, seat.invalidate_cases)
         for _ in range(1 if scenario in ("consume", "minimal-versions") else 2):
             answer = await self._run_consumer(seat, parts, broker=broker, kind=kind)
             if is_expected(expected, answer) or "timeout" in answer:  # a retry would take as long again

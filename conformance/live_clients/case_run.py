@@ -24,8 +24,8 @@ def timeout_text(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
     """Return the text of a timeout; `startup` is the limit for the first fetch in seconds."""
     if topic.first_fetch is None:
         return f"did not fetch the topic, or write to it, within {startup:g} s"
-    asked = topic.refetch_text(time.monotonic())
-    again = f"; it {asked}" if asked else ""
+    refetches = topic.refetch_text(time.monotonic())
+    again = f"; it {refetches}" if refetches else ""
     end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
     return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
 
@@ -49,12 +49,12 @@ def consumer_answer(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | 
 
 def records_answer(topic: MockTopic, heard: ClientOutput, error: str = "", message: str = "") -> Answer:
     """Return the records of the application; without records, its error."""
-    told = {"message": message} if message else {}
+    details = {"message": message} if message else {}
     if error and not heard.records:
-        return {"ok": False, "error": error, **told}
+        return {"ok": False, "error": error, **details}
     after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
     value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
-    return {"ok": True, "value": value, **told}
+    return {"ok": True, "value": value, **details}
 
 
 def with_remark(answer: Answer, how: str) -> Answer:
@@ -93,7 +93,7 @@ async def run_topic(
     seat: ClientSlot,
     broker: MockBroker,
     topic: MockTopic,
-    told: Mapping[str, object],
+    options: Mapping[str, object],
     shown: AnswerBuilder,
     name: str = "case",
 ) -> Answer:
@@ -102,7 +102,7 @@ async def run_topic(
     # All names have the same length, so that a case is at the same byte of a response in every run.
     name = topic.name or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
     broker.topics[name] = topic
-    heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
+    heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **options})
     topic.on_fetch = heard.changed.set
     try:
         return await _wait_for_end(seat, client, topic, heard, shown)
@@ -115,11 +115,11 @@ async def _wait_for_end(
     seat: ClientSlot, client: DriverProcess, topic: MockTopic, heard: ClientOutput, shown: AnswerBuilder
 ) -> Answer:
     """Return the answer after the end of the topic, an error, a crash or a timeout."""
-    asked = seen = time.monotonic()
+    start = seen = time.monotonic()
     while not heard.is_over:
         heard.changed.clear()
         first = topic.first_fetch
-        until = asked + STARTUP_TIMEOUT_S if first is None else min(seen + _IDLE_TIMEOUT_S, first + _CASE_TIMEOUT_S)
+        until = start + STARTUP_TIMEOUT_S if first is None else min(seen + _IDLE_TIMEOUT_S, first + _CASE_TIMEOUT_S)
         left = until - time.monotonic()
         if answer := _abort_answer(topic, heard, late=left <= 0):
             await seat.end(client)  # it may spin on this topic; the other cases of the process are repeated

@@ -50,7 +50,7 @@ class ClientSlot:
     @property
     def is_unused(self) -> bool:
         """Whether the next case is the first one of its process."""
-        return self.is_stopped or self._client is None or not self._client.was_asked
+        return self.is_stopped or self._client is None or not self._client.is_used
 
     async def ready(self) -> DriverProcess:
         """Return the process; start it if it has ended. Raises OSError, TimeoutError or DriverError."""
@@ -81,7 +81,7 @@ class ClientSlot:
     async def close(self) -> None:
         """End the process, with a grace period."""
         if self._client is not None:
-            await self._client.close(kindly=True)
+            await self._client.close(graceful=True)
 
     def invalidate_cases(self, problem: str) -> None:
         """Mark the cases of this slot as invalid for a reason outside the client."""
@@ -120,14 +120,14 @@ class ClientPool:
             if not seat.runs_scenario:
                 seat.invalidate_cases(problem)
 
-    async def run_and_confirm(self, put: CaseRunner, is_due: Callable[[Answer], bool]) -> Answer:
+    async def run_and_confirm(self, put: CaseRunner, is_expected: Callable[[Answer], bool]) -> Answer:
         """Run a case, and repeat it in a separate process if its answer is wrong.
 
         A case that is invalid because the broker failed is repeated while no other case runs.
         """
         async with self._in_crowd:
             answer = await put(self.shared_slot)
-        if is_due(answer):
+        if is_expected(answer):
             return answer
         if "unsupported" not in answer:
             answer = await self._run_isolated(put, is_silent="timeout" in answer)

@@ -31,7 +31,7 @@ CRASH_PREFIX = "the client "
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
 """The largest number of records that are read of a topic; no case has more."""
-_BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
+_GUARD_KEYS = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of guard records."""
 _CHUNK = 1 << 14
 """The number of last characters of standard error that are kept."""
@@ -88,7 +88,7 @@ class DriverProcess:
         self._errors = ""
         self.version = ""
         self.is_alive = False
-        self.was_asked = False
+        self.is_used = False
         """Whether it got a topic."""
 
     async def start(self, seconds: float) -> None:
@@ -105,17 +105,17 @@ class DriverProcess:
         self.is_alive = True
         self._listener = asyncio.create_task(self._listen())
         assert self._process.stdout is not None
-        said = await asyncio.wait_for(self._process.stdout.readline(), seconds)
-        if not said:
+        line = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+        if not line:
             await self._hear_out()
             raise DriverError(f"the driver ended{last_stderr_line(self._errors)}")
-        hello = _line(said)
+        hello = _line(line)
         self.version = str(hello.get("version", ""))
         self._reader = asyncio.create_task(self._read())
 
     def ask(self, topic: str, request: Mapping[str, object]) -> ClientOutput:
         """Send a topic to the driver, and return its output, which is filled later."""
-        self.was_asked = True
+        self.is_used = True
         heard = self._heard[topic] = ClientOutput(died=not self.is_alive)
         assert self._process.stdin is not None
         with suppress(ConnectionError):
@@ -132,13 +132,13 @@ class DriverProcess:
         """Ignore further output for a topic."""
         self._heard.pop(topic, None)
 
-    async def close(self, *, kindly: bool = False) -> None:
-        """End the driver, with a grace period if `kindly`."""
+    async def close(self, *, graceful: bool = False) -> None:
+        """End the driver, with a grace period if `graceful`."""
         if not hasattr(self, "_process"):
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
-        if kindly:
+        if graceful:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _FAREWELL)
         self._kill()
@@ -169,8 +169,8 @@ class DriverProcess:
         if heard.crash or not heard.died:
             return heard.crash
         before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
-        said = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
-        return f"{CRASH_PREFIX}{exit_text(self.status)}{last_stderr_line(said)}{before}"
+        crash_lines = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
+        return f"{CRASH_PREFIX}{exit_text(self.status)}{last_stderr_line(crash_lines)}{before}"
 
     async def _listen(self) -> None:
         """Keep the last part of the driver's standard error, and copy all of it to ours."""
@@ -201,30 +201,30 @@ class DriverProcess:
             heard.died = not heard.is_over
             heard.changed.set()
 
-    def _note(self, said: dict[str, Any]) -> None:
-        heard = self._heard.get(str(said.get("topic")))
+    def _note(self, line: dict[str, Any]) -> None:
+        heard = self._heard.get(str(line.get("topic")))
         if heard is None:
             return  # a topic that is already finished
-        if "record" in said:
-            record = said["record"]
+        if "record" in line:
+            record = line["record"]
             if not isinstance(record, dict):
                 raise DriverError(f"a record is an object, not {str(record)[:60]}")
             heard.flooded = len(heard.records) + len(heard.guard_records) >= _MOST_RECORDS
             if not heard.flooded:
-                (heard.guard_records if record.get("key") in _BESIDE else heard.records).append(record)
+                (heard.guard_records if record.get("key") in _GUARD_KEYS else heard.records).append(record)
             elif heard.guard_records:
                 heard.records, heard.guard_records = heard.guard_records + heard.records, []
-        elif "error" in said:
-            known = said["error"] in ERRORS
-            heard.error, heard.message = said["error"] if known else "other", str(said.get("message", ""))
-        elif "crash" in said:
-            heard.crash = str(said["crash"]) or "it raised"
-        elif "unsupported" in said:
-            heard.invalid_reason, heard.ended = str(said["unsupported"]), True
-        elif said.get("end") is True:
+        elif "error" in line:
+            known = line["error"] in ERRORS
+            heard.error, heard.message = line["error"] if known else "other", str(line.get("message", ""))
+        elif "crash" in line:
+            heard.crash = str(line["crash"]) or "it raised"
+        elif "unsupported" in line:
+            heard.invalid_reason, heard.ended = str(line["unsupported"]), True
+        elif line.get("end") is True:
             heard.ended = True
         else:
-            raise DriverError(f"a line of the driver has no known field: {str(said)[:100]}")
+            raise DriverError(f"a line of the driver has no known field: {str(line)[:100]}")
         heard.changed.set()
 
 
@@ -240,9 +240,9 @@ def _is_alive(group: int) -> bool:
 def _line(text: bytes) -> dict[str, Any]:
     """Return the JSON object of a line. Raises DriverError."""
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
+        content = None
+    if not isinstance(content, dict):
         raise DriverError(f"a line of the driver is no JSON object: {text[:100]!r}" if text else "the driver ended")
-    return said
+    return content

@@ -106,14 +106,14 @@ class ClientScenarioRuns:
         whole_run = dict(self._held)
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
-        kind, check, said = SCENARIOS[parts["scenario"]], CHECKS[parts["check"]], held.answer
+        kind, check, result = SCENARIOS[parts["scenario"]], CHECKS[parts["check"]], held.answer
         if parts["check"] == "error-reported":
             return _reported_error(parts, held)
-        if check.about_fetch_progress and "unsupported" in said:
-            return said  # the reason is outside the client
-        if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(said):
-            return {"unsupported": f"the client reports to the application: {said.get('message', '')}"}
-        if check.about_fetch_progress and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
+        if check.about_fetch_progress and "unsupported" in result:
+            return result  # the reason is outside the client
+        if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(result):
+            return {"unsupported": f"the client reports to the application: {result.get('message', '')}"}
+        if check.about_fetch_progress and "timeout" in result and _sent_at_least(held.requests, kind.may_poll_request):
             return {
                 "unsupported": f"the client waited until the end of the case: it still sent {kind.may_poll_request}"
             }
@@ -121,14 +121,14 @@ class ClientScenarioRuns:
         if kind.uses_default_broker:
             witnesses = [self._witness, *_recorders_of_default_broker(whole_run)]
         flawed = [row for witness in witnesses for row in witness.violating(parts["check"])]
-        answer = _answer(parts, flawed, held.requests) if held.requests else said
-        if held.requests and "crash" in said and parts["scenario"] != "minimal-versions":
+        answer = _answer(parts, flawed, held.requests) if held.requests else result
+        if held.requests and "crash" in result and parts["scenario"] != "minimal-versions":
             verdict = judge_sent(
                 ExpectClientRequests(parts["check"], parts["isolation"], parts.get("request", "")), answer["value"]
             )
             is_about_end = check.about_fetch_progress or parts["check"] in ("writes-on", "writes")
             stays = is_about_end and verdict.kind is VerdictKind.FAIL
-            return said if stays or verdict.kind is VerdictKind.SKIP else answer
+            return result if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
     async def _run(self, scenario: str, isolation: str) -> ClientScenarioRun:
@@ -142,21 +142,21 @@ class ClientScenarioRuns:
             witness = RequestRecorder(_MAX_RECORDED)
             return await self._run_client(seat, scenario, isolation, witness)
 
-        def waits(said: Answer) -> bool:
-            return "timeout" in said and _sent_at_least(
+        def waits(answer: Answer) -> bool:
+            return "timeout" in answer and _sent_at_least(
                 witness.requests, SCENARIOS[scenario].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
             )
 
-        said = await self._seats.run_scenario(put, waits)
-        return ClientScenarioRun(witness, [*witness.requests], said)
+        answer = await self._seats.run_scenario(put, waits)
+        return ClientScenarioRun(witness, [*witness.requests], answer)
 
     async def _run_client(self, seat: ClientSlot, scenario: str, isolation: str, witness: RequestRecorder) -> Answer:
         """Let the client write or consume, and return its answer."""
         if SCENARIOS[scenario].produces:
             batches = batches_for(scenario, idempotent=self._idempotent)
             return await self._lead.write(scenario, seat, batches, witness)
-        asked = fetch_expectation({"hex": self._log_for(scenario), "isolation": isolation}).parts
-        return await self._lead.consume(scenario, seat, OPERATIONS["read"].parse(asked, LOG), witness)
+        parts = fetch_expectation({"hex": self._log_for(scenario), "isolation": isolation}).parts
+        return await self._lead.consume(scenario, seat, OPERATIONS["read"].parse(parts, LOG), witness)
 
     def _log_for(self, scenario: str) -> bytes:
         """Return the log that the client consumes."""
@@ -173,9 +173,9 @@ def _sent_at_least(heard: Sequence[Value], name: str, often: int = _ACTIVE_REQUE
     return sum(api_of(row["hex"]) == name for row in heard) >= often
 
 
-def _is_error(said: Answer) -> bool:
+def _is_error(answer: Answer) -> bool:
     """Return whether the application got an error, with or without records before it."""
-    return said.get("ok") is False or "error" in said.get("value", ())
+    return answer.get("ok") is False or "error" in answer.get("value", ())
 
 
 def _recorders_of_default_broker(

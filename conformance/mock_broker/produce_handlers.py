@@ -99,14 +99,14 @@ def _produce(broker: MockBroker, request: KafkaRequest) -> Values:
         raise UnhandledRequest("Produce with acks 0")
     rows = []
     for row in request.body["TopicData"]:
-        asked, topic = resolve_topic(broker, row, "Name")
+        reference, topic = resolve_topic(broker, row, "Name")
         leads = topic is not None and topic.leader == broker.node
         if topic is not None and leads:
             topic.change_leader()
         taken = [_append(broker, topic, part, request.version) for part in row["PartitionData"]]
         if topic is not None and leads:
             topic.drop_connection()
-        rows.append({**asked, "PartitionResponses": taken})
+        rows.append({**reference, "PartitionResponses": taken})
     return add_current_leader(broker, request, {"Responses": rows})
 
 
@@ -139,15 +139,15 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
         id_, epoch, first = (
             BATCH_LAYOUT.read_field(name, data) for name in ("producerId", "producerEpoch", "baseSequence")
         )
-        due = topic.accepted_sequences.setdefault((id_, epoch), [])
+        accepted = topic.accepted_sequences.setdefault((id_, epoch), [])
         # As in Kafka: a gap is out of order, and a known sequence is a duplicate with its old offset.
-        if first > len(due):
+        if first > len(accepted):
             return {**shown, "ErrorCode": ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
-        if 0 <= first < len(due) and topic.forgets_offset_of_duplicate:
+        if 0 <= first < len(accepted) and topic.forgets_offset_of_duplicate:
             return {**shown, "ErrorCode": ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
-        if 0 <= first < len(due):
-            return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
-        due += range(base, base + count)
+        if 0 <= first < len(accepted):
+            return {**shown, "ErrorCode": 0, "BaseOffset": accepted[first], "LogStartOffset": 0}
+        accepted += range(base, base + count)
     topic.produced.append(data)
     topic.high_watermark += count
     return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}

@@ -183,7 +183,7 @@ class MockBrokerServer:
     async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
         """Read and record the next request, or a part of it. Raises RequestTooLarge or IncompleteReadError."""
         frame = await _frame(reader)
-        self.witness.record(frame, in_flight, self._broker.offered, is_told=self._broker.api_versions_sent)
+        self.witness.record(frame, in_flight, self._broker.offered, versions_sent=self._broker.api_versions_sent)
         return frame
 
 

@@ -255,10 +255,10 @@ def _processes_by_ps() -> dict[int, tuple[int, str, bool]]:
 def children_of(pid: int) -> list[int] | None:
     """Return a process's children without a scan of all processes; None if the system does not list them."""
     try:
-        told = [content_of(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid)]
+        children = [content_of(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid)]
     except OSError:
         return None
-    return [*map(int, b" ".join(told).split())]
+    return [*map(int, b" ".join(children).split())]
 
 
 def content_of(path: str) -> bytes:

@@ -236,7 +236,7 @@ Step = (
     | ExpireByRetention
     | RestartBroker
 )
-Told = (
+StepResult = (
     InitProducerIdResult
     | ProduceResult
     | StepDone
@@ -253,21 +253,21 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
         steps = msgspec.convert(given, list[Step])
     except msgspec.ValidationError as error:
         raise NotationError(str(error)) from None
-    places, begun = {START, END, BEYOND_END}, {""}
+    places, producers = {START, END, BEYOND_END}, {""}
     for at, step in enumerate(steps):
         if isinstance(step, InitProducerId):
-            begun.add(step.producer)
-        if problem := _problem(step, steps[:at], places, begun):
+            producers.add(step.producer)
+        if problem := _problem(step, steps[:at], places, producers):
             raise NotationError(f"step {at}: {problem}")
         if isinstance(step, Produce):
             places.update(step.labels(at))
     return tuple(steps)
 
 
-def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: Container[str]) -> str:
+def _problem(step: Step, before: Sequence[Step], places: Container[str], producers: Container[str]) -> str:
     """Return the problem of a step after others, which wrote records and began producers; empty if it is valid."""
     match step:
-        case Produce() | EndTransaction() if step.producer not in begun:
+        case Produce() | EndTransaction() if step.producer not in producers:
             return f"producer {step.producer!r} has no init-producer-id step before"
         case Produce():
             return _problem_of_batch(step)
@@ -316,17 +316,17 @@ def rendered_steps(steps: Sequence[Step]) -> list[Values]:
     return [msgspec.to_builtins(step) for step in steps]
 
 
-def parsed_told(steps: Sequence[Step], given: object) -> list[Told]:
+def parsed_results(steps: Sequence[Step], given: object) -> list[StepResult]:
     """Return the broker's results, one for each step. Raises NotationError."""
     if not isinstance(given, list) or len(given) != len(steps):
         raise NotationError(f"value: expected an entry for each of {len(steps)} steps, found {given!r:.80}")
-    told = []
+    results = []
     for at, (step, entry) in enumerate(zip(steps, given, strict=True)):
         try:
-            told.append(msgspec.convert(entry, step.tells))
+            results.append(msgspec.convert(entry, step.tells))
         except msgspec.ValidationError as error:
             raise NotationError(f"value[{at}]: {error}") from None
-    return told  # type: ignore[return-value]
+    return results  # type: ignore[return-value]
 
 
 class ProducerIdentity(Struct):

@@ -32,8 +32,8 @@ def judged(bad, cases, catalog, env, jobs=1):
     """Return the record of a run of a bad target over cases."""
     launch = LaunchSpec(bad.name, (sys.executable, "-m", "conformance.selftest.bad_targets", bad.name), env, str(ROOT))
     startup = bad.seconds if bad.problem else 30
-    allowance = ResourceLimits(bad.seconds, startup, memory=(400 if bad.once else 1024) << 20)
-    return run_of(TargetSpec(bad.name, launch, allowance, jobs), cases, catalog)
+    limits = ResourceLimits(bad.seconds, startup, memory=(400 if bad.once else 1024) << 20)
+    return run_of(TargetSpec(bad.name, launch, limits, jobs), cases, catalog)
 
 
 def run_of(spec, cases, catalog):

@@ -87,7 +87,7 @@ def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_pa
     (tmp_path / "driver.yaml").write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
     (tmp_path / "driver.py").write_text("")
     allowed = [
-        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, ResourceLimits(memory=memory)).allowance.memory
+        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, ResourceLimits(memory=memory)).limits.memory
         for memory in (100, 400)
     ]
     assert allowed[1] - allowed[0] == 2 * 300
@@ -95,4 +95,4 @@ def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_pa
 
 def test_the_memory_limit_of_a_broker_covers_the_data_of_all_cases():
     """kfake has 2 GiB at the end of a whole run, which is no failure of the last case."""
-    assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).allowance.memory > 4 << 30
+    assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).limits.memory > 4 << 30

@@ -18,7 +18,7 @@ LARGE = [Accepted({}, _MAX_UNJUDGED_BYTES // 10)]
 def give(target, number, answers, count):
     def work():
         for _ in range(count):
-            target._hand_over(LARGE, number, answers)
+            target._put_outcomes(LARGE, number, answers)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -42,7 +42,7 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
 def test_small_answers_do_not_wait():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     for _ in range(1000):
-        target._hand_over([Accepted({}, 100)], 7, answers)
+        target._put_outcomes([Accepted({}, 100)], 7, answers)
     assert answers.qsize() == 1000
 
 
