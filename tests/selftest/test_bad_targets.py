@@ -74,10 +74,10 @@ def escapes(bad, record):
         if isinstance(result.case.expect, bad.never_passes) and result.verdict.kind is VerdictKind.PASS
     ]
     unreported = [] if bad.problem in record.problem and bool(bad.problem) == bool(record.problem) else [bad.problem]
-    return [*(set(bad.caught) - catches(record.results)), *passed, *unreported, *elsewhere(bad, record)]
+    return [*(set(bad.caught) - catches(record.results)), *passed, *unreported, *other_failures(bad, record)]
 
 
-def elsewhere(bad, record):
+def other_failures(bad, record):
     """Return the failures of a bad target with a single fault in other cases, and flaky ones."""
     wrong = [result for result in record.results if result.verdict.kind in BAD]
     return [result.case.id for result in wrong if bad.once and (result.case.id != THE_ONE or result.verdict.flaky)]

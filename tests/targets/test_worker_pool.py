@@ -31,10 +31,10 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
     assert answers.qsize() == 2
-    due = queue.SimpleQueue()
-    assert not give(target, 0, due, 1).is_alive(), "there is room for the awaited one"
-    for held in (due, answers, answers, answers, answers, answers):
-        target._mark_taken(pending_bytes(held.get(timeout=60)), 0 if held is due else 1)
+    awaited = queue.SimpleQueue()
+    assert not give(target, 0, awaited, 1).is_alive(), "there is room for the awaited one"
+    for held in (awaited, answers, answers, answers, answers, answers):
+        target._mark_taken(pending_bytes(held.get(timeout=60)), 0 if held is awaited else 1)
     thread.join(60)
     assert not thread.is_alive()
 
@@ -57,16 +57,16 @@ def test_a_waiting_process_continues_after_the_target_is_closed():
 
 IN_TENS = """
 import json, sys
-asked = []
+numbers = []
 for line in sys.stdin:
     request = json.loads(line)
     if request["op"] == "describe":
         print(json.dumps({"id": request["id"], "ok": True, "protocol": 1, "name": "in tens"}), flush=True)
         continue
-    asked.append(request["id"])
-    if len(asked) == 10:
-        print("\\n".join(json.dumps({"id": number, "ok": True}) for number in asked), flush=True)
-        asked.clear()
+    numbers.append(request["id"])
+    if len(numbers) == 10:
+        print("\\n".join(json.dumps({"id": number, "ok": True}) for number in numbers), flush=True)
+        numbers.clear()
 """
 
 
