@@ -253,7 +253,7 @@ _EXEMPT_NAMES = _names(
 """Exempt classes, functions, tables, constants and calls."""
 EXEMPT = sorted(_EXEMPT_ARGUMENTS | _EXEMPT_NAMES)
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
-_UNSENDABLE = frozenset(
+_UNTESTABLE_RULES = frozenset(
     (
         "general.exact-encoding",
         "batch.one-or-more-records",
@@ -587,7 +587,7 @@ def _is_complaint(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
         return False
     first = node.exc.args[0] if node.exc.args else None
-    return called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value in _UNSENDABLE)
+    return called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value in _UNTESTABLE_RULES)
 
 
 def _only_complains(node: ast.If) -> bool:

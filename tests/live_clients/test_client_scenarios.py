@@ -352,11 +352,11 @@ def test_a_fenced_producer_cannot_commit(led):
 def test_a_missing_authorization_is_permanent(led):
     added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
     added |= {"V3AndBelowTopics": ({"Name": "t", "Partitions": (0,)},)}
-    asking = (
+    requests = (
         ("transactional-id-authorization", "InitProducerId", {"TransactionTimeoutMs": 1}, 53),
         ("invalid-txn-state", "AddPartitionsToTxn", added, 48),
     )
-    for scenario, name, body, error in asking:
+    for scenario, name, body, error in requests:
         broker = led(scenario)
         answers = [send_request(broker, name, 1, body) for _ in range(3)]
         assert [str(answer).count(f": {error}") for answer in answers] == [1] * 3, name

@@ -344,10 +344,10 @@ def test_slow_requests_in_flight_have_separate_timeouts(session):
 
 
 def test_the_timeout_runs_only_while_the_session_waits(session):
-    asking = session(LOGS + ANSWERS, timeout=1).ask(questions(20))
-    first = next(asking)
+    outcomes = session(LOGS + ANSWERS, timeout=1).ask(questions(20))
+    first = next(outcomes)
     time.sleep(1.5)
-    assert honest([first, *asking]) == list(range(20))
+    assert honest([first, *outcomes]) == list(range(20))
 
 
 def test_standard_error_and_partial_lines_extend_no_timeout(python_target, monkeypatch):

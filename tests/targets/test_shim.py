@@ -153,7 +153,8 @@ def test_operations_get_type_input_and_parameters(module, answers):
 
 WHOLE_LOGS = """
 def read(data, **options):
-    return {"records": [{"offset": 2**62, "value": data}], "nextOffset": options["fetchOffset"], "options": sorted(options)}
+    records = [{"offset": 2**62, "value": data}]
+    return {"records": records, "nextOffset": options["fetchOffset"], "options": sorted(options)}
 
 def convert(data, **options):
     return data[::-1] + bytes([options["magic"]])
@@ -298,8 +299,8 @@ def test_objects_of_a_loaded_module_are_excluded_from_garbage_collection(answer)
     """A collection would copy all of their memory in a forked process."""
     body = """
     import gc
-    options = [data]
-    return [any(one is LOADED for one in gc.get_objects()), any(one is options for one in gc.get_objects())]
+    argument = [data]
+    return [any(one is LOADED for one in gc.get_objects()), any(one is argument for one in gc.get_objects())]
 """
     assert answer(body, "LOADED = [object()]\n")["value"] == [False, True]
 
