@@ -235,7 +235,7 @@ _EXEMPT_NAMES = _names(
     # errors about a scenario, and names of types
     "semantics/broker_steps.py:_problem _problem_of_batch _DAY Step StepResult Number _Index _State",
     # code that runs scenarios on brokers, and code that distinguishes definitions
-    "listed_in Produce.wants_answer MessageSpec.is_shipped",
+    "listed_in Produce.needs_response MessageSpec.is_shipped",
     # the generator's and the linter's part, and code that no request reaches
     "semantics/partition_log.py:_DERIVED compact_batch _emptied _lasting with_checksums",
     "message_with_checksums Layout.with_field",

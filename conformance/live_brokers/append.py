@@ -130,7 +130,7 @@ class AppendResult(Struct, frozen=True):
     code_text: ProduceReceipt | KafkaErrorResponse
     """The response to Produce: a receipt or an error."""
     served: bytes
-    trouble: str
+    problem: str
     """The error of the fetch; empty for none."""
     stored: SegmentBytes | None = None
     """The bytes in the segment files; None without access to them."""
@@ -147,8 +147,8 @@ class AppendResult(Struct, frozen=True):
             return {"unsupported": f"the broker may or may not have stored it: {refusal}"}
         if refusal is not None and refusal.code in VERSION_ERRORS and "produceVersion" in parts:
             return {"unsupported": f"what it does not take in Produce {parts['produceVersion']}: {refusal}"}
-        if self.trouble and refusal is None and "fetchVersion" in parts:
-            return {"ok": False, "error": "other", "message": self.trouble}
+        if self.problem and refusal is None and "fetchVersion" in parts:
+            return {"ok": False, "error": "other", "message": self.problem}
         if refusal is None or self.served or (self.stored and self.stored.data):
             return self._taken(refusal, others)
         if refusal.code in BROKER_POLICY and not (refusal.code == ErrorCode.MESSAGE_TOO_LARGE and LIMIT in parts):
@@ -166,7 +166,7 @@ class AppendResult(Struct, frozen=True):
         if others:
             value["otherPartitions"] = [{"baseOffset": one.offset, "hex": one.served} for one in others]
         how = "served" if self.served else "stored"
-        message = f"it is {how}, although refused: {refusal}" if refusal else self.trouble
+        message = f"it is {how}, although refused: {refusal}" if refusal else self.problem
         answer = {"ok": True, "hex": self.served.hex(), "value": ANSWERED.render(value)}
         return {**answer, **({"message": message} if message else {})}
 
@@ -204,9 +204,9 @@ class AppendRunner(Struct):
         for one, end in logs:
             one.connection = partition.connection
             after = _plain_after(one)
-            served, trouble = _served(one, end, after, parts.get("fetchVersion"))
+            served, problem = _served(one, end, after, parts.get("fetchVersion"))
             stored = segments.since(end, after) if segments else None
-            made.append(AppendResult(end, receipts[one.index], served, trouble, stored))
+            made.append(AppendResult(end, receipts[one.index], served, problem, stored))
         return made.pop(at).answer(parts, made)
 
     def _logs(self, parts: Request) -> tuple[list[tuple[PartitionClient, int]], int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import MalformedFrame, names, request_frame, response_in, spoken
+from conformance.definitions.request_frames import MalformedFrame, names, request_frame, response_in, supported_versions
 from conformance.live_brokers.scope import Scope
 from conformance.targets.broker_address import ConnectionSecurity
 
@@ -110,7 +110,7 @@ class BrokerConnection:
     def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
         """Return the highest version from `low` to `high` that both sides support. Raises VersionNotSupported."""
         least, most = self.offered.get(name, (0, -1))
-        known = spoken(name)
+        known = supported_versions(name)
         best = min(most, high, known.high)
         if best < max(least, low, known.low):
             raise VersionNotSupported(f"{name} {low} to {min(high, known.high)}" if high <= known.high else name)
@@ -132,7 +132,7 @@ class BrokerConnection:
             )
         return response
 
-    def tell(self, name: str, version: int, body: Values) -> bool:
+    def send_without_response(self, name: str, version: int, body: Values) -> bool:
         """Send a request without a response, and return whether one arrives all the same. Raises as `ask`.
 
         A second request follows it. The first response belongs to one of the two.

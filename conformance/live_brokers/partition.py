@@ -100,7 +100,9 @@ class PartitionClient(Struct):
 
     def produce_unanswered(self, data: bytes, version: int) -> bool:
         """Send Produce with acks=0, and return whether a response arrives. Raises as BrokerConnection.ask."""
-        return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
+        return self.connection.send_without_response(
+            "Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0}
+        )
 
     def produce_one_record(self) -> int:
         """Write a plain batch and return its offset.

@@ -107,7 +107,7 @@ class BrokerScenarioRun(Struct):
             results.append(self._did(at, step))
             if isinstance(step, InitProducerId) and results[-1].refused:
                 # A producer without an identity writes nothing.
-                results += [one.tells(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
+                results += [one.result_type(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
                 break
         return {"ok": True, "value": msgspec.to_builtins(results), "codes": ", ".join(self._codes)}
 
@@ -120,7 +120,7 @@ class BrokerScenarioRun(Struct):
             if reason := NOT_PERMITTED.get(refusal.code) or self._without_transactions(step):
                 raise StepNotPossible(f"step {at} ({step_text(step)}): {reason}: {refusal}") from None
             self._codes.append(f"step {at}: {refusal.code_text}")
-            return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
+            return step.result_type(refused=str(refusal) or "refused")  # type: ignore[return-value]
 
     def _without_transactions(self, step: Step) -> str:
         """Return a reason if the broker may have no transactions, which no document requires; else empty."""
@@ -208,7 +208,7 @@ class BrokerScenarioRun(Struct):
         now = self._began if step.times else int(time.time() * 1000)
         data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
-        if step.wants_answer:
+        if step.needs_response:
             offset, is_answered = self._produced(data, named, version), False
         else:
             offset = self._end

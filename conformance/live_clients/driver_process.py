@@ -84,7 +84,7 @@ class DriverProcess:
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Store the command; `start` runs it."""
         self._command, self._env = command, env
-        self._heard: dict[str, ClientOutput] = {}
+        self._outputs: dict[str, ClientOutput] = {}
         self._errors = ""
         self.version = ""
         self.is_alive = False
@@ -107,7 +107,7 @@ class DriverProcess:
         assert self._process.stdout is not None
         line = await asyncio.wait_for(self._process.stdout.readline(), seconds)
         if not line:
-            await self._hear_out()
+            await self._finish_stderr()
             raise DriverError(f"the driver ended{last_stderr_line(self._errors)}")
         hello = _line(line)
         self.version = str(hello.get("version", ""))
@@ -116,21 +116,21 @@ class DriverProcess:
     def ask(self, topic: str, request: Mapping[str, object]) -> ClientOutput:
         """Send a topic to the driver, and return its output, which is filled later."""
         self.is_used = True
-        heard = self._heard[topic] = ClientOutput(died=not self.is_alive)
+        output = self._outputs[topic] = ClientOutput(died=not self.is_alive)
         assert self._process.stdin is not None
         with suppress(ConnectionError):
             self._process.stdin.write(json.dumps({"topic": topic, **request}).encode() + b"\n")
-        return heard
+        return output
 
     def invalidate_cases(self, reason: str) -> None:
         """Mark the output of all running topics as invalid for a reason outside the client."""
-        for heard in self._heard.values():
-            heard.invalid_reason = heard.invalid_reason or reason
-            heard.changed.set()
+        for output in self._outputs.values():
+            output.invalid_reason = output.invalid_reason or reason
+            output.changed.set()
 
     def forget(self, topic: str) -> None:
         """Ignore further output for a topic."""
-        self._heard.pop(topic, None)
+        self._outputs.pop(topic, None)
 
     async def close(self, *, graceful: bool = False) -> None:
         """End the driver, with a grace period if `graceful`."""
@@ -162,13 +162,13 @@ class DriverProcess:
         """The exit status of the process; a negative number is a signal."""
         return self._process.returncode
 
-    def crash_text(self, heard: ClientOutput) -> str:
+    def crash_text(self, output: ClientOutput) -> str:
         """Return the text of a crash in a topic; empty for none."""
-        if heard.error == "driver":
-            return f"the driver: {heard.message}"
-        if heard.crash or not heard.died:
-            return heard.crash
-        before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
+        if output.error == "driver":
+            return f"the driver: {output.message}"
+        if output.crash or not output.died:
+            return output.crash
+        before = f"; {len(output.records)} records were handed out before" if output.records else ""
         crash_lines = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
         return f"{CRASH_PREFIX}{exit_text(self.status)}{last_stderr_line(crash_lines)}{before}"
 
@@ -180,7 +180,7 @@ class DriverProcess:
             with suppress(OSError):
                 os.write(2, chunk)
 
-    async def _hear_out(self) -> None:
+    async def _finish_stderr(self) -> None:
         """Wait for the end of standard error, but not forever: a child may keep it open."""
         await asyncio.wait([self._listener], timeout=_LAST)
 
@@ -191,41 +191,41 @@ class DriverProcess:
             while line := await self._process.stdout.readline():
                 self._note(_line(line))
         except (DriverError, ValueError) as problem:
-            for heard in self._heard.values():
-                heard.error, heard.message = heard.error or "driver", str(problem)
+            for output in self._outputs.values():
+                output.error, output.message = output.error or "driver", str(problem)
         self.is_alive = False
         self._kill()
         await self._process.wait()
-        await self._hear_out()
-        for heard in self._heard.values():
-            heard.died = not heard.is_over
-            heard.changed.set()
+        await self._finish_stderr()
+        for output in self._outputs.values():
+            output.died = not output.is_over
+            output.changed.set()
 
     def _note(self, line: dict[str, Any]) -> None:
-        heard = self._heard.get(str(line.get("topic")))
-        if heard is None:
+        output = self._outputs.get(str(line.get("topic")))
+        if output is None:
             return  # a topic that is already finished
         if "record" in line:
             record = line["record"]
             if not isinstance(record, dict):
                 raise DriverError(f"a record is an object, not {str(record)[:60]}")
-            heard.flooded = len(heard.records) + len(heard.guard_records) >= _MOST_RECORDS
-            if not heard.flooded:
-                (heard.guard_records if record.get("key") in _GUARD_KEYS else heard.records).append(record)
-            elif heard.guard_records:
-                heard.records, heard.guard_records = heard.guard_records + heard.records, []
+            output.flooded = len(output.records) + len(output.guard_records) >= _MOST_RECORDS
+            if not output.flooded:
+                (output.guard_records if record.get("key") in _GUARD_KEYS else output.records).append(record)
+            elif output.guard_records:
+                output.records, output.guard_records = output.guard_records + output.records, []
         elif "error" in line:
             known = line["error"] in ERRORS
-            heard.error, heard.message = line["error"] if known else "other", str(line.get("message", ""))
+            output.error, output.message = line["error"] if known else "other", str(line.get("message", ""))
         elif "crash" in line:
-            heard.crash = str(line["crash"]) or "it raised"
+            output.crash = str(line["crash"]) or "it raised"
         elif "unsupported" in line:
-            heard.invalid_reason, heard.ended = str(line["unsupported"]), True
+            output.invalid_reason, output.ended = str(line["unsupported"]), True
         elif line.get("end") is True:
-            heard.ended = True
+            output.ended = True
         else:
             raise DriverError(f"a line of the driver has no known field: {str(line)[:100]}")
-        heard.changed.set()
+        output.changed.set()
 
 
 def _is_alive(group: int) -> bool:

@@ -29,9 +29,9 @@ from conformance.definitions.request_frames import CloseConnection
 
 LEADER_COMPOSITIONS = (LEADER_OF_TWO, EMPTY_METADATA, MALFORMED_METADATA, OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
 """The compositions of a generation in which the client leads another member."""
-_APART = (OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
+_ON_ANOTHER_TOPIC = (OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
 """The compositions of these that need another topic."""
-_NEWEST, _TO_COME = 3, 7
+_NEWEST, _FUTURE = 3, 7
 """The newest version of the consumer protocol, which Apache Kafka writes, and a version of the future."""
 _ADDED = b"\x00\x00\x00\x05later"
 """Bytes after the fields of the future version: a reader skips them."""
@@ -102,7 +102,7 @@ class GroupState(Struct):
     @property
     def serves_nothing(self) -> bool:
         """True if no records are served in it, so that a client stays until it knows the topic of another member."""
-        return self.now in _APART
+        return self.now in _ON_ANOTHER_TOPIC
 
     def new_member(self, group: str) -> str:
         """Return a member id that no member had."""
@@ -119,7 +119,7 @@ class GroupState(Struct):
 def other_member(topic: str, group: GroupState) -> Value:
     """Return another member of the group, with the same topic, another topic, or malformed metadata."""
     how = group.now
-    wanted = topic + OTHER_TOPIC_SUFFIX if how in _APART else topic
+    wanted = topic + OTHER_TOPIC_SUFFIX if how in _ON_ANOTHER_TOPIC else topic
     fields: Value = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
     if how == OWNED_PARTITION_CONFLICT:
         fields |= {"OwnedPartitions": ({"Topic": topic, "Partitions": (0,)},), "GenerationId": group.generation - 1}
@@ -130,5 +130,5 @@ def other_member(topic: str, group: GroupState) -> Value:
 
 def _encoded(what: str, value: Value, *, is_newer: bool = False) -> bytes:
     body = shipped_types().wire(type_name(f"ConsumerProtocol{what}", _NEWEST)).encode(value)
-    version = _TO_COME if is_newer else _NEWEST
+    version = _FUTURE if is_newer else _NEWEST
     return version.to_bytes(2, "big") + body + (_ADDED if is_newer else b"")

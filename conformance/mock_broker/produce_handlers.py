@@ -29,7 +29,7 @@ _ADDED_SINCE = 12
 """The first version of Produce that adds the partition to the transaction."""
 _IDS_SINCE = 13
 """The first version of Produce that names a topic by its id."""
-_NOBODY = (-1, -1, -1)
+_NO_PRODUCER = (-1, -1, -1)
 
 
 # --- commands -----------------------------------------------------------------------------------------
@@ -40,14 +40,14 @@ def unsupported_batch(batch: Value, produces: Collection[str]) -> str:
     producer = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
     codec = batch["compression"]
     needs = [CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"]
-    needs += ["timestamps"] + ["idempotence"] * (producer != _NOBODY) + ["transactions"] * batch["isTransactional"]
+    needs += ["timestamps"] + ["idempotence"] * (producer != _NO_PRODUCER) + ["transactions"] * batch["isTransactional"]
     if lacking := [need for need in needs if need not in produces]:
         return f"{', '.join(lacking)}: not claimed"
     if batch["isControlBatch"] or batch["timestampType"] or batch["baseOffset"]:
         return "a producer cannot write control batches, LogAppendTime or offsets"
-    if producer != _NOBODY and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
+    if producer != _NO_PRODUCER and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
         return "a client chooses its first sequence, which is 0; 2^31 records are too many"
-    if producer == _NOBODY and batch["isTransactional"]:
+    if producer == _NO_PRODUCER and batch["isTransactional"]:
         return "a client has no transactions without a producer id"
     if any(record["timestamp"] < 0 for record in batch["records"]):
         return "an application cannot set a timestamp below 0"

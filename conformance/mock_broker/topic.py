@@ -290,7 +290,7 @@ def unsupported_read(parts: Request, isolations: Collection[str], carried: int =
     return ""
 
 
-def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
+def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, between_guards: bool) -> bool:
     """Return True if single entries must give the same result as the whole log in one fetch, and show more.
 
     They need not if any place is unspecified, or if a damaged log has an aborted transaction, whose end is then
@@ -301,7 +301,7 @@ def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stoo
         return False
     if len(list(extents(parts["hex"]))) > 1:
         return expected.view.damage is None or not parts["aborted"]
-    return stood_between and expected.view.damage is None and not _is_without_gap(expected.view)
+    return between_guards and expected.view.damage is None and not _is_without_gap(expected.view)
 
 
 def has_legacy_messages(log: bytes) -> bool:

@@ -77,7 +77,7 @@ class ChildProcess:
         self._over = ""
         """The message about its use of memory; empty while it is below the limit."""
         self._report_text = b""
-        self._footprint, self._stands_still = PeakMemory(), False
+        self._footprint, self._is_frozen = PeakMemory(), False
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
         _running.add(self)
@@ -152,7 +152,7 @@ class ChildProcess:
                 raise AnswerTimeout
             if not (alive or moved):
                 # The output can stay open after its end, because a child process may hold it.
-                raise self._gone()
+                raise self._exit_error()
         return self.lines.popleft()
 
     def _turn(self, wait: float) -> bool:
@@ -187,7 +187,7 @@ class ChildProcess:
         except BlockingIOError:
             return
         if not chunk:
-            raise self._gone()
+            raise self._exit_error()
         head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             first, *rest = head.split(b"\n")
@@ -210,7 +210,7 @@ class ChildProcess:
         self._errors.extend(chunk[at : at + 64] for at in range(0, len(chunk), 64))
         return True
 
-    def _gone(self) -> TargetExited:
+    def _exit_error(self) -> TargetExited:
         if self._over:
             return TargetExited(self._over, memory=True)
         try:
@@ -254,7 +254,7 @@ class ChildProcess:
         """Sample the resident memory of all supervised processes, and kill them if it exceeds the limit."""
         looked, used = 0.0, 0
         while not self._ended.wait(_SAMPLE if used > limit / _FAR or not self._family else _SELDOM):
-            if self._stands_still:
+            if self._is_frozen:
                 continue
             if not self._family or time.monotonic() - looked > _FAMILY:
                 self._family = supervised_processes(self._popen.pid, self._family)
@@ -285,7 +285,7 @@ class ChildProcess:
 
     def suspend(self, *, thaw: bool = False) -> None:
         """Suspend it or, with `thaw`, resume it."""
-        self._stands_still = not thaw
+        self._is_frozen = not thaw
         freeze(self._family, thaw=thaw)
 
     # --- the end ------------------------------------------------------------------------------------

@@ -63,11 +63,11 @@ def supervise(report: int, suite: int, become: Callable[[], None], closed: tuple
     group = make_group(os.getpid())
     keeper = _Supervisor(group)
     problem = keeper.start(become, closed)
-    _tell(report, f"failed {problem}" if problem else "started")
+    _write_report(report, f"failed {problem}" if problem else "started")
     if not problem:
         keeper.wait(suite, woken)
         keeper.end()
-        _tell(report, f"ended {keeper.status}")
+        _write_report(report, f"ended {keeper.status}")
     remove_group(group)
 
 
@@ -190,7 +190,7 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _tell(report: int, text: str) -> None:
+def _write_report(report: int, text: str) -> None:
     with contextlib.suppress(OSError):  # the suite may be gone
         os.write(report, f"{text}\n".encode())
 

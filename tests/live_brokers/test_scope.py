@@ -94,7 +94,7 @@ def test_a_request_that_names_a_topic_or_transaction_of_others_is_not_sent(reque
             with pytest.raises(OutOfScope, match=f"{api}: 'orders' does not belong to this run"):
                 connection.ask(api, connection.version(api, high=3), body(THEIRS))
             with pytest.raises(OutOfScope):
-                connection.tell(api, connection.version(api, high=3), body(THEIRS))
+                connection.send_without_response(api, connection.version(api, high=3), body(THEIRS))
             assert broker.asked[api] == 0
             scope.check_request(api, body(OURS))
 

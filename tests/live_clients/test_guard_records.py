@@ -117,6 +117,6 @@ def test_missing_or_changed_guard_records_are_reported():
     ids=["without-gap", "gap", "several", "hidden", "damage"],
 )
 def test_an_entry_with_an_unknown_end_is_also_served_alone(data, by_entry):
-    assert can_serve_one_entry_per_fetch(*request_and_expectation(data), stood_between=True) == by_entry
+    assert can_serve_one_entry_per_fetch(*request_and_expectation(data), between_guards=True) == by_entry
     several = data.startswith(part(0))
-    assert can_serve_one_entry_per_fetch(*request_and_expectation(data), stood_between=False) == several
+    assert can_serve_one_entry_per_fetch(*request_and_expectation(data), between_guards=False) == several

@@ -178,7 +178,7 @@ class _AnswersAcksZero(ReferenceBroker):
         """Answer Produce requests with acks=0."""
         results = ReferenceBroker.play(self, steps)
         return [
-            replace(one, answered=True) if isinstance(step, Produce) and not step.wants_answer else one
+            replace(one, answered=True) if isinstance(step, Produce) and not step.needs_response else one
             for step, one in zip(steps, results, strict=True)
         ]
 
