@@ -50,15 +50,15 @@ describe = b'{"id":%s,"ok":true,"protocol":1,"name":"right","supports":{"decode"
 number, rest, right = re.compile(rb'{"id":(\\d+),'), b"", {}
 with open("ANSWERS", "rb") as answers:
     for line in answers:
-        asked, answer = line.split(b"\\t")
-        right[asked] = answer
+        request, answer = line.split(b"\\t")
+        right[request] = answer
 while chunk := os.read(0, 1 << 16):
     *lines, rest = (rest + chunk).split(b"\\n")
     out = []
     for line in lines:
         id = number.match(line)
-        asked = line[id.end() :]
-        out.append(b'{"id":%s,%s' % (id[1], right[asked]) if asked in right else describe % id[1] + b"\\n")
+        request = line[id.end() :]
+        out.append(b'{"id":%s,%s' % (id[1], right[request]) if request in right else describe % id[1] + b"\\n")
     os.write(1, b"".join(out))
 """
 ROUNDS = 5
@@ -76,8 +76,8 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
 def right(folder: Path, cases: Sequence[StoredCase], types: Sequence[str]) -> LaunchSpec:
     """Return a target that looks up the expected answer."""
     program, answers = folder / "right.py", folder / "answers"
-    due = {case.request_json()[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
-    answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in due.items()))
+    answers_by_request = {case.request_json()[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
+    answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in answers_by_request.items()))
     claimed = ",".join(f'"{kind}"' for kind in types)
     program.write_text(RIGHT.replace("ANSWERS", str(answers)).replace("TYPES", claimed))
     return LaunchSpec("right", (sys.executable, str(program)))
@@ -100,12 +100,12 @@ def rate(cases: Sequence[object], work: Work) -> float:
     return count / (time.perf_counter() - start)
 
 
-def show(label: str, found: Sequence[float], beside: str = "") -> None:
+def show(label: str, found: Sequence[float], suffix: str = "") -> None:
     """Print the median, the minimum and the maximum of rates."""
     low, *_, high = found = sorted(found)
     middle = found[len(found) // 2]
     spread = f"({1e6 / middle:5.1f} µs each; {low:,.0f} to {high:,.0f})"
-    print(f"{label:<44} {middle:>10,.0f} cases/s  {spread}{beside}")
+    print(f"{label:<44} {middle:>10,.0f} cases/s  {spread}{suffix}")
 
 
 def rates(label: str, cases: Sequence[object], work: Work) -> None:
@@ -113,7 +113,7 @@ def rates(label: str, cases: Sequence[object], work: Work) -> None:
     show(label, [rate(cases, work) for _ in range(ROUNDS)])
 
 
-def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -> None:
+def show_with_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -> None:
     """Print the rate of `work` and its ratio to a bare echo, measured in turns."""
     pairs = [(rate(cases, work), rate(cases, echoed)) for _ in range(ROUNDS)]
     mine, bare = (list(column) for column in zip(*pairs, strict=True))
@@ -161,7 +161,7 @@ def main() -> None:
         for jobs in (1, 2):
             for label, launch in targets.items():
                 spec = TargetSpec("t", launch, jobs=jobs)
-                beside_echo(
+                show_with_echo(
                     f"{label}, {jobs} job(s)",
                     cases,
                     lambda spec=spec: judged(spec, cases, catalog),

@@ -29,14 +29,14 @@ text = "".join(rng.choices(signs, k=1 << 20))
 seen = set()
 for line in sys.stdin.buffer:
     request = json.loads(line)
-    asked = request["op"], request.get("type")
-    if asked in seen:
+    kind = request["op"], request.get("type")
+    if kind in seen:
         at = rng.randrange(len(text) - 4000)
-        told = {"ok": True, "consumed": -1, "hex": "ff", "size": -1, "more": text[at : at + 4000]}
+        response = {"ok": True, "consumed": -1, "hex": "ff", "size": -1, "more": text[at : at + 4000]}
     else:
-        told = answer(request)
-    seen |= {asked} - {("describe", None)}
-    print(json.dumps({"id": request["id"], **told}), flush=True)
+        response = answer(request)
+    seen |= {kind} - {("describe", None)}
+    print(json.dumps({"id": request["id"], **response}), flush=True)
 """
 
 _SIMPLE = ("BOOLEAN", "INT8", "INT16", "INT32", "INT64", "VARINT", "VARLONG", "UUID", "STRING", "COMPACT_STRING")

@@ -18,8 +18,8 @@ from hostile_targets import command, written
 from conformance.process.launcher import own_python
 
 LARGEST = 500 << 20
-_PATIENCE = 300
-_ASKED = ("--select", "varint/m*", "--generated", "0", "--jobs", "1")
+_TIMEOUT_S = 300
+_OPTIONS = ("--select", "varint/m*", "--generated", "0", "--jobs", "1")
 
 
 def targets(count: int | None, jobs: int) -> list[str]:
@@ -43,14 +43,14 @@ def targets(count: int | None, jobs: int) -> list[str]:
 
 def _judged(folder: Path, path: Path, alone: object) -> tuple[list[str], float, int, int]:
     """Return the problems, the seconds, the suite's memory and the exit status of a run with one hostile target."""
-    beside, status, said, seconds, memory, left = _run(folder, path.stem, [command(path)])
+    sample, status, output, seconds, memory, left = _run(folder, path.stem, [command(path)])
     problems = []
-    if beside != alone:
+    if sample != alone:
         problems.append("the reference has other results than in a run alone")
-    if "conformance/" in said.partition("Traceback (most recent call last)")[2] and str(path) not in said:
-        problems.append(f"a traceback: {said[-600:]}")
+    if "conformance/" in output.partition("Traceback (most recent call last)")[2] and str(path) not in output:
+        problems.append(f"a traceback: {output[-600:]}")
     if status not in (0, 1, 3):
-        problems.append(f"status {status}: {said[-600:]}")
+        problems.append(f"status {status}: {output[-600:]}")
     problems += [f"left running: {one}" for one in left]
     if memory > LARGEST:
         problems.append(f"the suite took {memory >> 20} MiB")
@@ -60,7 +60,7 @@ def _judged(folder: Path, path: Path, alone: object) -> tuple[list[str], float, 
 def _run(folder: Path, name: str, further: list[str]) -> tuple[object, int, str, float, int, list[str]]:
     mark = uuid.uuid4().hex
     report = folder / f"{name}.json"
-    line = [*own_python("conformance", "run", "reference"), *further, *_ASKED]
+    line = [*own_python("conformance", "run", "reference"), *further, *_OPTIONS]
     line += ["--timeout", "0.5", "--memory", "300", "--json", str(report)]
     env = {**os.environ, "HOUR_MARK": mark, "PYTHONDONTWRITEBYTECODE": "1"}
     started = time.perf_counter()
@@ -69,18 +69,18 @@ def _run(folder: Path, name: str, further: list[str]) -> tuple[object, int, str,
         memory = _watched(process)
         seconds = time.perf_counter() - started
         out.seek(0)
-        said = out.read()
+        output = out.read()
     left = _left(mark, str(folder / f"{name}.py"))
     results = None
     if report.exists():
         rows = json.loads(report.read_text())["results"]
         results = [(row["id"], row["verdict"]) for row in rows if row["target"] == "reference"]
-    return results, process.returncode, said, seconds, memory, left
+    return results, process.returncode, output, seconds, memory, left
 
 
 def _watched(process: subprocess.Popen[bytes]) -> int:
     """Wait for a run, and return the largest observed memory of its process, in bytes."""
-    most, until = 0, time.monotonic() + _PATIENCE
+    most, until = 0, time.monotonic() + _TIMEOUT_S
     while process.poll() is None:
         try:
             most = max(most, psutil.Process(process.pid).memory_info().rss)

@@ -141,10 +141,10 @@ def _in_its_first_version(message: MessageSpec) -> bytes:
     return wire_in(message.name.removesuffix("Request"), low).encode({"Header": header, "Body": {}})
 
 
-def _by_an_error(due: ExpectedResponse, row: Answer) -> Answer:
+def _by_an_error(expected: ExpectedResponse, row: Answer) -> Answer:
     """Return an error response to a frame that may also close the connection."""
     with suppress(LookupError, ValueError):  # not every frame has a response
-        return row if due.must_answer else {"hex": answer_to(replace(due, must_refuse=True)).hex()}
+        return row if expected.must_answer else {"hex": answer_to(replace(expected, must_refuse=True)).hex()}
     return row
 
 

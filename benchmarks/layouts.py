@@ -126,7 +126,7 @@ def interpreted(data: bytes) -> int:
         return ours(data)
 
 
-def handed_out(data: bytes) -> int:
+def count_consumed(data: bytes) -> int:
     """Return the number of records of kafka-python's batches; read every field."""
     from kafka.record import MemoryRecords
 
@@ -164,7 +164,7 @@ def readers() -> Iterator[tuple[str, Callable[[bytes], int]]]:
         import kafka
     except ImportError:
         return
-    yield f"kafka-python {kafka.__version__}, batches", handed_out
+    yield f"kafka-python {kafka.__version__}, batches", count_consumed
     yield f"kafka-python {kafka.__version__}, consumer", consumed
 
 

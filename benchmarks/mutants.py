@@ -44,7 +44,7 @@ Not mutated, because it is not part of the wire format, or because an answer of 
   the content size in lz4, the leader epoch in a converted batch; and free choices of brokers: ids, times, the text of
   an error, the value of a marker;
 - the judge's part of the notation (`same`, `mismatches`, `observed`, `compare.py`, `further` names …), of logs
-  (`hidden`, `legacy`, `before_damage`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`,
+  (`hidden`, `legacy`, `before_damage`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_results`,
   `has_written` …), and the edges of types: the judging codec is not mutated, and a target runs none of these. The same
   applies to the mock broker's part (`abort_markers`);
 - the linter's part of definitions (overlapping and nested version ranges), and the header version of a message, because
@@ -112,7 +112,7 @@ EXEMPT_FILES = (
 )
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
-ALLOWANCE = ResourceLimits(timeout=6.0, startup=20.0, memory=512 * 2**20)
+LIMITS = ResourceLimits(timeout=6.0, startup=20.0, memory=512 * 2**20)
 JOBS = 2
 _FIRST = 400
 """Cases that a mutant gets before the others."""
@@ -228,14 +228,14 @@ _EXEMPT_NAMES = _names(
     "self.hidden.update self.legacy.update seen.remarks _ConsumerViewBuilder.remark_the_first_entry",
     "seen.remark_the_first_entry",
     "_AbortedTransactionFilter.is_aborted_header _may_be_skipped _is_passed_over _whole_records",
-    "outcomes _outcome _label parsed_told FILLER_VALUE ProducerIdentity.in_transaction",
+    "outcomes _outcome _label parsed_results FILLER_VALUE ProducerIdentity.in_transaction",
     "ProducerIdentity.has_written self.has_written",
     # the mock broker's part
     "abort_markers",
     # errors about a scenario, and names of types
-    "semantics/broker_steps.py:_problem _problem_of_batch _DAY Step Told Number _Index _State",
+    "semantics/broker_steps.py:_problem _problem_of_batch _DAY Step StepResult Number _Index _State",
     # code that runs scenarios on brokers, and code that distinguishes definitions
-    "listed_in Produce.wants_answer MessageSpec.is_shipped",
+    "listed_in Produce.needs_response MessageSpec.is_shipped",
     # the generator's and the linter's part, and code that no request reaches
     "semantics/partition_log.py:_DERIVED compact_batch _emptied _lasting with_checksums",
     "message_with_checksums Layout.with_field",
@@ -253,7 +253,7 @@ _EXEMPT_NAMES = _names(
 """Exempt classes, functions, tables, constants and calls."""
 EXEMPT = sorted(_EXEMPT_ARGUMENTS | _EXEMPT_NAMES)
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
-_CANNOT_BE_ASKED = frozenset(
+_UNTESTABLE_RULES = frozenset(
     (
         "general.exact-encoding",
         "batch.one-or-more-records",
@@ -587,7 +587,7 @@ def _is_complaint(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
         return False
     first = node.exc.args[0] if node.exc.args else None
-    return called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value in _CANNOT_BE_ASKED)
+    return called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value in _UNTESTABLE_RULES)
 
 
 def _only_complains(node: ast.If) -> bool:
@@ -720,7 +720,7 @@ class Workshop:
         return "", sights
 
     def _put(self, mutant: Mutant, launch: LaunchSpec, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
-        spec, policy = TargetSpec(mutant.id, launch, ALLOWANCE), FailurePolicy("should", strict=True)
+        spec, policy = TargetSpec(mutant.id, launch, LIMITS), FailurePolicy("should", strict=True)
         judged = False
         target_runner = TargetRunner(spec, self._catalog.requirements, policy)
         with contextlib.closing(target_runner.target):

@@ -139,7 +139,7 @@ def _in_full(case: Case, origin: str) -> list[str]:
 
 _AROUND = 3
 """Lines of the dump that are shown before and after the failing field."""
-_SAYS = {"convert": "wrote", "append": "served"}
+_VERBS = {"convert": "wrote", "append": "served"}
 
 
 class FailureExplanation(Struct, frozen=True):
@@ -290,8 +290,8 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
             return _hex_near(bytes.fromhex(answer["hex"]), path)
         case Accepted(answer) if case.op == "send" and (data := frame_at(answer, path)):
             return _sent(data)
-        case Accepted(answer) if case.op in _SAYS:
-            return f"{_SAYS[case.op]} {_converted_text(answer.get('hex'), path)}"
+        case Accepted(answer) if case.op in _VERBS:
+            return f"{_VERBS[case.op]} {_converted_text(answer.get('hex'), path)}"
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):
             expect = case.expect
             name = expect.type if isinstance(expect, ExpectEquivalentBytes) else ""

@@ -21,8 +21,8 @@ from conformance.judging.failure_causes import FailureCause
 from conformance.judging.target_comparison import (
     Behavior,
     ObservedBehavior,
+    differing_part,
     group_equal,
-    part_apart,
     reading_of,
     stopped_with,
 )
@@ -252,7 +252,7 @@ def _path(case: Case, results: Sequence[Result | None]) -> str:
     if failed or case.op not in ("decode", "read"):
         return failed
     outcomes = [_whole(one.outcome) for one in results if one is not None]
-    return part_apart(case, [one.answer for one in outcomes if isinstance(one, Accepted) and one is not NO_ANSWER])
+    return differing_part(case, [one.answer for one in outcomes if isinstance(one, Accepted) and one is not NO_ANSWER])
 
 
 _PREFIX = re.compile(r"^(accepted: |accepted, |wrote |served |rejected \(|crash: |timeout: |memory: |slow: )")

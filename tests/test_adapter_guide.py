@@ -94,9 +94,9 @@ for line in sys.stdin:
 def test_doctor_prints_the_output_of_the_guide(tmp_path):
     shown = re.search(r"^ok    decode VARINT.*?(?=^```)", GUIDE, re.DOTALL | re.MULTILINE)[0].splitlines()
     (tmp_path / "t.py").write_text(FLOATING)
-    said = conformance("doctor", f"command:{sys.executable} t.py", cwd=tmp_path).stdout.splitlines()
+    lines = conformance("doctor", f"command:{sys.executable} t.py", cwd=tmp_path).stdout.splitlines()
     for line in shown:
-        assert any(one.startswith(line.removesuffix("…")) for one in said), (line, said)
+        assert any(one.startswith(line.removesuffix("…")) for one in lines), (line, lines)
 
 
 # --- the table of names -------------------------------------------------------------------------------

@@ -350,7 +350,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "shared")
 def a_live_driver(copy):
     copy.write(
         "adapters/tiny/driver.py",
-        SHARED + "from tiny_client import consume, told\n\nfor line in told():\n    consume(line)\n",
+        SHARED + "from tiny_client import consume, lines\n\nfor line in lines():\n    consume(line)\n",
     )
     copy.write(
         "adapters/tiny/driver.yaml",

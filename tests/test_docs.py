@@ -160,8 +160,12 @@ def test_the_line_for_shell_completion_prints_a_script(shell, tmp_path):
     done = subprocess.run([program], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     if "requires Bash" not in done.stderr:  # click needs the version of the shell
         assert "_CONFORMANCE_COMPLETE" in done.stdout
-    asked = {"COMP_WORDS": "conformance run --known", "COMP_CWORD": "2", "_CONFORMANCE_COMPLETE": f"{shell}_complete"}
-    done = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    variables = {
+        "COMP_WORDS": "conformance run --known",
+        "COMP_CWORD": "2",
+        "_CONFORMANCE_COMPLETE": f"{shell}_complete",
+    }
+    done = subprocess.run([program], env={**os.environ, **variables}, capture_output=True, text=True, check=False)
     assert shell == "fish" or "--known-failures" in done.stdout
 
 
@@ -338,13 +342,13 @@ def test_linked_files_exist():
 
 
 def test_the_oldest_tested_versions_are_the_lower_bounds_of_the_package():
-    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     lowest = [line for line in (ROOT / ".ci" / "lowest.txt").read_text().splitlines() if not line.startswith("#")]
-    assert lowest == [bound.replace(">=", "==") for bound in asked]
+    assert lowest == [bound.replace(">=", "==") for bound in dependencies]
 
 
 def test_ci_pins_every_dependency_with_a_range():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    asked = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    dependencies = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
     pinned = {line.partition("==")[0] for line in (ROOT / ".ci" / "constraints.txt").read_text().splitlines()}
-    assert {bound.partition(">=")[0] for bound in asked if ">=" in bound} <= pinned
+    assert {bound.partition(">=")[0] for bound in dependencies if ">=" in bound} <= pinned

@@ -58,11 +58,11 @@ def test_an_installed_package_does_not_build_the_cases(wheel, tmp_path):
         archive.extractall(tmp_path / "installed")
     cache = tmp_path / "cache"
     here = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "XDG_CACHE_HOME": str(cache)}
-    told = "from conformance.catalog.catalog_builder import load_cached; print(*load_cached().cases)"
-    done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
+    program = "from conformance.catalog.catalog_builder import load_cached; print(*load_cached().cases)"
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=here, check=True, capture_output=True, text=True)
     assert done.stdout.split() == list(read_catalog().cases)
-    told = "from conformance.runner.generated_cases import _cached; print(*_cached())"
-    done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
+    program = "from conformance.runner.generated_cases import _cached; print(*_cached())"
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=here, check=True, capture_output=True, text=True)
     assert done.stdout.split() == [*TYPES, *message_types(shipped_types().messages.values())]
     assert not cache.exists()
 

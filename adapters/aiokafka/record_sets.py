@@ -137,17 +137,17 @@ PARTITION = TopicPartition("t", 0)
 ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 
-def read(data: bytes, **asked: Any) -> dict[str, Any]:
+def read(data: bytes, **options: Any) -> dict[str, Any]:
     """Return the records of a fetched partition for getone() and `async for`, and the position after them."""
     partition = PartitionRecords(
         PARTITION,
         MemoryRecords(data),
-        [(int(entry["producerId"]), int(entry["firstOffset"])) for entry in asked["aborted"]],
-        int(asked["fetchOffset"]),
+        [(int(entry["producerId"]), int(entry["firstOffset"])) for entry in options["aborted"]],
+        int(options["fetchOffset"]),
         key_deserializer=None,
         value_deserializer=None,
-        check_crcs=asked.get("checkCrcs", True),
-        isolation_level=ISOLATION[asked["isolation"]],
+        check_crcs=options.get("checkCrcs", True),
+        isolation_level=ISOLATION[options["isolation"]],
     )
     answer: dict[str, Any] = {"records": []}
     try:

@@ -34,15 +34,15 @@ def drive(
     produce: Callable[[Line], object] | None = None,
 ) -> None:
     """Consume the topics of the suite or write to them, at most `at_once` in parallel, until the input ends."""
-    say({"version": version})
+    write_line({"version": version})
 
     def serve(line: Line) -> None:
-        with ending(line["topic"], is_refusal):
+        with report_end(line["topic"], is_refusal):
             if produce is not None and "produce" in line:
                 produce(line)
                 return
             for record in consume(line):
-                if hand(line["topic"], shown(record)):
+                if report(line["topic"], shown(record)):
                     break
 
     with ThreadPoolExecutor(at_once) as pool:
@@ -51,18 +51,18 @@ def drive(
 
 
 @contextmanager
-def ending(topic: str, is_refusal: IsRefusal) -> Iterator[None]:
+def report_end(topic: str, is_refusal: IsRefusal) -> Iterator[None]:
     """Report the end of a topic, or the exception before it."""
     try:
         yield
-        say({"topic": topic, "end": True})
+        write_line({"topic": topic, "end": True})
     except Exception as error:  # noqa: BLE001 - any exception for the application
-        say({"topic": topic, **raised(error, is_refusal)})
+        write_line({"topic": topic, **error_report(error, is_refusal)})
 
 
-def hand(topic: str, record: Line) -> bool:
+def report(topic: str, record: Line) -> bool:
     """Report a record of the consumer, and return True for the last one of its topic."""
-    say({"topic": topic, "record": record})
+    write_line({"topic": topic, "record": record})
     return bool(record["key"] == END.hex())
 
 
@@ -124,7 +124,7 @@ def octets(digits: Any) -> Any:
     return None if digits is None else bytes.fromhex(digits)
 
 
-def raised(error: Exception, is_refusal: IsRefusal) -> Line:
+def error_report(error: Exception, is_refusal: IsRefusal) -> Line:
     """Return the report of an exception."""
     if isinstance(error, CannotExpress):
         return {"unsupported": str(error)}
@@ -140,7 +140,7 @@ def topics() -> Iterator[Line]:
     yield from map(json.loads, sys.stdin)
 
 
-def say(line: Line) -> None:
+def write_line(line: Line) -> None:
     """Write a line."""
     with _out:
         sys.stdout.write(json.dumps(line) + "\n")

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
-from driving import IsRefusal, Line, ending, hand, say, topics
+from driving import IsRefusal, Line, report, report_end, topics, write_line
 
 
 async def drive(
@@ -17,16 +17,16 @@ async def drive(
     produce: Callable[[Line], Awaitable[object]],
 ) -> None:
     """Consume the topics of the suite or write to them, one task each, until the input ends."""
-    say({"version": version})
+    write_line({"version": version})
 
     async def serve(line: Line) -> None:
-        with ending(line["topic"], is_refusal):
+        with report_end(line["topic"], is_refusal):
             if "produce" in line:
                 await produce(line)
                 return
             async with aclosing(consume(line)) as records:
                 async for record in records:
-                    if hand(line["topic"], shown(record)):
+                    if report(line["topic"], shown(record)):
                         break
 
     running, lines = set(), topics()

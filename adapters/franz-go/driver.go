@@ -13,9 +13,9 @@ var levels = map[string]kgo.IsolationLevel{"read_committed": kgo.ReadCommitted()
 var types = map[int8]string{-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
 // consume passes on the records of PollFetches, and returns its first error.
-func consume(topic told, hand func(record) bool) error {
+func consume(task task, report func(record) bool) error {
 	client, err := kgo.NewClient(append(
-		from(topic), kgo.SeedBrokers(topic.Bootstrap), kgo.Rack("rack"), kgo.FetchIsolationLevel(levels[topic.Isolation]),
+		consumerOptions(task), kgo.SeedBrokers(task.Bootstrap), kgo.Rack("rack"), kgo.FetchIsolationLevel(levels[task.Isolation]),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))...)
 	if err != nil {
 		return err
@@ -23,10 +23,10 @@ func consume(topic told, hand func(record) bool) error {
 	defer client.Close()
 	for {
 		fetches := client.PollFetches(context.Background())
-		for handed := range fetches.RecordsAll() {
-			if hand(shown(handed)) {
+		for message := range fetches.RecordsAll() {
+			if report(shown(message)) {
 				return nil
-			} else if err := client.CommitRecords(context.Background(), handed); err != nil && topic.Group {
+			} else if err := client.CommitRecords(context.Background(), message); err != nil && task.Group {
 				return err // outside a group there is no commit
 			}
 		}
@@ -36,24 +36,24 @@ func consume(topic told, hand func(record) bool) error {
 	}
 }
 
-func from(topic told) []kgo.Opt {
-	if topic.Group {
-		return []kgo.Opt{kgo.ConsumerGroup(topic.Topic), kgo.ConsumeTopics(topic.Topic), kgo.DisableAutoCommit(),
+func consumerOptions(task task) []kgo.Opt {
+	if task.Group {
+		return []kgo.Opt{kgo.ConsumerGroup(task.Topic), kgo.ConsumeTopics(task.Topic), kgo.DisableAutoCommit(),
 			kgo.HeartbeatInterval(100 * time.Millisecond)}
 	}
-	at := kgo.NewOffset().At(topic.Offset)
-	return []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic.Topic: {int32(topic.Partition): at}})}
+	at := kgo.NewOffset().At(task.Offset)
+	return []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{task.Topic: {int32(task.Partition): at}})}
 }
 
-func shown(handed *kgo.Record) record {
-	timestamp := handed.Timestamp.UnixMilli()
-	if handed.Timestamp.IsZero() { // a message of magic 0
+func shown(message *kgo.Record) record {
+	timestamp := message.Timestamp.UnixMilli()
+	if message.Timestamp.IsZero() { // a message of magic 0
 		timestamp = -1
 	}
 	return record{
-		Offset: number(handed.Offset), Timestamp: number(timestamp),
-		TimestampType: types[handed.Attrs.TimestampType()], Key: hexed(handed.Key), Value: hexed(handed.Value),
-		Headers: each(handed.Headers, func(one kgo.RecordHeader) header { return header{one.Key, hexed(one.Value)} }),
+		Offset: number(message.Offset), Timestamp: number(timestamp),
+		TimestampType: types[message.Attrs.TimestampType()], Key: hexed(message.Key), Value: hexed(message.Value),
+		Headers: each(message.Headers, func(field kgo.RecordHeader) header { return header{field.Key, hexed(field.Value)} }),
 	}
 }
 

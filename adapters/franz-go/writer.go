@@ -14,42 +14,42 @@ var codecs = map[string]kgo.CompressionCodec{
 }
 
 // produce writes batches, each with a separate ProduceSync, and returns the first error.
-func produce(topic told) error {
-	client, err := kgo.NewClient(options(topic)...)
+func produce(task task) error {
+	client, err := kgo.NewClient(producerOptions(task)...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	write := func(batch []record) error {
-		records := each(batch, func(row record) *kgo.Record { return taken(topic, row) })
+		records := each(batch, func(row record) *kgo.Record { return clientRecord(task, row) })
 		return client.ProduceSync(context.Background(), records...).FirstErr()
 	}
 	commit := func() error { return client.EndTransaction(context.Background(), kgo.TryCommit) }
 	abort := func() error { return client.EndTransaction(context.Background(), kgo.TryAbort) }
-	return topic.Produce.send(client.BeginTransaction, write, commit, abort)
+	return task.Produce.send(client.BeginTransaction, write, commit, abort)
 }
 
-func options(topic told) []kgo.Opt {
+func producerOptions(task task) []kgo.Opt {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(topic.Bootstrap), kgo.ClientID(topic.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchCompression(codecs[topic.Produce.Compression]), kgo.ProducerBatchMaxBytes(topic.Produce.BatchBytes),
+		kgo.SeedBrokers(task.Bootstrap), kgo.ClientID(task.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(codecs[task.Produce.Compression]), kgo.ProducerBatchMaxBytes(task.Produce.BatchBytes),
 		kgo.ProducerLinger(100 * time.Millisecond),
 		kgo.MetadataMinAge(100 * time.Millisecond), // the default is 5 seconds after an error response
 	}
-	if topic.Produce.Transactional {
-		options = append(options, kgo.TransactionalID(topic.Topic))
-	} else if !topic.Produce.Idempotent {
+	if task.Produce.Transactional {
+		options = append(options, kgo.TransactionalID(task.Topic))
+	} else if !task.Produce.Idempotent {
 		options = append(options, kgo.DisableIdempotentWrite())
 	}
 	return options
 }
 
-func taken(topic told, row record) *kgo.Record {
+func clientRecord(task task, row record) *kgo.Record {
 	return &kgo.Record{
-		Topic: topic.Topic, Partition: int32(topic.Partition), Timestamp: moment(row),
+		Topic: task.Topic, Partition: int32(task.Partition), Timestamp: timestamp(row),
 		Key: octets(row.Key), Value: octets(row.Value),
-		Headers: each(row.Headers, func(one header) kgo.RecordHeader {
-			return kgo.RecordHeader{Key: one.Key, Value: octets(one.Value)}
+		Headers: each(row.Headers, func(field header) kgo.RecordHeader {
+			return kgo.RecordHeader{Key: field.Key, Value: octets(field.Value)}
 		}),
 	}
 }

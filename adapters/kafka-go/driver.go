@@ -13,20 +13,20 @@ var levels = map[string]kafka.IsolationLevel{
 }
 
 // consume passes on the messages of ReadMessage, and returns its first error.
-func consume(topic told, hand func(record) bool) error {
+func consume(task task, report func(record) bool) error {
 	config := kafka.ReaderConfig{
-		Brokers: []string{topic.Bootstrap}, Topic: topic.Topic, Partition: topic.Partition,
-		IsolationLevel: levels[topic.Isolation], MaxWait: time.Second,
+		Brokers: []string{task.Bootstrap}, Topic: task.Topic, Partition: task.Partition,
+		IsolationLevel: levels[task.Isolation], MaxWait: time.Second,
 		ReadBatchTimeout: 200 * time.Millisecond, // it waits this long for missing bytes of a damaged batch
 		ReadBackoffMin:   time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
 	}
-	if topic.Group {
-		config.GroupID, config.HeartbeatInterval = topic.Topic, 100*time.Millisecond
+	if task.Group {
+		config.GroupID, config.HeartbeatInterval = task.Topic, 100*time.Millisecond
 	}
 	reader := kafka.NewReader(config)
 	defer reader.Close()
-	if !topic.Group {
-		if err := reader.SetOffset(topic.Offset); err != nil {
+	if !task.Group {
+		if err := reader.SetOffset(task.Offset); err != nil {
 			return err
 		}
 	}
@@ -35,10 +35,10 @@ func consume(topic told, hand func(record) bool) error {
 		if err != nil {
 			return err
 		}
-		if hand(shown(message)) {
+		if report(shown(message)) {
 			return nil
 		}
-		if topic.Group {
+		if task.Group {
 			if err := reader.CommitMessages(context.Background(), message); err != nil {
 				return err
 			}
@@ -47,14 +47,14 @@ func consume(topic told, hand func(record) bool) error {
 }
 
 func shown(message kafka.Message) record {
-	handed := record{
+	result := record{
 		Offset: number(message.Offset), Key: hexed(message.Key), Value: hexed(message.Value),
-		Headers: each(message.Headers, func(one kafka.Header) header { return header{one.Key, hexed(one.Value)} }),
+		Headers: each(message.Headers, func(field kafka.Header) header { return header{field.Key, hexed(field.Value)} }),
 	}
 	if !message.Time.IsZero() { // the value for 0 and all negative timestamps
-		handed.Timestamp = number(message.Time.UnixMilli())
+		result.Timestamp = number(message.Time.UnixMilli())
 	}
-	return handed
+	return result
 }
 
 func main() { drive("github.com/segmentio/kafka-go", consume, produce) }

@@ -12,16 +12,16 @@ var codecs = map[string]kafka.Compression{
 }
 
 // produce writes batches, each with a separate WriteMessages, and returns the first error.
-func produce(topic told) error {
-	transport := &kafka.Transport{ClientID: topic.Topic, MetadataTopics: []string{topic.Topic}}
+func produce(task task) error {
+	transport := &kafka.Transport{ClientID: task.Topic, MetadataTopics: []string{task.Topic}}
 	defer transport.CloseIdleConnections()
-	for _, batch := range topic.Produce.Batches {
+	for _, batch := range task.Produce.Batches {
 		writer := &kafka.Writer{
-			Addr: kafka.TCP(topic.Bootstrap), Topic: topic.Topic, Transport: transport, RequiredAcks: kafka.RequireAll,
-			Balancer:    kafka.BalancerFunc(func(kafka.Message, ...int) int { return topic.Partition }),
-			Compression: codecs[topic.Produce.Compression], BatchSize: len(batch), BatchBytes: int64(topic.Produce.BatchBytes),
+			Addr: kafka.TCP(task.Bootstrap), Topic: task.Topic, Transport: transport, RequiredAcks: kafka.RequireAll,
+			Balancer:    kafka.BalancerFunc(func(kafka.Message, ...int) int { return task.Partition }),
+			Compression: codecs[task.Produce.Compression], BatchSize: len(batch), BatchBytes: int64(task.Produce.BatchBytes),
 		}
-		if err := writer.WriteMessages(context.Background(), each(batch, taken)...); err != nil {
+		if err := writer.WriteMessages(context.Background(), each(batch, clientRecord)...); err != nil {
 			return err
 		}
 		if err := writer.Close(); err != nil {
@@ -31,11 +31,11 @@ func produce(topic told) error {
 	return nil
 }
 
-func taken(row record) kafka.Message {
+func clientRecord(row record) kafka.Message {
 	return kafka.Message{
-		Key: octets(row.Key), Value: octets(row.Value), Time: moment(row),
-		Headers: each(row.Headers, func(one header) kafka.Header {
-			return kafka.Header{Key: one.Key, Value: octets(one.Value)}
+		Key: octets(row.Key), Value: octets(row.Value), Time: timestamp(row),
+		Headers: each(row.Headers, func(field header) kafka.Header {
+			return kafka.Header{Key: field.Key, Value: octets(field.Value)}
 		}),
 	}
 }

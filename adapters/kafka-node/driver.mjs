@@ -6,12 +6,12 @@ import { drive, hexed } from "./driving.mjs";
 const SETTINGS = { autoCommit: false, fromOffset: "earliest", encoding: "buffer", keyEncoding: "buffer" };
 
 /** Passes on the messages of a topic until its last one. */
-async function consume({ topic, bootstrap, group: commits }, hand) {
-  const often = commits ? { heartbeatInterval: 100, autoCommit: true, autoCommitIntervalMs: 1 } : {};
-  const group = new kafkaNode.ConsumerGroup({ kafkaHost: bootstrap, groupId: topic, ...SETTINGS, ...often }, topic);
+async function consume({ topic, bootstrap, group: commits }, report) {
+  const extra = commits ? { heartbeatInterval: 100, autoCommit: true, autoCommitIntervalMs: 1 } : {};
+  const group = new kafkaNode.ConsumerGroup({ kafkaHost: bootstrap, groupId: topic, ...SETTINGS, ...extra }, topic);
   try {
     await new Promise((resolve, reject) => {
-      group.on("message", (message) => hand(shown(message)) && resolve());
+      group.on("message", (message) => report(shown(message)) && resolve());
       group.on("error", reject);
       group.on("offsetOutOfRange", reject);
     });

@@ -11,16 +11,16 @@ CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
 CompressionCodecs[CompressionTypes.LZ4] = new LZ4Codec().codec;
 
 /** Passes on the messages of a topic until its last one, and stops the consumer. */
-async function consume({ topic, isolation, bootstrap, group }, hand) {
+async function consume({ topic, isolation, bootstrap, group }, report) {
   const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 10 } });
   const readUncommitted = isolation === "read_uncommitted";
-  const often = group ? { heartbeatInterval: 100 } : {};
-  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100, rackId: "rack", ...often });
+  const extra = group ? { heartbeatInterval: 100 } : {};
+  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100, rackId: "rack", ...extra });
   try {
     await new Promise((resolve, reject) => {
       consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error));
       const eachMessage = async ({ message }) => {
-        if (hand(shown(message))) resolve();
+        if (report(shown(message))) resolve();
       };
       start(consumer, topic, { eachMessage, ...(group ? { autoCommitThreshold: 1 } : {}) }).catch(reject);
     });
@@ -29,10 +29,10 @@ async function consume({ topic, isolation, bootstrap, group }, hand) {
   }
 }
 
-async function start(consumer, topic, how) {
+async function start(consumer, topic, settings) {
   await consumer.connect();
   await consumer.subscribe({ topics: [topic], fromBeginning: true });
-  await consumer.run(how);
+  await consumer.run(settings);
 }
 
 /** Returns a message in the notation of `read`; old formats have no timestamp or headers. */

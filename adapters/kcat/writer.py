@@ -14,7 +14,7 @@ class Refused(Exception):
     """kcat exited with an error message."""
 
 
-def last_words(errors: bytes) -> list[str]:
+def last_line(errors: bytes) -> list[str]:
     """Return the last line of standard error, if any."""
     return errors.decode("utf-8", "replace").strip().splitlines()[-1:]
 
@@ -40,9 +40,9 @@ def produce(line: Line) -> None:
             kcat.stdin.write(b"".join(b"%b\t%b\n" % (row["key"], row["value"]) for row in batch))
             kcat.stdin.flush()
             time.sleep(0.5)
-        words = last_words(kcat.communicate()[1])
+        message = last_line(kcat.communicate()[1])
         if kcat.returncode:
-            raise Refused("".join(words) or f"exit status {kcat.returncode}")
+            raise Refused("".join(message) or f"exit status {kcat.returncode}")
 
 
 def cannot(row: Line) -> str:

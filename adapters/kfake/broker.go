@@ -26,8 +26,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
-	<-told
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	<-signals
 	cluster.Close()
 }

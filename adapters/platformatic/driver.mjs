@@ -5,7 +5,7 @@ import { drive, hexed } from "./driving.mjs";
 import { produce } from "./writer.mjs";
 
 /** Passes on the messages of a topic until its last one, and closes the consumer. */
-async function consume({ topic, isolation, bootstrap, group }, hand) {
+async function consume({ topic, isolation, bootstrap, group }, report) {
   const isolationLevel = FetchIsolationLevels[isolation.toUpperCase()];
   const consumer = new Consumer({
     clientId: "driver",
@@ -19,7 +19,7 @@ async function consume({ topic, isolation, bootstrap, group }, hand) {
   try {
     const stream = await consumer.consume({ topics: [topic], ...committed, autocommit: !group, isolationLevel });
     for await (const message of stream) {
-      if (hand(shown(message))) break;
+      if (report(shown(message))) break;
       if (group) await message.commit();
     }
   } finally {

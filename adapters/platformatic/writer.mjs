@@ -4,8 +4,8 @@ import { ProduceAcks, Producer } from "@platformatic/kafka";
 import { inTurn, octets } from "./driving.mjs";
 
 /** Writes batches, each with a separate send, one after the other or all together. */
-export async function produce({ topic, partition, bootstrap, produce: asked }) {
-  const { compression, idempotent, transactional } = asked;
+export async function produce({ topic, partition, bootstrap, produce: options }) {
+  const { compression, idempotent, transactional } = options;
   const producer = new Producer({
     clientId: topic,
     bootstrapBrokers: [bootstrap],
@@ -18,7 +18,7 @@ export async function produce({ topic, partition, bootstrap, produce: asked }) {
   try {
     const send = (rows, writer = producer) =>
       writer.send({ messages: rows.map((row) => message(row, topic, partition)), acks: ProduceAcks.ALL });
-    await inTurn(asked, asked.batches, () => producer.beginTransaction(), send);
+    await inTurn(options, options.batches, () => producer.beginTransaction(), send);
   } finally {
     await producer.close(true);
   }

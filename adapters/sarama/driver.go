@@ -4,22 +4,22 @@ package main
 import "github.com/IBM/sarama"
 
 // consume passes on the messages of a partition consumer, and returns its first error.
-func consume(topic told, hand func(record) bool) error {
-	if topic.Group {
-		return join(topic, hand)
+func consume(task task, report func(record) bool) error {
+	if task.Group {
+		return join(task, report)
 	}
 	config := sarama.NewConfig()
 	config.Consumer.Return.Errors = true // otherwise they are only logged
 	config.RackID = "rack"
-	if topic.Isolation == "read_committed" {
+	if task.Isolation == "read_committed" {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
-	consumer, err := sarama.NewConsumer([]string{topic.Bootstrap}, config)
+	consumer, err := sarama.NewConsumer([]string{task.Bootstrap}, config)
 	if err != nil {
 		return err
 	}
 	defer consumer.Close()
-	partition, err := consumer.ConsumePartition(topic.Topic, int32(topic.Partition), topic.Offset)
+	partition, err := consumer.ConsumePartition(task.Topic, int32(task.Partition), task.Offset)
 	if err != nil {
 		return err
 	}
@@ -27,12 +27,12 @@ func consume(topic told, hand func(record) bool) error {
 	for {
 		select {
 		case message := <-partition.Messages():
-			if hand(shown(message)) {
+			if report(shown(message)) {
 				return nil
 			}
 		case err := <-partition.Errors():
 			for len(partition.Messages()) > 0 { // they came before the error
-				if hand(shown(<-partition.Messages())) {
+				if report(shown(<-partition.Messages())) {
 					return nil
 				}
 			}
@@ -42,16 +42,16 @@ func consume(topic told, hand func(record) bool) error {
 }
 
 func shown(message *sarama.ConsumerMessage) record {
-	handed := record{
+	result := record{
 		Offset: number(message.Offset), Key: hexed(message.Key), Value: hexed(message.Value),
-		Headers: each(message.Headers, func(one *sarama.RecordHeader) header {
-			return header{string(one.Key), hexed(one.Value)}
+		Headers: each(message.Headers, func(field *sarama.RecordHeader) header {
+			return header{string(field.Key), hexed(field.Value)}
 		}),
 	}
 	if !message.Timestamp.IsZero() { // the value for all negative timestamps
-		handed.Timestamp = number(message.Timestamp.UnixMilli())
+		result.Timestamp = number(message.Timestamp.UnixMilli())
 	}
-	return handed
+	return result
 }
 
 func main() { drive("github.com/IBM/sarama", consume, produce) }

@@ -11,17 +11,17 @@ import (
 
 // member passes on the messages of its assigned partitions, and commits each.
 type member struct {
-	hand func(record) bool
-	stop context.CancelFunc
+	report func(record) bool
+	stop   context.CancelFunc
 }
 
 func (member) Setup(sarama.ConsumerGroupSession) error   { return nil }
 func (member) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
-func (one member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+func (m member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for message := range claim.Messages() {
-		if one.hand(shown(message)) {
-			one.stop()
+		if m.report(shown(message)) {
+			m.stop()
 			return nil
 		}
 		session.MarkMessage(message, "")
@@ -31,14 +31,14 @@ func (one member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 }
 
 // join consumes a topic as a member of the group with its name, and returns the first error.
-func join(topic told, hand func(record) bool) error {
+func join(task task, report func(record) bool) error {
 	config := sarama.NewConfig()
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
-	if topic.Isolation == "read_committed" {
+	if task.Isolation == "read_committed" {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
 	config.Consumer.Group.Heartbeat.Interval = 100 * time.Millisecond
-	group, err := sarama.NewConsumerGroup([]string{topic.Bootstrap}, topic.Topic, config)
+	group, err := sarama.NewConsumerGroup([]string{task.Bootstrap}, task.Topic, config)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func join(topic told, hand func(record) bool) error {
 	running, stop := context.WithCancel(context.Background())
 	defer stop()
 	for running.Err() == nil {
-		err := group.Consume(running, []string{topic.Topic}, member{hand, stop})
+		err := group.Consume(running, []string{task.Topic}, member{report, stop})
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}

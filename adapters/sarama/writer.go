@@ -13,41 +13,41 @@ var codecs = map[string]sarama.CompressionCodec{
 }
 
 // produce writes batches, each with a separate SendMessages, and returns the first error.
-func produce(topic told) error {
-	producer, err := sarama.NewSyncProducer([]string{topic.Bootstrap}, settings(topic))
+func produce(task task) error {
+	producer, err := sarama.NewSyncProducer([]string{task.Bootstrap}, settings(task))
 	if err != nil {
 		return err
 	}
 	defer producer.Close()
 	write := func(batch []record) error {
-		return producer.SendMessages(each(batch, func(row record) *sarama.ProducerMessage { return taken(topic, row) }))
+		return producer.SendMessages(each(batch, func(row record) *sarama.ProducerMessage { return clientRecord(task, row) }))
 	}
-	return topic.Produce.send(producer.BeginTxn, write, producer.CommitTxn, producer.AbortTxn)
+	return task.Produce.send(producer.BeginTxn, write, producer.CommitTxn, producer.AbortTxn)
 }
 
-func settings(topic told) *sarama.Config {
+func settings(task task) *sarama.Config {
 	config := sarama.NewConfig()
-	config.ClientID = topic.Topic
+	config.ClientID = task.Topic
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Producer.Return.Successes = true // a SyncProducer requires it
-	config.Producer.Compression = codecs[topic.Produce.Compression]
-	config.Producer.MaxMessageBytes = int(topic.Produce.BatchBytes)
+	config.Producer.Compression = codecs[task.Produce.Compression]
+	config.Producer.MaxMessageBytes = int(task.Produce.BatchBytes)
 	config.Producer.Flush.Frequency = 200 * time.Millisecond
-	if topic.Produce.Idempotent {
+	if task.Produce.Idempotent {
 		config.Producer.Idempotent, config.Net.MaxOpenRequests = true, 1
 	}
-	if topic.Produce.Transactional {
-		config.Producer.Transaction.ID = topic.Topic
+	if task.Produce.Transactional {
+		config.Producer.Transaction.ID = task.Topic
 	}
 	return config
 }
 
-func taken(topic told, row record) *sarama.ProducerMessage {
+func clientRecord(task task, row record) *sarama.ProducerMessage {
 	message := &sarama.ProducerMessage{
-		Topic: topic.Topic, Partition: int32(topic.Partition), Timestamp: moment(row),
-		Headers: each(row.Headers, func(one header) sarama.RecordHeader {
-			return sarama.RecordHeader{Key: []byte(one.Key), Value: octets(one.Value)}
+		Topic: task.Topic, Partition: int32(task.Partition), Timestamp: timestamp(row),
+		Headers: each(row.Headers, func(field header) sarama.RecordHeader {
+			return sarama.RecordHeader{Key: []byte(field.Key), Value: octets(field.Value)}
 		}),
 	}
 	if row.Key != nil {

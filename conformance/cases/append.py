@@ -92,7 +92,7 @@ def _expectation(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request
 
 def _rejection(entry: codec.LogEntry) -> ExpectRejection:
     """Return the rejection of a batch; the error class is `corrupt` if only the checksum is wrong."""
-    if entry.beside_checksums or not entry.violations:
+    if entry.violations_except_checksums or not entry.violations:
         return ExpectRejection(None)
     otherwise = ExpectAnyOf() if entry.value is None or entry.remarks else _of_batch(entry.value, {})
     is_alone = isinstance(otherwise, ExpectAppend) and not otherwise.open
@@ -106,7 +106,9 @@ def _of_messages(data: bytes, entries: Sequence[codec.LogEntry], chosen: Request
     A set that no producer sends is unspecified: several wrappers, or messages of both magics.
     """
     if any(entry.violations for entry in entries):
-        return ExpectRejection(None, "malformed" if any(entry.beside_checksums for entry in entries) else "corrupt")
+        return ExpectRejection(
+            None, "malformed" if any(entry.violations_except_checksums for entry in entries) else "corrupt"
+        )
     is_late = chosen.get("produceVersion", 0) > MESSAGES_LAST
     try:
         expect = convert_question(data, BATCHES, 0).expect
@@ -192,7 +194,7 @@ def answer(_: codec.WireType, parts: Request) -> Answer:
     magic = max_magic_of_fetch(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
     served = served if magic == BATCHES else convert(served, magic)
     time = 0 if parts.get("timestampType") == "LogAppendTime" else -1
-    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_rejected_elsewhere(parts)})
+    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_rejected_in_other_partitions(parts)})
     return {"ok": True, "hex": served.hex(), "value": value}
 
 
@@ -205,5 +207,5 @@ def accepted_batch(data: bytes) -> codec.DecodeResult:
     return read
 
 
-def _rejected_elsewhere(parts: Request) -> Value:
+def _rejected_in_other_partitions(parts: Request) -> Value:
     return {"otherPartitions": [{"baseOffset": -1, "hex": b""}] * OTHERS} if "otherPartitions" in parts else {}

@@ -19,7 +19,7 @@ from conformance.cases.requirement import Requirement
 WRITING_OPS = ("encode", "size")
 """The operations that test a writer."""
 
-_BINDS_WRITERS = frozenset(("encode", "reject-encode", "roundtrip", "size", "producer"))
+_WRITER_TEST_KINDS = frozenset(("encode", "reject-encode", "roundtrip", "size", "producer"))
 """A requirement with one of these kinds of test applies to writers."""
 
 _LAYOUT_RULES = {
@@ -67,7 +67,7 @@ def layout_rule(wire: codec.WireType) -> str:
 
 def applies_to_writers(row: Requirement) -> bool:
     """Return True if a requirement applies to writers, and not only to readers or brokers."""
-    return not _BINDS_WRITERS.isdisjoint(row.tests)
+    return not _WRITER_TEST_KINDS.isdisjoint(row.tests)
 
 
 def writer_requirement(rule: str, wire: codec.WireType, requirements: Mapping[str, Requirement]) -> Requirement:

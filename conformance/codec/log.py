@@ -92,7 +92,7 @@ class LogEntry:
     remarks: tuple[Violation, ...]
     rests_on: tuple[str, ...] = ()
     """Requirements that a reader must meet to read this entry; some readers of valid entries do not meet them."""
-    beside_checksums: tuple[Violation, ...] = field(init=False)
+    violations_except_checksums: tuple[Violation, ...] = field(init=False)
     """The violations except wrong checksums."""
     first_offset: int = field(init=False, default=-1)
     """The first offset of the entry; -1 without a value."""
@@ -100,8 +100,8 @@ class LogEntry:
     """The last offset of the entry; -1 without a value."""
 
     def __post_init__(self) -> None:
-        beside = tuple(one for one in self.violations if one.requirement not in CHECKSUM_RULES)
-        object.__setattr__(self, "beside_checksums", beside)
+        other_violations = tuple(one for one in self.violations if one.requirement not in CHECKSUM_RULES)
+        object.__setattr__(self, "violations_except_checksums", other_violations)
         if self.value is not None:
             object.__setattr__(self, "first_offset", first_offset(self.value))
             object.__setattr__(self, "last_offset", last_offset(self.value))

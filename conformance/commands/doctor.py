@@ -26,7 +26,7 @@ def command(target: str, python: str | None, definitions: Path | None) -> ExitSt
     spec = target_spec(target, python, ResourceLimits())
     types = types_with(shared.read_messages(definitions))
     counts = dict.fromkeys(_WORDS, 0)
-    for check in examine(spec.launch, types, spec.allowance):
+    for check in examine(spec.launch, types, spec.limits):
         word = _FAIL if not check.good else _NOTE if check.is_noted else _OK
         counts[word] += 1
         detail = f": {check.detail}" if check.detail else ""

@@ -58,9 +58,9 @@ def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     return settings
 
 
-def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 - click's
+def _print_schema(context: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001 - click's
     """Print the JSON Schema of the report and exit."""
-    if is_asked:
+    if is_requested:
         from conformance.reports.json_schema import schema_text
 
         click.echo(schema_text(), nl=False)

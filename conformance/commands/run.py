@@ -90,16 +90,16 @@ def command(**given: Any) -> ExitStatus:
     130 interrupted.
     """
     with ExitStack() as stack:
-        begun = tuple(stack.enter_context(loaded_once(target)) for target in _targets(given))
+        targets = tuple(stack.enter_context(loaded_once(target)) for target in _targets(given))
         # Importing the judging code takes long, so it overlaps with the start of the targets.
         from conformance.commands.run_pipeline import run_targets
 
-        return run_targets(begun, given)
+        return run_targets(targets, given)
 
 
 def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
     """Return the named targets without duplicates. Raises UsageError, FileError or UnknownTarget."""
-    allowance = ResourceLimits(timeout=given["timeout"], memory=given["memory"], base_memory_growth=given["growth"])
+    limits = ResourceLimits(timeout=given["timeout"], memory=given["memory"], base_memory_growth=given["growth"])
     names = dict.fromkeys(given["targets"])
     brokers = [name for name in names if name.startswith("broker:")]
     if given["clean"] and not brokers:
@@ -109,4 +109,4 @@ def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
     if given["follow_redirects"] and not brokers:
         raise UsageError("--follow-redirects", "expected a broker target (broker:HOST:PORT), found none")
     broker = BrokerOptions(given["log_dir"], given["follow_redirects"])
-    return tuple(target_spec(name, given["python"], allowance, given["jobs"], broker) for name in names)
+    return tuple(target_spec(name, given["python"], limits, given["jobs"], broker) for name in names)

@@ -141,8 +141,8 @@ def run_targets(targets: tuple[TargetSpec, ...], given: shared.Given) -> ExitSta
 def _clean(targets: Sequence[TargetSpec], runs: Sequence[TargetRun]) -> bool:
     """Delete the topics of the run on the brokers. Print the problems; return whether there were none."""
     launches = {target.name: target.launch for target in targets}
-    begun = [launches[run.name] for run in runs if run.description is not None]
-    problems = [f"{one.name}: {problem}" for one in begun if one and one.cleaning and (problem := clean(one))]
+    started = [launches[run.name] for run in runs if run.description is not None]
+    problems = [f"{one.name}: {problem}" for one in started if one and one.cleaning and (problem := clean(one))]
     for problem in problems:
         open_console(err=True).print(f"conformance: --clean: {printable(problem)}", markup=False, soft_wrap=True)
     return not problems

@@ -52,14 +52,14 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
     """
     check_writable([json_file] if json_file else [])
     names = [fault.id for fault in FAULTS.values() if not areas or fault.area in areas]
-    begun = time.monotonic()
+    start = time.monotonic()
     done = list(_watched(names, jobs))
     if json_file:
         replace_text(json_file, json.dumps(as_json(done), indent=1) + "\n")
     if verbose:
         click.echo("\n".join(_line(one) for one in done))
     _show(done)
-    click.echo(f"{summary(done)}, {time.monotonic() - begun:.0f} s")
+    click.echo(f"{summary(done)}, {time.monotonic() - start:.0f} s")
     return ExitStatus.OK if proves(done) else ExitStatus.FAILED
 
 

@@ -50,7 +50,7 @@ async def _serve(topics: dict[str, Request], port: int, offer: ApiVersions) -> N
     server = MockBrokerServer(lambda problem: click.echo(problem, err=True), offer)
     broker = await server.start(port)
     for name, parts in topics.items():
-        broker.topics[name] = mock_topic(parts, patience=float("inf"))
+        broker.topics[name] = mock_topic(parts, refetch_limit=float("inf"))
         click.echo(f"{name}\tfrom offset {parts['fetchOffset']}\t{len(parts['hex'])} bytes")
     click.echo(f"listening on {broker.host}:{broker.port}")
     try:

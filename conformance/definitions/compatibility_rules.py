@@ -7,19 +7,19 @@ import struct
 from conformance.codec.message_spec import FieldSpec, VersionRange
 from conformance.definitions._compatibility import FieldChange, MessageChange, StructureChange
 from conformance.definitions.findings import shown
-from conformance.definitions.lint_rules import PLAIN, LintRule, Problems, has, over, spoken, without
+from conformance.definitions.lint_rules import PLAIN, LintRule, Problems, has, over, versions_text, without
 
 
 def _dropped_versions(change: MessageChange) -> Problems:
     for versions in without(change.released, change.new.valid):
         if not change.new.valid or versions.high < change.new.valid.low:
-            yield "", f"validVersions {change.new.valid} no longer contains {spoken(versions)}"
+            yield "", f"validVersions {change.new.valid} no longer contains {versions_text(versions)}"
 
 
 def _lost_versions(change: MessageChange) -> Problems:
     for versions in without(change.released, change.new.valid):
         if change.new.valid and versions.low > change.new.valid.high:
-            yield "", f"validVersions {change.new.valid} no longer contains {spoken(versions)}"
+            yield "", f"validVersions {change.new.valid} no longer contains {versions_text(versions)}"
 
 
 def _moved_message(change: MessageChange) -> Problems:
@@ -34,9 +34,9 @@ def _flexibility(change: MessageChange) -> Problems:
 def _presence(what: str, old: VersionRange, new: VersionRange, kept: VersionRange) -> Problems:
     """Yield the kept versions in which a property was removed or added."""
     for versions in without(over(old, kept), new):
-        yield "", f"{spoken(versions)}: it was {what}, and is not now"
+        yield "", f"{versions_text(versions)}: it was {what}, and is not now"
     for versions in without(over(new, kept), old):
-        yield "", f"{spoken(versions)}: it was not {what}, and is now"
+        yield "", f"{versions_text(versions)}: it was not {what}, and is now"
 
 
 def _removed(change: StructureChange) -> Problems:
@@ -44,7 +44,7 @@ def _removed(change: StructureChange) -> Problems:
     for member in change.gone:
         versions = over(member.versions, change.kept)
         if versions and (member.tag is None or member.tag not in taken):
-            hint = f"the field was removed, but {spoken(versions)} had it; give its versions an end instead"
+            hint = f"the field was removed, but {versions_text(versions)} had it; give its versions an end instead"
             yield member.name, hint
 
 
@@ -57,7 +57,7 @@ def _renamed(change: StructureChange) -> Problems:
 def _added(change: StructureChange) -> Problems:
     for member in change.fresh:
         for versions in without(over(member.versions, change.kept), member.tagged):
-            yield member.name, f"the field is new in {spoken(versions)}, released without it"
+            yield member.name, f"the field is new in {versions_text(versions)}, released without it"
 
 
 def _tag_reused(change: StructureChange) -> Problems:
@@ -150,10 +150,10 @@ def _default(change: FieldChange) -> Problems:
     old, new = change.old, change.new
     # The fields of a structure report their own defaults.
     if _is_alike(old, new) and (old.null_default, old.default) != (new.null_default, new.default):
-        yield "", f"the default was {_told(old)} and is {_told(new)} now"
+        yield "", f"the default was {_default_text(old)} and is {_default_text(new)} now"
 
 
-def _told(member: FieldSpec) -> str:
+def _default_text(member: FieldSpec) -> str:
     """Return the default of a field as text."""
     if member.null_default:
         return "null"
@@ -167,10 +167,10 @@ def _existence(change: FieldChange) -> Problems:
     # A released version may gain a tagged field, and a tagged field may end.
     for versions in without(over(old.versions, change.kept), new.versions):
         for plain in without(versions, old.tagged):
-            yield "", f"{spoken(plain)} had it, and no longer {has(plain)} it"
+            yield "", f"{versions_text(plain)} had it, and no longer {has(plain)} it"
     for versions in without(over(new.versions, change.kept), old.versions):
         for plain in without(versions, new.tagged):
-            yield "", f"{spoken(plain)} did not have it, and {has(plain)} now"
+            yield "", f"{versions_text(plain)} did not have it, and {has(plain)} now"
 
 
 def _nullability(change: FieldChange) -> Problems:

@@ -18,7 +18,7 @@ from conformance.definitions._compatibility import (
 )
 from conformance.definitions.compatibility_rules import OF_A_MESSAGE, OF_A_PAIR, OF_A_STRUCTURE
 from conformance.definitions.findings import LintFinding
-from conformance.definitions.lint_rules import OF_A_FIELD, OF_A_SET, FieldInMessage, fields_of, joined, spoken
+from conformance.definitions.lint_rules import OF_A_FIELD, OF_A_SET, FieldInMessage, fields_of, joined, versions_text
 from conformance.definitions.loader import Definitions, read_definitions, usable
 
 
@@ -58,7 +58,7 @@ def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[Lin
             for requirement, path, problem, is_open in _changes(MessageChange(message, successor, released)):
                 yield LintFinding(file, path, requirement, problem, is_open)
         elif whole and released:
-            hint = f"{message.name} was removed, with {spoken(released)}"
+            hint = f"{message.name} was removed, with {versions_text(released)}"
             yield LintFinding(old.files[message.name], "", "definitions.no-version-dropped", hint)
 
 

@@ -25,13 +25,13 @@ def without(one: VersionRange, other: VersionRange) -> list[VersionRange]:
     return [part for part in parts if part]
 
 
-def spoken(versions: VersionRange) -> str:
+def versions_text(versions: VersionRange) -> str:
     """Return `version 3` or `versions 3-5`."""
     return f"version{'s' * (versions.low < versions.high)} {versions}"
 
 
 def has(versions: VersionRange) -> str:
-    """Return the verb that follows `spoken`."""
+    """Return the verb that follows `versions_text`."""
     return "have" if versions.low < versions.high else "has"
 
 

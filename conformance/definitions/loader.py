@@ -109,8 +109,8 @@ def usable(path: Path) -> Definitions:
     return definitions
 
 
-_LARGEST = 16 * 2**20
-_ALTOGETHER = 128 * 2**20
+_MAX_FILE_BYTES = 16 * 2**20
+_MAX_TOTAL_BYTES = 128 * 2**20
 """Maximum bytes of one file, and of all files. Apache Kafka's largest definition has 30 thousand bytes."""
 _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """The errors of reading a file or archive member; zipfile raises RuntimeError for an encrypted member."""
@@ -144,17 +144,17 @@ class _BoundedReader:
     """A file reader with a size limit for each file, and one for all files together."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._left = path, _ALTOGETHER
+        self._path, self._left = path, _MAX_TOTAL_BYTES
 
     def __call__(self, opened: Callable[[str], Any], argument: str) -> bytes:
         with opened(argument) as stream:
-            data: bytes = stream.read(_LARGEST + 1)
+            data: bytes = stream.read(_MAX_FILE_BYTES + 1)
         self._left -= len(data)
         if self._left < 0:
-            hint = f"the files have more than {_ALTOGETHER} bytes of JSON"
+            hint = f"the files have more than {_MAX_TOTAL_BYTES} bytes of JSON"
             raise DefinitionError([LintFinding(str(self._path), "", "definitions.comments", hint)])
-        if len(data) > _LARGEST:
-            raise ValueError(f"the file has more than {_LARGEST} bytes")
+        if len(data) > _MAX_FILE_BYTES:
+            raise ValueError(f"the file has more than {_MAX_FILE_BYTES} bytes")
         return data
 
 

@@ -167,7 +167,7 @@ def response_in(frame: bytes, name: str, version: int) -> tuple[int, Values]:
     return header.value["CorrelationId"], body.value
 
 
-def spoken(name: str) -> VersionRange:
+def supported_versions(name: str) -> VersionRange:
     """Return the versions of a request that the suite supports."""
     return _message(f"{name}Request").valid
 

@@ -37,7 +37,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as stream:
             yield stream
         return
-    with _passing(path, _beside(path)) as fresh:
+    with _passing(path, _temporary_path(path)) as fresh:
         with fresh.open("xb") as stream:
             yield stream
             stream.flush()
@@ -62,7 +62,7 @@ def _passing(path: Path, fresh: Path) -> Iterator[Path]:
             fresh.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     """Return a name for a new file in the folder of a file. A symbolic link is followed, and so it stays a link."""
     real = Path(os.path.realpath(path))
     return real.with_name(f".{real.name[:40]}.{secrets.token_hex(8)}")
@@ -82,13 +82,13 @@ def check_writable(paths: Iterable[Path]) -> None:
         if path.is_file() and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, "no permission to write it", str(path))
         if path.is_file() or not path.exists():
-            _try(path, _beside(path))
+            _try(path, _temporary_path(path))
 
 
 def check_folder(folder: Path) -> None:
     """Make the folder for later files, and check that it can be written. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    _try(folder, _beside(folder / "file"))
+    _try(folder, _temporary_path(folder / "file"))
 
 
 def _try(path: Path, fresh: Path) -> None:

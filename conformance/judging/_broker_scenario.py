@@ -38,9 +38,9 @@ from conformance.semantics.broker_steps import (
     RetryProduce,
     Step,
     StepDone,
-    Told,
+    StepResult,
     batch_of,
-    parsed_told,
+    parsed_results,
     step_text,
 )
 from conformance.semantics.consumer_view import READ_COMMITTED, AbortedTransaction, consumer_view
@@ -265,7 +265,7 @@ def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
     """Compare the result of each step with the expectation at that step. Raises NotationError."""
     log = ImpliedLog(keeps_tombstones=not any(isinstance(step, Compact) and step.tombstones for step in expect.steps))
     is_open = False
-    for at, (step, result) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
+    for at, (step, result) in enumerate(zip(expect.steps, parsed_results(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, result)
         if verdict.kind is VerdictKind.FAIL:
             return Verdict(
@@ -275,7 +275,7 @@ def judge_scenario(expect: ExpectScenario, given: object) -> Verdict:
     return Verdict(VerdictKind.EITHER, "completed") if is_open else PASSED
 
 
-def _judged(log: ImpliedLog, at: int, step: Step, result: Told) -> Verdict:
+def _judged(log: ImpliedLog, at: int, step: Step, result: StepResult) -> Verdict:
     match step, result:
         case InitProducerId(), InitProducerIdResult():
             return _producer_started(log, step, result)
@@ -293,7 +293,7 @@ def _judged(log: ImpliedLog, at: int, step: Step, result: Told) -> Verdict:
     return _of_log(log, step, result)
 
 
-def _of_log(log: ImpliedLog, step: Step, result: Told) -> Verdict:
+def _of_log(log: ImpliedLog, step: Step, result: StepResult) -> Verdict:
     """Judge the steps that change the log, and those that return its offsets."""
     match step, result:
         case DeleteRecords(), DeleteRecordsResult():

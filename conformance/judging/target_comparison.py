@@ -182,7 +182,7 @@ def _shown(case: Case, answer: Answer) -> Leaves | None:
     return dict(_leaves(parts, ())) if parts else None
 
 
-def part_apart(case: Case, answers: Sequence[Answer]) -> str:
+def differing_part(case: Case, answers: Sequence[Answer]) -> str:
     """Return the path of the first part that differs between the answers; empty if they are equal."""
     shown = [dict(_leaves(_normalised_value(case, answer.get("value")), ())) for answer in answers]
     for path in shown[0] if shown else ():

@@ -83,10 +83,10 @@ def _assigned(partition: PartitionClient) -> int:
     return random.getrandbits(48) if given["ErrorCode"] else int(given["ProducerId"])
 
 
-def _batch(told: Value) -> bytes:
+def _batch(parts: Value) -> bytes:
     """Return the bytes of a batch with the producer fields and record count of a request."""
-    records = (builders.record(at, 1_000 + at, key=None) for at in range(told["recordCount"]))
-    return codec.encode("RECORD_BATCH", builders.batch(records, **{name: told[name] for name in builders.NO_PRODUCER}))
+    records = (builders.record(at, 1_000 + at, key=None) for at in range(parts["recordCount"]))
+    return codec.encode("RECORD_BATCH", builders.batch(records, **{name: parts[name] for name in builders.NO_PRODUCER}))
 
 
 _NAMES = {
@@ -130,7 +130,7 @@ class AppendResult(Struct, frozen=True):
     code_text: ProduceReceipt | KafkaErrorResponse
     """The response to Produce: a receipt or an error."""
     served: bytes
-    trouble: str
+    problem: str
     """The error of the fetch; empty for none."""
     stored: SegmentBytes | None = None
     """The bytes in the segment files; None without access to them."""
@@ -140,22 +140,22 @@ class AppendResult(Struct, frozen=True):
         """The offset in the Produce response; -1 for none."""
         return -1 if isinstance(self.code_text, KafkaErrorResponse) else self.code_text.offset
 
-    def answer(self, parts: Request, beside: Sequence[AppendResult]) -> Answer:
-        """Return the answer to a request; `beside` are the results of the other partitions."""
+    def answer(self, parts: Request, others: Sequence[AppendResult]) -> Answer:
+        """Return the answer to a request; `others` are the results of the other partitions."""
         refusal = self.code_text if isinstance(self.code_text, KafkaErrorResponse) else None
         if refusal is not None and refusal.code in MAYBE_STORED:
             return {"unsupported": f"the broker may or may not have stored it: {refusal}"}
         if refusal is not None and refusal.code in VERSION_ERRORS and "produceVersion" in parts:
             return {"unsupported": f"what it does not take in Produce {parts['produceVersion']}: {refusal}"}
-        if self.trouble and refusal is None and "fetchVersion" in parts:
-            return {"ok": False, "error": "other", "message": self.trouble}
+        if self.problem and refusal is None and "fetchVersion" in parts:
+            return {"ok": False, "error": "other", "message": self.problem}
         if refusal is None or self.served or (self.stored and self.stored.data):
-            return self._taken(refusal, beside)
+            return self._taken(refusal, others)
         if refusal.code in BROKER_POLICY and not (refusal.code == ErrorCode.MESSAGE_TOO_LARGE and LIMIT in parts):
             return {"unsupported": f"{BROKER_POLICY[refusal.code]}: {refusal}"}
         return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.code_text}
 
-    def _taken(self, refusal: KafkaErrorResponse | None, beside: Sequence[AppendResult]) -> Answer:
+    def _taken(self, refusal: KafkaErrorResponse | None, others: Sequence[AppendResult]) -> Answer:
         """Return the answer for served or stored data; it has stored bytes only if they differ from the served ones."""
         # A batch may be stored although the broker returned an error: then there is no offset.
         value: Values = {"logEnd": self.end, "baseOffset": self.offset}
@@ -163,10 +163,10 @@ class AppendResult(Struct, frozen=True):
             value["appendTime"] = self.code_text.append_time
         if self.stored and self.stored.data != self.served:
             value |= {"stored": self.stored.data, "segment": self.stored.place}
-        if beside:
-            value["otherPartitions"] = [{"baseOffset": one.offset, "hex": one.served} for one in beside]
+        if others:
+            value["otherPartitions"] = [{"baseOffset": one.offset, "hex": one.served} for one in others]
         how = "served" if self.served else "stored"
-        message = f"it is {how}, although refused: {refusal}" if refusal else self.trouble
+        message = f"it is {how}, although refused: {refusal}" if refusal else self.problem
         answer = {"ok": True, "hex": self.served.hex(), "value": ANSWERED.render(value)}
         return {**answer, **({"message": message} if message else {})}
 
@@ -181,7 +181,7 @@ class AppendRunner(Struct):
     """Answers `append` requests, each in a separate topic."""
 
     connected: Callable[[], BrokerConnection]
-    begun: _NewPartition
+    new_partition: _NewPartition
     again: Callable[[BrokerTopic], BrokerConnection]
     """Connects again to the leader of a topic. Raises BrokerUnreachable."""
     log_dir: Path | None
@@ -199,21 +199,21 @@ class AppendRunner(Struct):
         partition = logs[at][0]
         is_as_stored = max_magic_of_fetch(parts.get("fetchVersion", _NEWEST)) == BATCHES and len(logs) == 1
         segments = SegmentFiles.of(self.log_dir, partition.topic.name) if self.log_dir and is_as_stored else None
-        told = self._told(partition, parts)
+        receipts = self._write(partition, parts)
         made = []
         for one, end in logs:
             one.connection = partition.connection
             after = _plain_after(one)
-            served, trouble = _served(one, end, after, parts.get("fetchVersion"))
+            served, problem = _served(one, end, after, parts.get("fetchVersion"))
             stored = segments.since(end, after) if segments else None
-            made.append(AppendResult(end, told[one.index], served, trouble, stored))
+            made.append(AppendResult(end, receipts[one.index], served, problem, stored))
         return made.pop(at).answer(parts, made)
 
     def _logs(self, parts: Request) -> tuple[list[tuple[PartitionClient, int]], int]:
         """Return the partitions of a new topic with their end offsets, and the index of the one for the case."""
         chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
         others = OTHERS if "otherPartitions" in parts else 0
-        first, end = self.begun({name: _VALUES.get(value, value) for name, value in chosen.items()}, 1 + others)
+        first, end = self.new_partition({name: _VALUES.get(value, value) for name, value in chosen.items()}, 1 + others)
         further = [replace(first, index=1 + index) for index in range(others)]
         return [(first, end), *((one, one.produce_one_record() + 1) for one in further)], others // 2
 
@@ -236,7 +236,7 @@ class AppendRunner(Struct):
 
     def _refusal(self, version: int) -> str:
         """Return the error for a plain message of the highest magic of a Produce version; empty for none."""
-        partition, _ = self.begun({})
+        partition, _ = self.new_partition({})
         try:
             partition.produce(plain_log(min(version, MESSAGES_LAST) // 2), version=version)
         except (KafkaErrorResponse, ConnectionClosed, ResponseTimeout) as problem:
@@ -244,7 +244,7 @@ class AppendRunner(Struct):
             return str(problem)
         return ""
 
-    def _told(self, partition: PartitionClient, parts: Request) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
+    def _write(self, partition: PartitionClient, parts: Request) -> Mapping[int, ProduceReceipt | KafkaErrorResponse]:
         """Write the record data and return the receipt or error by partition. Raises BrokerUnreachable."""
         other_data: bytes = parts.get("otherPartitions", b"")
         others = [index for index in range(1 + OTHERS) if index != partition.index] if other_data else []

@@ -119,7 +119,7 @@ class BrokerBridge:
             "magics": [*([0, 1] if is_old else []), 2],
         }
         known = {"version": address.version, "language": address.language}
-        return {**described, **{part: told for part, told in known.items() if told}}
+        return {**described, **{part: value for part, value in known.items() if value}}
 
     def answer(self, request: Mapping[str, object]) -> Answer:
         """Return the answer to a request, without its id. No behaviour of the broker raises an error."""

@@ -259,8 +259,8 @@ class BundledBroker:
         }
         self.log_dir = Path(self._filled(manifest.log)) if manifest.log else None
         texts = {name: (manifest.home / name).read_text(encoding="utf-8") for name in manifest.files}
-        told = "".join((*self._command, *texts.values()))
-        self._is_told_its_port, self.keeps_data = "{port}" in told, "{data}" in told
+        command = "".join((*self._command, *texts.values()))
+        self._gets_port, self.keeps_data = "{port}" in command, "{data}" in command
         for name, text in texts.items():
             (folder / name).write_text(self._filled(text), encoding="utf-8")
         for step in manifest.prepare:
@@ -293,18 +293,18 @@ class BundledBroker:
 
     def _answers(self, program: Daemon) -> bool:
         """Return whether it answers; a broker without `{port}` writes its port to standard output first."""
-        if not self._is_told_its_port:
-            said = _LISTENS.search(program.beginning)
-            if said is None:
+        if not self._gets_port:
+            match = _LISTENS.search(program.beginning)
+            if match is None:
                 return False
-            self.port = int(said[1])
+            self.port = int(match[1])
         return answers(self.host, self.port)
 
     def _error(self, what: str) -> BrokerError:
         """Return an error with the last line of its standard error."""
-        said = self._program.last_stderr_line if self._program else ""
+        last_line = self._program.last_stderr_line if self._program else ""
         return BrokerError(
-            f"broker:{self.manifest.name} {what}; {f'it wrote last: {said}' if said else 'it wrote nothing'}"
+            f"broker:{self.manifest.name} {what}; {f'it wrote last: {last_line}' if last_line else 'it wrote nothing'}"
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from conformance.codec.derived_fields import Values
-from conformance.definitions.request_frames import MalformedFrame, names, request_frame, response_in, spoken
+from conformance.definitions.request_frames import MalformedFrame, names, request_frame, response_in, supported_versions
 from conformance.live_brokers.scope import Scope
 from conformance.targets.broker_address import ConnectionSecurity
 
@@ -49,7 +49,7 @@ class VersionNotSupported(Exception):
 
 
 @contextmanager
-def _told(seconds: float) -> Iterator[None]:
+def _translate_errors(seconds: float) -> Iterator[None]:
     """Turn errors of a socket into ResponseTimeout or ConnectionClosed."""
     try:
         yield
@@ -110,7 +110,7 @@ class BrokerConnection:
     def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
         """Return the highest version from `low` to `high` that both sides support. Raises VersionNotSupported."""
         least, most = self.offered.get(name, (0, -1))
-        known = spoken(name)
+        known = supported_versions(name)
         best = min(most, high, known.high)
         if best < max(least, low, known.low):
             raise VersionNotSupported(f"{name} {low} to {min(high, known.high)}" if high <= known.high else name)
@@ -132,7 +132,7 @@ class BrokerConnection:
             )
         return response
 
-    def tell(self, name: str, version: int, body: Values) -> bool:
+    def send_without_response(self, name: str, version: int, body: Values) -> bool:
         """Send a request without a response, and return whether one arrives all the same. Raises as `ask`.
 
         A second request follows it. The first response belongs to one of the two.
@@ -161,7 +161,7 @@ class BrokerConnection:
 
     def send(self, data: bytes) -> None:
         """Send raw bytes. Raises ConnectionClosed, ResponseTimeout or OSError."""
-        with _told(self._seconds):
+        with _translate_errors(self._seconds):
             self._socket.settimeout(self._seconds)
             self._socket.sendall(data)
 
@@ -172,7 +172,7 @@ class BrokerConnection:
         """
         seconds = seconds or self._seconds
         deadline = time.monotonic() + seconds
-        with _told(seconds):
+        with _translate_errors(seconds):
             (size,) = _SIZE.unpack(self._take(_SIZE.size, deadline))
             if not 0 <= size <= _LARGEST:
                 is_tls = size >> 16 == _ALERT
@@ -219,8 +219,8 @@ class BrokerConnection:
         except VersionNotSupported as problem:
             raise AccessDenied(f"SASL: {problem} is not offered") from None
         if answer["ErrorCode"]:
-            said = answer["ErrorMessage"] or "no error message"
-            raise AccessDenied(f"SASL: the broker rejects the login with error {answer['ErrorCode']}: {said}")
+            message = answer["ErrorMessage"] or "no error message"
+            raise AccessDenied(f"SASL: the broker rejects the login with error {answer['ErrorCode']}: {message}")
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
         """Return the lowest and highest version that the broker offers of each known request."""

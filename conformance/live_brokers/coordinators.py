@@ -45,8 +45,8 @@ class CoordinatorLookup(Struct):
             return connection.ask(request, connection.version(request, high=high), body)
 
         def is_final(one: Values) -> bool:
-            told = {code for code in codes(one) if code}
-            return not told <= _WAITING or not told
+            errors = {code for code in codes(one) if code}
+            return not errors <= _WAITING or not errors
 
         return poll(answer, is_final, _TIMEOUT_S)
 

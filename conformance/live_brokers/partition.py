@@ -96,11 +96,13 @@ class PartitionClient(Struct):
         """Write bytes and return the receipt. Raises KafkaErrorResponse, or as BrokerConnection.ask."""
         version = self.connection.version("Produce", low=3) if version is None else version
         body = self._written(version, {self.index: data}, transactional_id)
-        return _told(self._retry_until_ready("Produce", version, body))
+        return _receipt(self._retry_until_ready("Produce", version, body))
 
     def produce_unanswered(self, data: bytes, version: int) -> bool:
         """Send Produce with acks=0, and return whether a response arrives. Raises as BrokerConnection.ask."""
-        return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
+        return self.connection.send_without_response(
+            "Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0}
+        )
 
     def produce_one_record(self) -> int:
         """Write a plain batch and return its offset.
@@ -122,13 +124,13 @@ class PartitionClient(Struct):
         version = self.connection.version("Produce", low=3)
         rows = {self.index: data, **others}
         response = self.connection.ask("Produce", version, self._written(version, dict(sorted(rows.items())), None))
-        told: dict[int, ProduceReceipt | KafkaErrorResponse] = {}
+        results: dict[int, ProduceReceipt | KafkaErrorResponse] = {}
         for index in rows:
             try:
-                told[index] = _told(_partition_response("Produce", response, index))
+                results[index] = _receipt(_partition_response("Produce", response, index))
             except KafkaErrorResponse as refusal:
-                told[index] = refusal
-        return told
+                results[index] = refusal
+        return results
 
     def _written(self, version: int, rows: Mapping[int, bytes | None], transactional_id: str | None) -> Values:
         """Return the body of a Produce request."""
@@ -201,7 +203,7 @@ def _partition_response(request: str, response: Values, index: int) -> Values:
     raise MalformedFrame(f"{request}: the response has no row for the partition")
 
 
-def _told(part: Values) -> ProduceReceipt:
+def _receipt(part: Values) -> ProduceReceipt:
     """Return the receipt in a partition's row of Produce. Raises KafkaErrorResponse."""
     if part["ErrorCode"]:
         message = part.get("ErrorMessage")

@@ -68,7 +68,7 @@ def found(partition: PartitionClient, timestamp: int) -> tuple[int, int]:
     Raises KafkaErrorResponse, or as BrokerConnection.ask.
     """
     version = partition.connection.version("ListOffsets", low=1, high=7)
-    part = _asked(partition, "ListOffsets", version, {"Timestamp": timestamp})
+    part = _request_partition(partition, "ListOffsets", version, {"Timestamp": timestamp})
     return part["Offset"], part["Timestamp"]
 
 
@@ -79,7 +79,7 @@ def delete_records(partition: PartitionClient, before: int) -> int:
     """
     version = partition.connection.version("DeleteRecords")
     try:
-        start: int = _asked(partition, "DeleteRecords", version, {"Offset": before})["LowWatermark"]
+        start: int = _request_partition(partition, "DeleteRecords", version, {"Offset": before})["LowWatermark"]
     except KafkaErrorResponse as refusal:
         if refusal.code in _NOT_ALLOWED:
             raise StepNotPossible(f"records are not deleted here: {refusal}") from None
@@ -87,7 +87,7 @@ def delete_records(partition: PartitionClient, before: int) -> int:
     return start
 
 
-def _asked(partition: PartitionClient, request: str, version: int, wanted: Values) -> Values:
+def _request_partition(partition: PartitionClient, request: str, version: int, wanted: Values) -> Values:
     """Return the partition in the response; retry retriable errors.
 
     Raises KafkaErrorResponse, or as BrokerConnection.ask.
@@ -130,13 +130,13 @@ def compact(
     BrokerConnection.ask.
     """
     end = roll(partition, span)
-    due = _superseded(written, tombstones=step.tombstones)
-    stay = {one.offset for one in written} - due
+    superseded = _superseded(written, tombstones=step.tombstones)
+    stay = {one.offset for one in written} - superseded
 
     def is_cleaned() -> bool:
         served = {record["offset"] for one in _read(partition, span[0], end) for record in one["records"]}
         # After the loss of a record that must stay, a longer wait is useless.
-        return not due & served or bool(stay - served)
+        return not superseded & served or bool(stay - served)
 
     if not wait_until(is_cleaned, _CLEANED_TIMEOUT_S):
         raise StepNotPossible(f"the log cleaner did not run within {_CLEANED_TIMEOUT_S:g} s")

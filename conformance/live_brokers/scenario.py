@@ -61,7 +61,7 @@ from conformance.semantics.broker_steps import (
     RollSegment,
     Step,
     StepDone,
-    Told,
+    StepResult,
     batch_of,
     listed_in,
     step_text,
@@ -102,16 +102,16 @@ class BrokerScenarioRun(Struct):
     def do(self, steps: Sequence[Step]) -> Answer:
         """Run the steps and return the results. Raises StepNotPossible, or as BrokerConnection.ask."""
         self._end, self._began = self.start, int(time.time() * 1000)
-        told: list[Told] = []
+        results: list[StepResult] = []
         for at, step in enumerate(steps):
-            told.append(self._did(at, step))
-            if isinstance(step, InitProducerId) and told[-1].refused:
+            results.append(self._did(at, step))
+            if isinstance(step, InitProducerId) and results[-1].refused:
                 # A producer without an identity writes nothing.
-                told += [one.tells(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
+                results += [one.result_type(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
                 break
-        return {"ok": True, "value": msgspec.to_builtins(told), "codes": ", ".join(self._codes)}
+        return {"ok": True, "value": msgspec.to_builtins(results), "codes": ", ".join(self._codes)}
 
-    def _did(self, at: int, step: Step) -> Told:
+    def _did(self, at: int, step: Step) -> StepResult:
         try:
             return self._run_step(at, step)
         except KafkaErrorResponse as refusal:
@@ -120,14 +120,14 @@ class BrokerScenarioRun(Struct):
             if reason := NOT_PERMITTED.get(refusal.code) or self._without_transactions(step):
                 raise StepNotPossible(f"step {at} ({step_text(step)}): {reason}: {refusal}") from None
             self._codes.append(f"step {at}: {refusal.code_text}")
-            return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
+            return step.result_type(refused=str(refusal) or "refused")  # type: ignore[return-value]
 
     def _without_transactions(self, step: Step) -> str:
         """Return a reason if the broker may have no transactions, which no document requires; else empty."""
         is_transactional = isinstance(step, InitProducerId) and step.transactional_id is not None
         return "no transactional id had an identity before" if is_transactional and not self._identities else ""
 
-    def _run_step(self, at: int, step: Step) -> Told:
+    def _run_step(self, at: int, step: Step) -> StepResult:
         match step:
             case InitProducerId():
                 return self._begin(step)
@@ -148,7 +148,7 @@ class BrokerScenarioRun(Struct):
                 return StepDone()
         return self._run_log_step(step)
 
-    def _run_log_step(self, step: Step) -> Told:
+    def _run_log_step(self, step: Step) -> StepResult:
         """Run a step that reads or changes the log, and return its result."""
         match step:
             case ListOffsets():
@@ -167,7 +167,7 @@ class BrokerScenarioRun(Struct):
                 expire(self.partition, self._end)
         return StepDone()
 
-    def _find(self, step: ListOffsets) -> Told:
+    def _find(self, step: ListOffsets) -> StepResult:
         if step.time is not None:
             offset, timestamp = found(self.partition, self._began + step.time)
             return ListOffsetsResult(offset=str(offset), time=str(timestamp))
@@ -177,7 +177,7 @@ class BrokerScenarioRun(Struct):
 
     # --- producers ------------------------------------------------------------------------------------
 
-    def _begin(self, step: InitProducerId) -> Told:
+    def _begin(self, step: InitProducerId) -> StepResult:
         named = None if step.transactional_id is None else self._name(step.transactional_id)
         body = {"TransactionalId": named, "TransactionTimeoutMs": 60_000}
         given = self._coordinated(named, "InitProducerId", body, 4)
@@ -199,7 +199,7 @@ class BrokerScenarioRun(Struct):
     def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
         return CoordinatorLookup(self.reach).ask(self.partition.connection, named, request, body, high=high)
 
-    def _write(self, at: int, step: Produce) -> Told:
+    def _write(self, at: int, step: Produce) -> StepResult:
         producer = self._producers[step.producer] if step.producer else None
         named = producer.transactional_id if producer else None
         if producer and named is not None and not producer.in_transaction:
@@ -208,7 +208,7 @@ class BrokerScenarioRun(Struct):
         now = self._began if step.times else int(time.time() * 1000)
         data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
-        if step.wants_answer:
+        if step.needs_response:
             offset, is_answered = self._produced(data, named, version), False
         else:
             offset = self._end
@@ -229,7 +229,7 @@ class BrokerScenarioRun(Struct):
                 self._undecided[producer.identity] = first, self._end
         return ProduceResult(offset=str(offset), time=str(now), answered=is_answered)
 
-    def _repeat(self, step: RetryProduce) -> Told:
+    def _repeat(self, step: RetryProduce) -> StepResult:
         """Send a batch again; after DUPLICATE_SEQUENCE_NUMBER its offset is the first one.
 
         Raises KafkaErrorResponse.
@@ -273,12 +273,12 @@ class BrokerScenarioRun(Struct):
             self.partition.connection = self.reach(topic.host, topic.port)
             raise KafkaErrorResponse(0, str(lost)) from None
 
-    def _send(self, step: ProduceRawBytes) -> Told:
+    def _send(self, step: ProduceRawBytes) -> StepResult:
         data = None if step.hex is None else bytes.fromhex(step.hex)
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
         return ProduceResult(offset=str(self._produced(data, None, version)))
 
-    def _end_transaction(self, step: EndTransaction) -> Told:
+    def _end_transaction(self, step: EndTransaction) -> StepResult:
         producer = self._producers[step.producer]
         named = producer.transactional_id
         if named is None:
@@ -313,7 +313,7 @@ class BrokerScenarioRun(Struct):
 
     # --- fetches --------------------------------------------------------------------------------------
 
-    def _fetch(self, step: Fetch) -> Told:
+    def _fetch(self, step: Fetch) -> StepResult:
         """Fetch once; a fetch without a limit continues to the end, because a broker may serve parts."""
         isolation = ISOLATIONS.index(step.isolation)
         if step.version is not None:

@@ -39,7 +39,7 @@ async def serve(driver: DriverManifest) -> None:
     """Answer the requests on standard input until it ends; cases run at once, answers keep the order of requests."""
     live = ClientBridge(driver)
     loop = asyncio.get_running_loop()
-    due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
+    pending: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
     encoder = msgspec.json.Encoder()
 
     async def answer(request: Mapping[str, object]) -> Answer:
@@ -54,7 +54,7 @@ async def serve(driver: DriverManifest) -> None:
         return {"unsupported": "a live client does not get this request"}
 
     async def write() -> None:
-        while (row := await due.get()) is not None:
+        while (row := await pending.get()) is not None:
             number, task = row
             line = encoder.encode({"id": number, **await _answered(task)})
             await loop.run_in_executor(None, _out, line + b"\n")
@@ -64,8 +64,8 @@ async def serve(driver: DriverManifest) -> None:
         writer = asyncio.create_task(write())
         while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
             request = msgspec.json.decode(line)
-            due.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
-        due.put_nowait(None)
+            pending.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
+        pending.put_nowait(None)
         await writer
     finally:
         await live.close()

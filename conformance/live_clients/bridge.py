@@ -37,7 +37,7 @@ from conformance.mock_broker.produce_handlers import producer_command, unsupport
 from conformance.mock_broker.request_recorder import RequestRecorder
 from conformance.mock_broker.server import MockBrokerServer, MockCluster
 from conformance.mock_broker.topic import (
-    Due,
+    AcceptedSequences,
     MockTopic,
     can_serve_one_entry_per_fetch,
     has_legacy_messages,
@@ -61,14 +61,14 @@ class ClientBridge:
 
     def __init__(self, driver: DriverManifest) -> None:
         """Prepare the servers and slots; `start` starts them."""
-        self._driver, self._versions, self._seats = driver, driver.versions, ClientPool(driver)
-        self._server = MockBrokerServer(self._seats.invalidate_cases, VERSION_PROFILES[driver.versions])
+        self._driver, self._versions, self._pool = driver, driver.versions, ClientPool(driver)
+        self._server = MockBrokerServer(self._pool.invalidate_cases, VERSION_PROFILES[driver.versions])
         self._producers = MockBrokerServer(
-            self._seats.invalidate_cases, with_producer_apis(VERSION_PROFILES[driver.versions]), self._server.witness
+            self._pool.invalidate_cases, with_producer_apis(VERSION_PROFILES[driver.versions]), self._server.witness
         )
-        self._beside = MockCluster(self._seats.invalidate_cases)
+        self._cluster = MockCluster(self._pool.invalidate_cases)
         is_idempotent = "idempotence" in driver.producer_features
-        self._scenario_runs = ClientScenarioRuns(self._seats, self._server.witness, self, idempotent=is_idempotent)
+        self._scenario_runs = ClientScenarioRuns(self._pool, self._server.witness, self, idempotent=is_idempotent)
         self._baseline_lock = asyncio.Lock()
         self._works_with_all: bool | None = None
         self._never_writes: str | None = None
@@ -80,19 +80,19 @@ class ClientBridge:
         """Start the brokers and the client. Raises OSError, TimeoutError, DriverError or BaselineFailed."""
         self._broker: MockBroker = await self._server.start()
         self._producer_broker: MockBroker = await self._producers.start()
-        await self._beside.start()
-        await self._seats.shared_slot.ready()
+        await self._cluster.start()
+        await self._pool.shared_slot.ready()
         await self._select_versions()
 
     async def close(self) -> None:
         """End the client, then the broker."""
-        await self._seats.close()
-        for server in (self._server, self._producers, self._beside):
+        await self._pool.close()
+        for server in (self._server, self._producers, self._cluster):
             await server.close()
 
     async def describe(self) -> Answer:
         """Return the claims of driver.yaml, and the version that the client reports."""
-        client, driver = await self._seats.shared_slot.ready(), self._driver
+        client, driver = await self._pool.shared_slot.ready(), self._driver
         encodes = ["RECORD_BATCH"] * ("timestamps" in driver.producer_features)
         writer = {"encode RECORD_BATCH": f"public: {driver.writer}"} if driver.writer else {}
         claims: Answer = {
@@ -123,14 +123,14 @@ class ClientBridge:
             return {"unsupported": reason}
         expected = fetch_expectation(parts).expect
         sides = with_guard_records(parts, expected)
-        answer = await self._confirmed(expected, lambda seat: self._run_consumer(seat, parts, sides))
+        answer = await self._confirmed(expected, lambda slot: self._run_consumer(slot, parts, sides))
         further: dict[str, CaseRunner] = {}
-        if can_serve_one_entry_per_fetch(parts, expected, stood_between=sides is not None):
-            further["served one entry a fetch"] = lambda seat: self._run_consumer(seat, parts, by_entry=True)
+        if can_serve_one_entry_per_fetch(parts, expected, between_guards=sides is not None):
+            further["served one entry a fetch"] = lambda slot: self._run_consumer(slot, parts, by_entry=True)
         may_differ = parts["aborted"] or has_legacy_messages(parts["hex"])
         if may_differ and is_expected(expected, answer) and await self._works_with_all_versions():
-            further["where everything is offered"] = lambda seat: self._run_consumer(
-                seat, parts, broker=self._beside.full_version_broker
+            further["where everything is offered"] = lambda slot: self._run_consumer(
+                slot, parts, broker=self._cluster.full_version_broker
             )
         for how, put in further.items():
             if not is_expected(expected, answer):
@@ -154,7 +154,7 @@ class ClientBridge:
             if self._works_with_all is None:
                 parts = next(iter(baseline(self._driver.isolations[0])))
                 expected = fetch_expectation(parts).expect
-                put: CaseRunner = lambda seat: self._run_consumer(seat, parts, broker=self._beside.full_version_broker)  # noqa: E731
+                put: CaseRunner = lambda slot: self._run_consumer(slot, parts, broker=self._cluster.full_version_broker)  # noqa: E731
                 self._works_with_all = is_expected(expected, await self._confirmed(expected, put))
             return self._works_with_all
 
@@ -208,7 +208,7 @@ class ClientBridge:
                 del witness.wrong_version_requests[known:]
             if not may_need_more_versions(failed):
                 break
-            await self._seats.shared_slot.stop()  # its open requests belong to the previous offer
+            await self._pool.shared_slot.stop()  # its open requests belong to the previous offer
             witness.reset()
         if not witness.wrong_version_requests:
             raise BaselineFailed(reason)
@@ -220,7 +220,7 @@ class ClientBridge:
         failed: Answer = {}
         for parts in baseline(self._driver.isolations[0], of_messages=self._versions == "old"):
             self._broker.api_versions_sent = False  # each consumer sends its own ApiVersions request
-            answer = await self._run_consumer(self._seats.shared_slot, parts, name="baseline")
+            answer = await self._run_consumer(self._pool.shared_slot, parts, name="baseline")
             if "unsupported" not in answer and is_expected(fetch_expectation(parts).expect, answer):
                 return None
             failed = failed or answer
@@ -228,7 +228,7 @@ class ClientBridge:
 
     async def _confirmed(self, expected: Expectation, put: CaseRunner) -> Answer:
         """Return the answer about a case; a wrong one counts only if it repeats in a separate process."""
-        return await self._seats.run_and_confirm(put, partial(is_expected, expected))
+        return await self._pool.run_and_confirm(put, partial(is_expected, expected))
 
     async def encode(self, request: Mapping[str, object]) -> Answer:
         """Return the answer to an `encode` request: the batch that the client writes for these records."""
@@ -244,8 +244,8 @@ class ClientBridge:
 
     async def _written(self, batches: Sequence[Value]) -> Answer:
         """Let the client write batches; a failure counts only if it repeats in a separate process."""
-        return await self._seats.run_and_confirm(
-            lambda seat: self._run_producer(seat, batches[0], producer_command(batches), MockTopic(b"", 0, 0)), _is_ok
+        return await self._pool.run_and_confirm(
+            lambda slot: self._run_producer(slot, batches[0], producer_command(batches), MockTopic(b"", 0, 0)), _is_ok
         )
 
     async def _check_writer_baseline(self, answer: Answer) -> Answer:
@@ -261,41 +261,43 @@ class ClientBridge:
                 plain = [
                     await self._written(plain_batches("produce", idempotent=idempotent)[:1]) for idempotent in ways
                 ]
-                told = f"the client wrote no plain batch, so its writes are not judged: {str(plain[0])[:_SHOWN]}"
-                self._never_writes = "" if any(map(_is_ok, plain)) else told
+                reason = f"the client wrote no plain batch, so its writes are not judged: {str(plain[0])[:_SHOWN]}"
+                self._never_writes = "" if any(map(_is_ok, plain)) else reason
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
     async def write(
-        self, scenario: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
+        self, scenario: str, slot: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
         """Let the client in a slot write batches in a scenario."""
         kind = SCENARIOS[scenario]
-        broker = await self._beside.start_cluster(
-            kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._versions]), witness, seat.invalidate_cases
+        broker = await self._cluster.start_cluster(
+            kind, with_producer_apis(VERSION_PROFILES[kind.versions or self._versions]), witness, slot.invalidate_cases
         )
         task = kind.produces or BATCHES
-        told = producer_command(
+        command = producer_command(
             batches,
             TRANSACTION_RESULTS if task.transaction_per_batch else (),
             together=task.without_waiting,
             given_up=set() if task.fatal_error_batch is None else {task.fatal_error_batch},
         )
         is_retried = kind.dropped_responses or task.without_waiting or task.transaction_per_batch
-        due: Due | None = {} if is_retried or task.fatal_error_batch is not None else None
+        accepted: AcceptedSequences | None = {} if is_retried or task.fatal_error_batch is not None else None
         return await self._run_producer(
-            seat, batches[0], told, MockTopic(b"", 0, 0, accepted_sequences=due).with_faults(kind), broker
+            slot, batches[0], command, MockTopic(b"", 0, 0, accepted_sequences=accepted).with_faults(kind), broker
         )
 
     async def _run_producer(
-        self, seat: ClientSlot, first: Value, told: Answer, topic: MockTopic, broker: MockBroker | None = None
+        self, slot: ClientSlot, first: Value, command: Answer, topic: MockTopic, broker: MockBroker | None = None
     ) -> Answer:
         """Let the client write batches to a topic; `first` is the first of them."""
         topic.producer = first["producerId"], first["producerEpoch"]
-        return await run_topic(seat, broker or self._producer_broker, topic, {"produce": told}, produced_batch_answer)
+        return await run_topic(
+            slot, broker or self._producer_broker, topic, {"produce": command}, produced_batch_answer
+        )
 
     async def _run_consumer(
         self,
-        seat: ClientSlot,
+        slot: ClientSlot,
         parts: Request,
         sides: GuardedCase | None = None,
         *,
@@ -307,8 +309,10 @@ class ClientBridge:
         """Let the client consume a topic with these bytes, perhaps between guard records, and return the answer."""
         topic = mock_topic(sides.parts if sides else parts, by_entry=by_entry).with_faults(kind)
         where = {"group": True} if kind.in_group else {"offset": str(topic.start)}
-        told = {**where, "isolation": parts["isolation"]}
-        return await run_topic(seat, broker or self._broker, topic, told, partial(consumer_answer, sides=sides), name)
+        options = {**where, "isolation": parts["isolation"]}
+        return await run_topic(
+            slot, broker or self._broker, topic, options, partial(consumer_answer, sides=sides), name
+        )
 
     async def unsupported_reason(self, scenario: str) -> str:
         """Return why the client cannot run a scenario; empty if it can.
@@ -318,15 +322,15 @@ class ClientBridge:
         can = not SCENARIOS[scenario].needs_full_versions or await self._consumes_all()
         return "" if can else "the client does not come through where everything is offered"
 
-    async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
+    async def consume(self, scenario: str, slot: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
         """Let the client in a slot consume a topic in a scenario, with one retry if the broker has faults."""
         kind, expected = SCENARIOS[scenario], fetch_expectation(parts).expect
         offered = VERSION_PROFILES[kind.versions or self._versions]
         if kind.in_group:  # without the claim, only the format of its requests is checked
             offered, kind = (with_producer_apis(offered), kind) if self._driver.groups else (offered, NO_FAULTS)
-        broker = await self._beside.start_cluster(kind, offered, witness, seat.invalidate_cases)
+        broker = await self._cluster.start_cluster(kind, offered, witness, slot.invalidate_cases)
         for _ in range(1 if scenario in ("consume", "minimal-versions") else 2):
-            answer = await self._run_consumer(seat, parts, broker=broker, kind=kind)
+            answer = await self._run_consumer(slot, parts, broker=broker, kind=kind)
             if is_expected(expected, answer) or "timeout" in answer:  # a retry would take as long again
                 break
         return answer

@@ -20,41 +20,41 @@ from conformance.mock_broker.broker import MockBroker
 from conformance.mock_broker.topic import MockTopic
 
 
-def timeout_text(topic: MockTopic, heard: ClientOutput, startup: float) -> str:
+def timeout_text(topic: MockTopic, output: ClientOutput, startup: float) -> str:
     """Return the text of a timeout; `startup` is the limit for the first fetch in seconds."""
     if topic.first_fetch is None:
         return f"did not fetch the topic, or write to it, within {startup:g} s"
-    asked = topic.refetch_text(time.monotonic())
-    again = f"; it {asked}" if asked else ""
+    refetches = topic.refetch_text(time.monotonic())
+    again = f"; it {refetches}" if refetches else ""
     end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
-    return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
+    return f"handed out {len(output.records)} records and did not come to the end of the topic{end}{again}"
 
 
-def consumer_answer(topic: MockTopic, heard: ClientOutput, sides: GuardedCase | None = None) -> Answer:
+def consumer_answer(topic: MockTopic, output: ClientOutput, sides: GuardedCase | None = None) -> Answer:
     """Return the records of the application, the next fetch offset, and any change of the guard records."""
-    if topic.end_was_served and not heard.error:
+    if topic.end_was_served and not output.error:
         # The client rejected these bytes without an error for the application.
-        return records_answer(topic, heard, "other", topic.refetch_text(time.monotonic()))
-    answer = records_answer(topic, heard, heard.error, heard.message)
-    if sides is not None and not heard.error:
+        return records_answer(topic, output, "other", topic.refetch_text(time.monotonic()))
+    answer = records_answer(topic, output, output.error, output.message)
+    if sides is not None and not output.error:
         answer["value"]["nextOffset"] = str(sides.after["offset"])
         try:
             answer["value"] |= (
-                {"guardViolation": touched} if (touched := sides.guard_violation(heard.guard_records)) else {}
+                {"guardViolation": touched} if (touched := sides.guard_violation(output.guard_records)) else {}
             )
         except NotationError:
-            answer["value"]["records"] = heard.guard_records  # the judge reports the wrong notation
+            answer["value"]["records"] = output.guard_records  # the judge reports the wrong notation
     return answer
 
 
-def records_answer(topic: MockTopic, heard: ClientOutput, error: str = "", message: str = "") -> Answer:
+def records_answer(topic: MockTopic, output: ClientOutput, error: str = "", message: str = "") -> Answer:
     """Return the records of the application; without records, its error."""
-    told = {"message": message} if message else {}
-    if error and not heard.records:
-        return {"ok": False, "error": error, **told}
+    details = {"message": message} if message else {}
+    if error and not output.records:
+        return {"ok": False, "error": error, **details}
     after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
-    value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
-    return {"ok": True, "value": value, **told}
+    value: Answer = {"records": output.records, "nextOffset": str(after), **({"error": error} if error else {})}
+    return {"ok": True, "value": value, **details}
 
 
 def with_remark(answer: Answer, how: str) -> Answer:
@@ -65,10 +65,10 @@ def with_remark(answer: Answer, how: str) -> Answer:
     return {**answer, "message": f"{how}; {answer.get('message', '')}".rstrip("; ")}
 
 
-def produced_batch_answer(topic: MockTopic, heard: ClientOutput) -> Answer:
+def produced_batch_answer(topic: MockTopic, output: ClientOutput) -> Answer:
     """Return the batch that the client wrote, as the answer of an encoder; or the error that it raised."""
-    if heard.error:
-        return {"ok": False, "error": heard.error, "message": heard.message}
+    if output.error:
+        return {"ok": False, "error": output.error, "message": output.message}
     data = b"".join(topic.produced)
     count = len(list(extents(data)))
     if count > 1:
@@ -90,56 +90,56 @@ _numbers = count(1)
 
 
 async def run_topic(
-    seat: ClientSlot,
+    slot: ClientSlot,
     broker: MockBroker,
     topic: MockTopic,
-    told: Mapping[str, object],
+    options: Mapping[str, object],
     shown: AnswerBuilder,
     name: str = "case",
 ) -> Answer:
     """Send a topic to the client in a slot, and return the answer about it."""
-    client, seat.must_restart = await seat.ready(), bool(topic.name)
+    client, slot.must_restart = await slot.ready(), bool(topic.name)
     # All names have the same length, so that a case is at the same byte of a response in every run.
     name = topic.name or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
     broker.topics[name] = topic
-    heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
-    topic.on_fetch = heard.changed.set
+    output = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **options})
+    topic.on_fetch = output.changed.set
     try:
-        return await _wait_for_end(seat, client, topic, heard, shown)
+        return await _wait_for_end(slot, client, topic, output, shown)
     finally:
         client.forget(name)
         del broker.topics[name]
 
 
 async def _wait_for_end(
-    seat: ClientSlot, client: DriverProcess, topic: MockTopic, heard: ClientOutput, shown: AnswerBuilder
+    slot: ClientSlot, client: DriverProcess, topic: MockTopic, output: ClientOutput, shown: AnswerBuilder
 ) -> Answer:
     """Return the answer after the end of the topic, an error, a crash or a timeout."""
-    asked = seen = time.monotonic()
-    while not heard.is_over:
-        heard.changed.clear()
+    start = seen = time.monotonic()
+    while not output.is_over:
+        output.changed.clear()
         first = topic.first_fetch
-        until = asked + STARTUP_TIMEOUT_S if first is None else min(seen + _IDLE_TIMEOUT_S, first + _CASE_TIMEOUT_S)
+        until = start + STARTUP_TIMEOUT_S if first is None else min(seen + _IDLE_TIMEOUT_S, first + _CASE_TIMEOUT_S)
         left = until - time.monotonic()
-        if answer := _abort_answer(topic, heard, late=left <= 0):
-            await seat.end(client)  # it may spin on this topic; the other cases of the process are repeated
+        if answer := _abort_answer(topic, output, late=left <= 0):
+            await slot.end(client)  # it may spin on this topic; the other cases of the process are repeated
             return answer
         try:
-            await asyncio.wait_for(heard.changed.wait(), left)
+            await asyncio.wait_for(output.changed.wait(), left)
             seen = time.monotonic()
         except TimeoutError:
             continue
-    if heard.invalid_reason:
-        return {"unsupported": heard.invalid_reason}
-    return {"crash": mishap} if (mishap := client.crash_text(heard)) else shown(topic, heard)
+    if output.invalid_reason:
+        return {"unsupported": output.invalid_reason}
+    return {"crash": mishap} if (mishap := client.crash_text(output)) else shown(topic, output)
 
 
-def _abort_answer(topic: MockTopic, heard: ClientOutput, *, late: bool) -> Answer | None:
+def _abort_answer(topic: MockTopic, output: ClientOutput, *, late: bool) -> Answer | None:
     """Return the answer if the wait for the end of the topic stops now; None if it continues."""
-    if heard.invalid_reason:
-        return {"unsupported": heard.invalid_reason}
+    if output.invalid_reason:
+        return {"unsupported": output.invalid_reason}
     if topic.cannot_end:
         return {"unsupported": NO_END_RECORD_POSSIBLE}
-    if heard.flooded:
-        return records_answer(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
-    return {"timeout": timeout_text(topic, heard, STARTUP_TIMEOUT_S)} if late else None
+    if output.flooded:
+        return records_answer(topic, output, message=f"handed out {len(output.records)} records and did not stop")
+    return {"timeout": timeout_text(topic, output, STARTUP_TIMEOUT_S)} if late else None

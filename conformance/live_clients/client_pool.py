@@ -50,7 +50,7 @@ class ClientSlot:
     @property
     def is_unused(self) -> bool:
         """Whether the next case is the first one of its process."""
-        return self.is_stopped or self._client is None or not self._client.was_asked
+        return self.is_stopped or self._client is None or not self._client.is_used
 
     async def ready(self) -> DriverProcess:
         """Return the process; start it if it has ended. Raises OSError, TimeoutError or DriverError."""
@@ -81,7 +81,7 @@ class ClientSlot:
     async def close(self) -> None:
         """End the process, with a grace period."""
         if self._client is not None:
-            await self._client.close(kindly=True)
+            await self._client.close(graceful=True)
 
     def invalidate_cases(self, problem: str) -> None:
         """Mark the cases of this slot as invalid for a reason outside the client."""
@@ -102,32 +102,32 @@ class ClientPool:
         self.shared_slot = ClientSlot(driver)
         """The slot of the shared process."""
         self._in_crowd = asyncio.Semaphore(driver.concurrency)
-        self._apart = asyncio.Semaphore(_MAX_ISOLATED_PROCESSES)
+        self._isolated = asyncio.Semaphore(_MAX_ISOLATED_PROCESSES)
         self._opened: list[ClientSlot] = []
         self._free: asyncio.LifoQueue[ClientSlot] = asyncio.LifoQueue()
         self._one_at_a_time = asyncio.Lock()
 
     async def close(self) -> None:
         """End the processes."""
-        await asyncio.gather(*(seat.close() for seat in (self.shared_slot, *self._opened)))
+        await asyncio.gather(*(slot.close() for slot in (self.shared_slot, *self._opened)))
 
     def invalidate_cases(self, problem: str) -> None:
         """Mark all running cases as invalid, because the case of the problem is unknown.
 
         Scenarios stay valid: each has a separate broker.
         """
-        for seat in (self.shared_slot, *self._opened):
-            if not seat.runs_scenario:
-                seat.invalidate_cases(problem)
+        for slot in (self.shared_slot, *self._opened):
+            if not slot.runs_scenario:
+                slot.invalidate_cases(problem)
 
-    async def run_and_confirm(self, put: CaseRunner, is_due: Callable[[Answer], bool]) -> Answer:
+    async def run_and_confirm(self, put: CaseRunner, is_expected: Callable[[Answer], bool]) -> Answer:
         """Run a case, and repeat it in a separate process if its answer is wrong.
 
         A case that is invalid because the broker failed is repeated while no other case runs.
         """
         async with self._in_crowd:
             answer = await put(self.shared_slot)
-        if is_due(answer):
+        if is_expected(answer):
             return answer
         if "unsupported" not in answer:
             answer = await self._run_isolated(put, is_silent="timeout" in answer)
@@ -139,7 +139,7 @@ class ClientPool:
             for _ in range(self._driver.concurrency):
                 await held.enter_async_context(self._in_crowd)
             for _ in range(_MAX_ISOLATED_PROCESSES):
-                await held.enter_async_context(self._apart)
+                await held.enter_async_context(self._isolated)
             return await put(self.shared_slot)
 
     async def _run_isolated(self, put: CaseRunner, *, is_silent: bool) -> Answer:
@@ -147,12 +147,12 @@ class ClientPool:
 
         After a timeout (`is_silent`) the process is fresh at once, because another timeout takes long.
         """
-        async with self._apart, self._seat() as seat:
+        async with self._isolated, self._slot() as slot:
             if is_silent:
-                await seat.stop()
-            is_fresh = seat.is_unused
-            answer = await put(seat)
-            return await put(seat) if seat.is_stopped and not is_fresh else answer
+                await slot.stop()
+            is_fresh = slot.is_unused
+            answer = await put(slot)
+            return await put(slot) if slot.is_stopped and not is_fresh else answer
 
     async def run_scenario(self, put: CaseRunner, is_at_work: Callable[[Answer], bool]) -> Answer:
         """Run a scenario in a client process that runs no other case, and return the answer.
@@ -160,29 +160,29 @@ class ClientPool:
         An earlier case may have caused a crash, and a busy machine a timeout. Both are repeated in another process,
         except a long timeout and a timeout in which the client `is_at_work`.
         """
-        async with self._apart, self._seat() as seat:
-            seat.runs_scenario, since = True, time.monotonic()
+        async with self._isolated, self._slot() as slot:
+            slot.runs_scenario, since = True, time.monotonic()
             try:
-                answer = await put(seat)
-                is_settled = not seat.is_stopped or time.monotonic() - since >= _LONG
-                return answer if is_settled or is_at_work(answer) else await put(seat)
+                answer = await put(slot)
+                is_settled = not slot.is_stopped or time.monotonic() - since >= _LONG
+                return answer if is_settled or is_at_work(answer) else await put(slot)
             finally:
-                seat.runs_scenario = False
-                if seat.must_restart:
-                    seat.must_restart = False
-                    await seat.stop()
+                slot.runs_scenario = False
+                if slot.must_restart:
+                    slot.must_restart = False
+                    await slot.stop()
 
     @asynccontextmanager
-    async def _seat(self) -> AsyncIterator[ClientSlot]:
+    async def _slot(self) -> AsyncIterator[ClientSlot]:
         """Yield a free slot; open another one if the wait is longer than a start."""
-        seat = None
+        slot = None
         if self._opened:
             with suppress(TimeoutError):
-                seat = await asyncio.wait_for(self._free.get(), _START_COST_FACTOR * self.shared_slot.took)
-        if seat is None:
-            seat = ClientSlot(self._driver)
-            self._opened.append(seat)
+                slot = await asyncio.wait_for(self._free.get(), _START_COST_FACTOR * self.shared_slot.took)
+        if slot is None:
+            slot = ClientSlot(self._driver)
+            self._opened.append(slot)
         try:
-            yield seat
+            yield slot
         finally:
-            self._free.put_nowait(seat)
+            self._free.put_nowait(slot)

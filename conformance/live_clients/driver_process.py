@@ -31,7 +31,7 @@ CRASH_PREFIX = "the client "
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
 """The largest number of records that are read of a topic; no case has more."""
-_BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
+_GUARD_KEYS = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of guard records."""
 _CHUNK = 1 << 14
 """The number of last characters of standard error that are kept."""
@@ -84,11 +84,11 @@ class DriverProcess:
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Store the command; `start` runs it."""
         self._command, self._env = command, env
-        self._heard: dict[str, ClientOutput] = {}
+        self._outputs: dict[str, ClientOutput] = {}
         self._errors = ""
         self.version = ""
         self.is_alive = False
-        self.was_asked = False
+        self.is_used = False
         """Whether it got a topic."""
 
     async def start(self, seconds: float) -> None:
@@ -105,40 +105,40 @@ class DriverProcess:
         self.is_alive = True
         self._listener = asyncio.create_task(self._listen())
         assert self._process.stdout is not None
-        said = await asyncio.wait_for(self._process.stdout.readline(), seconds)
-        if not said:
-            await self._hear_out()
+        line = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+        if not line:
+            await self._finish_stderr()
             raise DriverError(f"the driver ended{last_stderr_line(self._errors)}")
-        hello = _line(said)
+        hello = _line(line)
         self.version = str(hello.get("version", ""))
         self._reader = asyncio.create_task(self._read())
 
     def ask(self, topic: str, request: Mapping[str, object]) -> ClientOutput:
         """Send a topic to the driver, and return its output, which is filled later."""
-        self.was_asked = True
-        heard = self._heard[topic] = ClientOutput(died=not self.is_alive)
+        self.is_used = True
+        output = self._outputs[topic] = ClientOutput(died=not self.is_alive)
         assert self._process.stdin is not None
         with suppress(ConnectionError):
             self._process.stdin.write(json.dumps({"topic": topic, **request}).encode() + b"\n")
-        return heard
+        return output
 
     def invalidate_cases(self, reason: str) -> None:
         """Mark the output of all running topics as invalid for a reason outside the client."""
-        for heard in self._heard.values():
-            heard.invalid_reason = heard.invalid_reason or reason
-            heard.changed.set()
+        for output in self._outputs.values():
+            output.invalid_reason = output.invalid_reason or reason
+            output.changed.set()
 
     def forget(self, topic: str) -> None:
         """Ignore further output for a topic."""
-        self._heard.pop(topic, None)
+        self._outputs.pop(topic, None)
 
-    async def close(self, *, kindly: bool = False) -> None:
-        """End the driver, with a grace period if `kindly`."""
+    async def close(self, *, graceful: bool = False) -> None:
+        """End the driver, with a grace period if `graceful`."""
         if not hasattr(self, "_process"):
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
-        if kindly:
+        if graceful:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _FAREWELL)
         self._kill()
@@ -162,15 +162,15 @@ class DriverProcess:
         """The exit status of the process; a negative number is a signal."""
         return self._process.returncode
 
-    def crash_text(self, heard: ClientOutput) -> str:
+    def crash_text(self, output: ClientOutput) -> str:
         """Return the text of a crash in a topic; empty for none."""
-        if heard.error == "driver":
-            return f"the driver: {heard.message}"
-        if heard.crash or not heard.died:
-            return heard.crash
-        before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
-        said = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
-        return f"{CRASH_PREFIX}{exit_text(self.status)}{last_stderr_line(said)}{before}"
+        if output.error == "driver":
+            return f"the driver: {output.message}"
+        if output.crash or not output.died:
+            return output.crash
+        before = f"; {len(output.records)} records were handed out before" if output.records else ""
+        crash_lines = "\n".join(line for line in self._errors.splitlines() if _CRASH_LINE.search(line))
+        return f"{CRASH_PREFIX}{exit_text(self.status)}{last_stderr_line(crash_lines)}{before}"
 
     async def _listen(self) -> None:
         """Keep the last part of the driver's standard error, and copy all of it to ours."""
@@ -180,7 +180,7 @@ class DriverProcess:
             with suppress(OSError):
                 os.write(2, chunk)
 
-    async def _hear_out(self) -> None:
+    async def _finish_stderr(self) -> None:
         """Wait for the end of standard error, but not forever: a child may keep it open."""
         await asyncio.wait([self._listener], timeout=_LAST)
 
@@ -191,41 +191,41 @@ class DriverProcess:
             while line := await self._process.stdout.readline():
                 self._note(_line(line))
         except (DriverError, ValueError) as problem:
-            for heard in self._heard.values():
-                heard.error, heard.message = heard.error or "driver", str(problem)
+            for output in self._outputs.values():
+                output.error, output.message = output.error or "driver", str(problem)
         self.is_alive = False
         self._kill()
         await self._process.wait()
-        await self._hear_out()
-        for heard in self._heard.values():
-            heard.died = not heard.is_over
-            heard.changed.set()
+        await self._finish_stderr()
+        for output in self._outputs.values():
+            output.died = not output.is_over
+            output.changed.set()
 
-    def _note(self, said: dict[str, Any]) -> None:
-        heard = self._heard.get(str(said.get("topic")))
-        if heard is None:
+    def _note(self, line: dict[str, Any]) -> None:
+        output = self._outputs.get(str(line.get("topic")))
+        if output is None:
             return  # a topic that is already finished
-        if "record" in said:
-            record = said["record"]
+        if "record" in line:
+            record = line["record"]
             if not isinstance(record, dict):
                 raise DriverError(f"a record is an object, not {str(record)[:60]}")
-            heard.flooded = len(heard.records) + len(heard.guard_records) >= _MOST_RECORDS
-            if not heard.flooded:
-                (heard.guard_records if record.get("key") in _BESIDE else heard.records).append(record)
-            elif heard.guard_records:
-                heard.records, heard.guard_records = heard.guard_records + heard.records, []
-        elif "error" in said:
-            known = said["error"] in ERRORS
-            heard.error, heard.message = said["error"] if known else "other", str(said.get("message", ""))
-        elif "crash" in said:
-            heard.crash = str(said["crash"]) or "it raised"
-        elif "unsupported" in said:
-            heard.invalid_reason, heard.ended = str(said["unsupported"]), True
-        elif said.get("end") is True:
-            heard.ended = True
+            output.flooded = len(output.records) + len(output.guard_records) >= _MOST_RECORDS
+            if not output.flooded:
+                (output.guard_records if record.get("key") in _GUARD_KEYS else output.records).append(record)
+            elif output.guard_records:
+                output.records, output.guard_records = output.guard_records + output.records, []
+        elif "error" in line:
+            known = line["error"] in ERRORS
+            output.error, output.message = line["error"] if known else "other", str(line.get("message", ""))
+        elif "crash" in line:
+            output.crash = str(line["crash"]) or "it raised"
+        elif "unsupported" in line:
+            output.invalid_reason, output.ended = str(line["unsupported"]), True
+        elif line.get("end") is True:
+            output.ended = True
         else:
-            raise DriverError(f"a line of the driver has no known field: {str(said)[:100]}")
-        heard.changed.set()
+            raise DriverError(f"a line of the driver has no known field: {str(line)[:100]}")
+        output.changed.set()
 
 
 def _is_alive(group: int) -> bool:
@@ -240,9 +240,9 @@ def _is_alive(group: int) -> bool:
 def _line(text: bytes) -> dict[str, Any]:
     """Return the JSON object of a line. Raises DriverError."""
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
+        content = None
+    if not isinstance(content, dict):
         raise DriverError(f"a line of the driver is no JSON object: {text[:100]!r}" if text else "the driver ended")
-    return said
+    return content

@@ -36,21 +36,21 @@ class GuardedCase(Struct, frozen=True):
 
         Raises NotationError for a record in a wrong notation.
         """
-        for place, due in (("before", self.before), ("behind", self.after)):
-            if due is None:
+        for place, guard in (("before", self.before), ("behind", self.after)):
+            if guard is None:
                 continue
-            named = f"the record {place} the bytes of the case, at offset {due['offset']}, was"
-            rows = [row for row in map(RECORD_NOTATION.parse, given) if _is_there(row, due)]
+            named = f"the record {place} the bytes of the case, at offset {guard['offset']}, was"
+            rows = [row for row in map(RECORD_NOTATION.parse, given) if _is_there(row, guard)]
             if len(rows) != 1:
                 return f"{named} handed out {len(rows)} times" if rows else f"{named} not handed out"
-            if path := next(RECORD_NOTATION.mismatches(due, rows[0]), ""):
+            if path := next(RECORD_NOTATION.mismatches(guard, rows[0]), ""):
                 return f"{named} handed out with another {path}"
         return ""
 
 
-def _is_there(row: Value, due: Value) -> bool:
+def _is_there(row: Value, expected: Value) -> bool:
     """Return whether a record has the key of the expected one, and its offset if it shows one."""
-    return bool(row.get("key") == due["key"] and row.get("offset", due["offset"]) == due["offset"])
+    return bool(row.get("key") == expected["key"] and row.get("offset", expected["offset"]) == expected["offset"])
 
 
 def with_guard_records(parts: Request, expected: Expectation) -> GuardedCase | None:
@@ -88,9 +88,9 @@ def _if_view_unchanged(parts: Request, expected: ExpectConsumerView, begin: int,
     after = build_single_record_entry(END_KEY, behind, stored_magic(log, last))
     high = max(parts["highWatermark"], behind + 1)
     whole = {**parts, "hex": b"".join((*before, log, after)), "fetchOffset": begin, "highWatermark": high}
-    due = (*_seen(before), *expected.view.records, *_seen([] if expected.view.damage else [after]))
+    records = (*_seen(before), *expected.view.records, *_seen([] if expected.view.damage else [after]))
     seen = fetch_expectation(whole).expect
-    if not isinstance(seen, ExpectConsumerView) or seen.open or seen.view.partial or seen.view.records != due:
+    if not isinstance(seen, ExpectConsumerView) or seen.open or seen.view.partial or seen.view.records != records:
         return None
     return GuardedCase(whole, _seen([after])[0], next(iter(_seen(before)), None))
 

@@ -71,11 +71,11 @@ class ScenarioClient(Protocol):
     async def unsupported_reason(self, scenario: str) -> str:
         """Return why the client cannot run a scenario; empty if it can."""
 
-    async def consume(self, scenario: str, seat: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
+    async def consume(self, scenario: str, slot: ClientSlot, parts: Request, witness: RequestRecorder) -> Answer:
         """Let the client in a slot consume the log of a `read` request in a scenario."""
 
     async def write(
-        self, scenario: str, seat: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
+        self, scenario: str, slot: ClientSlot, batches: Sequence[Value], witness: RequestRecorder
     ) -> Answer:
         """Let the client in a slot write batches in a scenario."""
 
@@ -86,9 +86,9 @@ class ClientScenarioRuns:
     Scenarios run in parallel, each with a separate broker, because many of them take seconds.
     """
 
-    def __init__(self, seats: ClientPool, witness: RequestRecorder, lead: ScenarioClient, *, idempotent: bool) -> None:
+    def __init__(self, pool: ClientPool, witness: RequestRecorder, client: ScenarioClient, *, idempotent: bool) -> None:
         """Prepare; `witness` records requests outside of scenarios, and `idempotent` describes the producer."""
-        self._seats, self._witness, self._lead, self._idempotent = seats, witness, lead, idempotent
+        self._pool, self._witness, self._client, self._idempotent = pool, witness, client, idempotent
         self.magic = 2
         """The magic of the log that the client consumes."""
         self._held: dict[tuple[str, str], asyncio.Task[ClientScenarioRun]] = {}
@@ -106,14 +106,14 @@ class ClientScenarioRuns:
         whole_run = dict(self._held)
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
-        kind, check, said = SCENARIOS[parts["scenario"]], CHECKS[parts["check"]], held.answer
+        kind, check, result = SCENARIOS[parts["scenario"]], CHECKS[parts["check"]], held.answer
         if parts["check"] == "error-reported":
             return _reported_error(parts, held)
-        if check.about_fetch_progress and "unsupported" in said:
-            return said  # the reason is outside the client
-        if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(said):
-            return {"unsupported": f"the client reports to the application: {said.get('message', '')}"}
-        if check.about_fetch_progress and "timeout" in said and _sent_at_least(held.requests, kind.may_poll_request):
+        if check.about_fetch_progress and "unsupported" in result:
+            return result  # the reason is outside the client
+        if (check.about_fetch_progress or check.about_completion) and kind.may_report_error and _is_error(result):
+            return {"unsupported": f"the client reports to the application: {result.get('message', '')}"}
+        if check.about_fetch_progress and "timeout" in result and _sent_at_least(held.requests, kind.may_poll_request):
             return {
                 "unsupported": f"the client waited until the end of the case: it still sent {kind.may_poll_request}"
             }
@@ -121,42 +121,42 @@ class ClientScenarioRuns:
         if kind.uses_default_broker:
             witnesses = [self._witness, *_recorders_of_default_broker(whole_run)]
         flawed = [row for witness in witnesses for row in witness.violating(parts["check"])]
-        answer = _answer(parts, flawed, held.requests) if held.requests else said
-        if held.requests and "crash" in said and parts["scenario"] != "minimal-versions":
+        answer = _answer(parts, flawed, held.requests) if held.requests else result
+        if held.requests and "crash" in result and parts["scenario"] != "minimal-versions":
             verdict = judge_sent(
                 ExpectClientRequests(parts["check"], parts["isolation"], parts.get("request", "")), answer["value"]
             )
             is_about_end = check.about_fetch_progress or parts["check"] in ("writes-on", "writes")
             stays = is_about_end and verdict.kind is VerdictKind.FAIL
-            return said if stays or verdict.kind is VerdictKind.SKIP else answer
+            return result if stays or verdict.kind is VerdictKind.SKIP else answer
         return answer
 
     async def _run(self, scenario: str, isolation: str) -> ClientScenarioRun:
         """Run a scenario; the requests are those of the process whose result counts."""
         witness = RequestRecorder()
-        if reason := await self._lead.unsupported_reason(scenario):
+        if reason := await self._client.unsupported_reason(scenario):
             return ClientScenarioRun(witness, [], {"unsupported": reason})
 
-        async def put(seat: ClientSlot) -> Answer:
+        async def put(slot: ClientSlot) -> Answer:
             nonlocal witness
             witness = RequestRecorder(_MAX_RECORDED)
-            return await self._run_client(seat, scenario, isolation, witness)
+            return await self._run_client(slot, scenario, isolation, witness)
 
-        def waits(said: Answer) -> bool:
-            return "timeout" in said and _sent_at_least(
+        def waits(answer: Answer) -> bool:
+            return "timeout" in answer and _sent_at_least(
                 witness.requests, SCENARIOS[scenario].may_poll_request, _CLEARLY_ACTIVE_REQUESTS
             )
 
-        said = await self._seats.run_scenario(put, waits)
-        return ClientScenarioRun(witness, [*witness.requests], said)
+        answer = await self._pool.run_scenario(put, waits)
+        return ClientScenarioRun(witness, [*witness.requests], answer)
 
-    async def _run_client(self, seat: ClientSlot, scenario: str, isolation: str, witness: RequestRecorder) -> Answer:
+    async def _run_client(self, slot: ClientSlot, scenario: str, isolation: str, witness: RequestRecorder) -> Answer:
         """Let the client write or consume, and return its answer."""
         if SCENARIOS[scenario].produces:
             batches = batches_for(scenario, idempotent=self._idempotent)
-            return await self._lead.write(scenario, seat, batches, witness)
-        asked = fetch_expectation({"hex": self._log_for(scenario), "isolation": isolation}).parts
-        return await self._lead.consume(scenario, seat, OPERATIONS["read"].parse(asked, LOG), witness)
+            return await self._client.write(scenario, slot, batches, witness)
+        parts = fetch_expectation({"hex": self._log_for(scenario), "isolation": isolation}).parts
+        return await self._client.consume(scenario, slot, OPERATIONS["read"].parse(parts, LOG), witness)
 
     def _log_for(self, scenario: str) -> bytes:
         """Return the log that the client consumes."""
@@ -168,14 +168,14 @@ class ClientScenarioRuns:
         return _ENDS_EMPTY if scenario == "split-response" and self.magic else plain_log(self.magic)
 
 
-def _sent_at_least(heard: Sequence[Value], name: str, often: int = _ACTIVE_REQUESTS) -> bool:
+def _sent_at_least(requests: Sequence[Value], name: str, often: int = _ACTIVE_REQUESTS) -> bool:
     """Return whether at least so many requests of this name were sent."""
-    return sum(api_of(row["hex"]) == name for row in heard) >= often
+    return sum(api_of(row["hex"]) == name for row in requests) >= often
 
 
-def _is_error(said: Answer) -> bool:
+def _is_error(answer: Answer) -> bool:
     """Return whether the application got an error, with or without records before it."""
-    return said.get("ok") is False or "error" in said.get("value", ())
+    return answer.get("ok") is False or "error" in answer.get("value", ())
 
 
 def _recorders_of_default_broker(
@@ -197,9 +197,9 @@ def _reported_error(parts: Request, held: ClientScenarioRun) -> Answer:
     )
 
 
-def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
+def _answer(parts: Request, flawed: Sequence[Value], requests: Sequence[Value]) -> Answer:
     """Return the requests of a client as the answer to a `send` request; requests that fail the check are first."""
-    wanted = [row for row in (*flawed, *heard) if parts.get("request", "") in ("", api_of(row["hex"]))]
+    wanted = [row for row in (*flawed, *requests) if parts.get("request", "") in ("", api_of(row["hex"]))]
     check = CHECKS[parts["check"]]
     if check.about_fetch_progress:  # the last fetches decide; without a fetch, the other requests
         wanted.reverse()

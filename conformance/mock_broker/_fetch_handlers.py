@@ -44,11 +44,11 @@ _LONGEST_WAIT_MS = 50
 
 
 def _metadata(broker: MockBroker, request: KafkaRequest) -> Values:
-    asked, listed = request.body["Topics"], _brokers_in_metadata(broker)
-    if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list requests all
+    wanted, listed = request.body["Topics"], _brokers_in_metadata(broker)
+    if wanted is None or (request.version == 0 and not wanted):  # version 0 has no null: an empty list requests all
         topics = [_topic_metadata(name, topic) for name, topic in broker.topics.items()]
     else:
-        topics = [_topic_metadata_for(broker, request, row) for row in asked]
+        topics = [_topic_metadata_for(broker, request, row) for row in wanted]
     if any(row["ErrorCode"] == ErrorCode.LEADER_NOT_AVAILABLE for row in topics):
         return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
     nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in listed]
@@ -166,8 +166,8 @@ def _fetch_topics(broker: MockBroker, request: KafkaRequest, topics: Iterable[Va
     broker.max_fetch_magic = newest
     rows = []
     for row in topics:
-        asked, topic = resolve_topic(broker, row, "Topic")
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if "TopicId" in asked else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        reference, topic = resolve_topic(broker, row, "Topic")
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if "TopicId" in reference else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is not None and topic.empty_fetches[:1] == [THROTTLED]:
             topic.empty_fetches.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
@@ -183,7 +183,7 @@ def _fetch_topics(broker: MockBroker, request: KafkaRequest, topics: Iterable[Va
                 else _fetch_partition(topic, part, isolation, newest, unknown)
                 for part in row["Partitions"]
             ]
-        rows.append({**asked, "Partitions": parts})
+        rows.append({**reference, "Partitions": parts})
     return {"Responses": rows}
 
 

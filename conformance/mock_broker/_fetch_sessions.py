@@ -34,34 +34,34 @@ class FetchSession(Struct):
     id: int
     epoch: int = 0
     """The epoch of the last fetch."""
-    asked: dict[_Key, tuple[Values, Values]] = field(default_factory=dict)
+    requested: dict[_Key, tuple[Values, Values]] = field(default_factory=dict)
     """By partition: the fields of its topic, and its own row, as in the request."""
-    told: dict[_Key, int] = field(default_factory=dict)
+    sent_high_watermarks: dict[_Key, int] = field(default_factory=dict)
 
     def topics(self) -> list[Values]:
         """Return all partitions of the session as the Topics of a full Fetch request."""
-        return [{**topic, "Partitions": [part]} for topic, part in self.asked.values()]
+        return [{**topic, "Partitions": [part]} for topic, part in self.requested.values()]
 
     def take(self, body: Values) -> None:
         """Store the partitions of a fetch, and remove the forgotten ones."""
         for row in body["Topics"]:
             topic = {key: value for key, value in row.items() if key != "Partitions"}
             for part in row["Partitions"]:
-                self.asked[_topic(row), part["Partition"]] = topic, part
+                self.requested[_topic(row), part["Partition"]] = topic, part
         for row in body["ForgottenTopicsData"]:
             for partition in row["Partitions"]:
-                self.asked.pop((_topic(row), partition), None)
+                self.requested.pop((_topic(row), partition), None)
 
     def news(self, responses: list[Values]) -> list[Values]:
         """Return the changed rows of a response, or all of them if it opens the session."""
-        kept = [{**row, "Partitions": [*self._told_anew(row)]} for row in responses]
+        kept = [{**row, "Partitions": [*self._changed(row)]} for row in responses]
         return [row for row in kept if row["Partitions"]]
 
-    def _told_anew(self, row: Values) -> Iterator[Values]:
+    def _changed(self, row: Values) -> Iterator[Values]:
         for part in row["Partitions"]:
             key = _topic(row), part["PartitionIndex"]
-            known = self.told.get(key)
-            self.told[key] = part["HighWatermark"]
+            known = self.sent_high_watermarks.get(key)
+            self.sent_high_watermarks[key] = part["HighWatermark"]
             if not self.epoch or part["Records"] or part["ErrorCode"] or known != part["HighWatermark"]:
                 yield part
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMED_FIRST = 4
 """The first version of JoinGroup in which a new member receives an id and joins again with it (KIP-394)."""
-_TOLD_ONCE = 2
+_GROUP_ERROR_CODE = 2
 """The first version of OffsetFetch with one error code for the whole group."""
 _NOWHERE = {"NodeId": -1, "Host": "", "Port": -1}
 
@@ -52,7 +52,7 @@ def _join_group(broker: MockBroker, request: KafkaRequest) -> Values:
         raise UnhandledRequest("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
     error = group.error("JoinGroup", broker.node) or (
-        ErrorCode.UNKNOWN_MEMBER_ID if member in group.stopped_nodes else 0
+        ErrorCode.UNKNOWN_MEMBER_ID if member in group.stopped_members else 0
     )
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
         # As in Apache Kafka 3.9.2 and 4.4.0. @platformatic/kafka 1.20.0 reads its member id only from this response.
@@ -88,22 +88,22 @@ def _sync_group(broker: MockBroker, request: KafkaRequest) -> Values:
     body, group = request.body, _group(broker, request.body["GroupId"])
     if error := group.error("SyncGroup", broker.node):
         if error == ErrorCode.UNKNOWN_MEMBER_ID:
-            group.stopped_nodes.add(body["MemberId"])
+            group.stopped_members.add(body["MemberId"])
         return {"ErrorCode": error, "Assignment": b""}
-    asked: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
+    protocol: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
     mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
     if not (mine or group.now):
         topic = broker.topics.get(body["GroupId"])
         if topic is not None and topic.name:
-            return {"ErrorCode": 0, **asked, "Assignment": b""}
+            return {"ErrorCode": 0, **protocol, "Assignment": b""}
         raise UnhandledRequest("SyncGroup of a leader that assigns no partition to itself")
     is_led = group.now not in ("", *LEADER_COMPOSITIONS) or not mine
-    return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
+    return {"ErrorCode": 0, **protocol, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
 
 def _heartbeat(broker: MockBroker, request: KafkaRequest) -> Values:
     group = _group(broker, request.body["GroupId"])
-    if request.body["MemberId"] in group.stopped_nodes:
+    if request.body["MemberId"] in group.stopped_members:
         return {"ErrorCode": ErrorCode.UNKNOWN_MEMBER_ID}
     if error := group.error("Heartbeat", broker.node):
         return {"ErrorCode": error}
@@ -123,12 +123,12 @@ def _leave_group(_: MockBroker, request: KafkaRequest) -> Values:
 def _offset_commit(broker: MockBroker, request: KafkaRequest) -> Values:
     error, rows = _group(broker, request.body["GroupId"]).error("OffsetCommit", broker.node), []
     for row in request.body["Topics"]:
-        asked, topic = resolve_topic(broker, row, "Name")
+        reference, topic = resolve_topic(broker, row, "Name")
         for part in row["Partitions"]:
             if topic is not None and not error:
                 topic.committed, topic.committed_epoch = part["CommittedOffset"], -1
         done = [{"PartitionIndex": part["PartitionIndex"], "ErrorCode": error} for part in row["Partitions"]]
-        rows.append({**asked, "Partitions": done})
+        rows.append({**reference, "Partitions": done})
     return {"Topics": rows}
 
 
@@ -140,14 +140,14 @@ def _offset_fetch(broker: MockBroker, request: KafkaRequest) -> Values:
     return {"Groups": [{**row, "GroupId": of["GroupId"]} for row, of in zip(rows, body["Groups"], strict=True)]}
 
 
-def _committed_offsets(broker: MockBroker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
+def _committed_offsets(broker: MockBroker, version: int, group: str, requested: Iterable[Values] | None) -> Values:
     """Return the committed offsets of these topics. Raises UnhandledRequest for null, which requests all topics."""
-    if asked is None:
+    if requested is None:
         raise UnhandledRequest("OffsetFetch for all topics of a group")
     error, rows = _group(broker, group).error("OffsetFetch", broker.node), []
-    if error and error != ErrorCode.UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
+    if error and error != ErrorCode.UNSTABLE_OFFSET_COMMIT and version >= _GROUP_ERROR_CODE:
         return {"ErrorCode": error, "Topics": []}
-    for row in asked:
+    for row in requested:
         shown, topic = resolve_topic(broker, row, "Name")
         offset = NO_COMMITTED_OFFSET if topic is None or error else topic.committed
         epoch = -1 if offset == NO_COMMITTED_OFFSET or topic is None else topic.committed_epoch

@@ -29,9 +29,9 @@ from conformance.definitions.request_frames import CloseConnection
 
 LEADER_COMPOSITIONS = (LEADER_OF_TWO, EMPTY_METADATA, MALFORMED_METADATA, OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
 """The compositions of a generation in which the client leads another member."""
-_APART = (OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
+_ON_ANOTHER_TOPIC = (OTHER_TOPIC, OWNED_PARTITION_CONFLICT)
 """The compositions of these that need another topic."""
-_NEWEST, _TO_COME = 3, 7
+_NEWEST, _FUTURE = 3, 7
 """The newest version of the consumer protocol, which Apache Kafka writes, and a version of the future."""
 _ADDED = b"\x00\x00\x00\x05later"
 """Bytes after the fields of the future version: a reader skips them."""
@@ -53,7 +53,7 @@ class GroupState(Struct):
     """The id of the node that is its coordinator."""
     coordinator_moves: bool = False
     """True if the other node becomes the coordinator when this one returns NOT_COORDINATOR or stops."""
-    stopped_nodes: set[str] = field(default_factory=set)
+    stopped_members: set[str] = field(default_factory=set)
     """The members that the group no longer knows."""
 
     @classmethod
@@ -102,16 +102,16 @@ class GroupState(Struct):
     @property
     def serves_nothing(self) -> bool:
         """True if no records are served in it, so that a client stays until it knows the topic of another member."""
-        return self.now in _APART
+        return self.now in _ON_ANOTHER_TOPIC
 
     def new_member(self, group: str) -> str:
         """Return a member id that no member had."""
-        return f"{group}-member-{self.generation}-{len(self.stopped_nodes)}"
+        return f"{group}-member-{self.generation}-{len(self.stopped_members)}"
 
     def assigned(self, topic: str) -> bytes:
         """Return the assignment from another leader: the client's topic or no partition, with null as user data."""
         rows = () if self.is_idle_generation else ({"Topic": topic, "Partitions": (0,)},)
-        return _said(
+        return _encoded(
             "Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == FOLLOWER_NEWER_VERSION
         )
 
@@ -119,16 +119,16 @@ class GroupState(Struct):
 def other_member(topic: str, group: GroupState) -> Value:
     """Return another member of the group, with the same topic, another topic, or malformed metadata."""
     how = group.now
-    wanted = topic + OTHER_TOPIC_SUFFIX if how in _APART else topic
-    said: Value = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
+    wanted = topic + OTHER_TOPIC_SUFFIX if how in _ON_ANOTHER_TOPIC else topic
+    fields: Value = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
     if how == OWNED_PARTITION_CONFLICT:
-        said |= {"OwnedPartitions": ({"Topic": topic, "Partitions": (0,)},), "GenerationId": group.generation - 1}
-    written = _said("Subscription", said)
+        fields |= {"OwnedPartitions": ({"Topic": topic, "Partitions": (0,)},), "GenerationId": group.generation - 1}
+    written = _encoded("Subscription", fields)
     metadata = {EMPTY_METADATA: b"", MALFORMED_METADATA: written[:9]}.get(how, written)
     return {"MemberId": OTHER_MEMBER_ID, "GroupInstanceId": None, "Metadata": metadata}
 
 
-def _said(what: str, value: Value, *, is_newer: bool = False) -> bytes:
+def _encoded(what: str, value: Value, *, is_newer: bool = False) -> bytes:
     body = shipped_types().wire(type_name(f"ConsumerProtocol{what}", _NEWEST)).encode(value)
-    version = _TO_COME if is_newer else _NEWEST
+    version = _FUTURE if is_newer else _NEWEST
     return version.to_bytes(2, "big") + body + (_ADDED if is_newer else b"")

@@ -50,7 +50,7 @@ def _subscriptions(broker: MockBroker, _: KafkaRequest) -> Values:
     A client with an id gets it again, as from Apache Kafka. The definition requires 0, which Kafka's consumer rejects.
     """
     topic = _topic(broker)
-    told = {
+    fields = {
         "ClientInstanceId": CLIENT_INSTANCE_ID,
         "SubscriptionId": SUBSCRIPTION_ID,
         "AcceptedCompressionTypes": topic.accepted_codecs,
@@ -59,7 +59,7 @@ def _subscriptions(broker: MockBroker, _: KafkaRequest) -> Values:
         "DeltaTemporality": True,
         "RequestedMetrics": topic.requested_metrics,
     }
-    return {"ErrorCode": topic.group.error("GetTelemetrySubscriptions"), **told}
+    return {"ErrorCode": topic.group.error("GetTelemetrySubscriptions"), **fields}
 
 
 def _push(broker: MockBroker, _: KafkaRequest) -> Values:
@@ -136,8 +136,8 @@ class MockBroker(Struct):
         if not low <= version <= high:
             if name == "ApiVersions":
                 # As Apache Kafka since 2.4: the error response lists only ApiVersions, and the client must retry.
-                told = self._versions(ErrorCode.UNSUPPORTED_VERSION, (name,))
-                return ResponseFrame(response_frame(correlation, name, 0, told))
+                fields = self._versions(ErrorCode.UNSUPPORTED_VERSION, (name,))
+                return ResponseFrame(response_frame(correlation, name, 0, fields))
             raise (CloseConnection if self.is_strict else UnhandledRequest)(
                 f"{name} {version}, because it offers {low} to {high}"
             )
@@ -174,8 +174,10 @@ class MockBroker(Struct):
         known = [
             {"Name": name, "MinVersion": 0, "MaxVersion": level} for name, level in self.finalized_features.items()
         ]
-        told = {"SupportedFeatures": known, "FinalizedFeatures": levels, "FinalizedFeaturesEpoch": 1} if levels else {}
-        return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"]), **told}
+        fields = (
+            {"SupportedFeatures": known, "FinalizedFeatures": levels, "FinalizedFeaturesEpoch": 1} if levels else {}
+        )
+        return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"]), **fields}
 
 
 _ANSWERS: Mapping[str, Callable[[MockBroker, KafkaRequest], Values]] = {

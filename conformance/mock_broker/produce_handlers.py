@@ -29,7 +29,7 @@ _ADDED_SINCE = 12
 """The first version of Produce that adds the partition to the transaction."""
 _IDS_SINCE = 13
 """The first version of Produce that names a topic by its id."""
-_NOBODY = (-1, -1, -1)
+_NO_PRODUCER = (-1, -1, -1)
 
 
 # --- commands -----------------------------------------------------------------------------------------
@@ -40,14 +40,14 @@ def unsupported_batch(batch: Value, produces: Collection[str]) -> str:
     producer = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
     codec = batch["compression"]
     needs = [CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"]
-    needs += ["timestamps"] + ["idempotence"] * (producer != _NOBODY) + ["transactions"] * batch["isTransactional"]
+    needs += ["timestamps"] + ["idempotence"] * (producer != _NO_PRODUCER) + ["transactions"] * batch["isTransactional"]
     if lacking := [need for need in needs if need not in produces]:
         return f"{', '.join(lacking)}: not claimed"
     if batch["isControlBatch"] or batch["timestampType"] or batch["baseOffset"]:
         return "a producer cannot write control batches, LogAppendTime or offsets"
-    if producer != _NOBODY and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
+    if producer != _NO_PRODUCER and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
         return "a client chooses its first sequence, which is 0; 2^31 records are too many"
-    if producer == _NOBODY and batch["isTransactional"]:
+    if producer == _NO_PRODUCER and batch["isTransactional"]:
         return "a client has no transactions without a producer id"
     if any(record["timestamp"] < 0 for record in batch["records"]):
         return "an application cannot set a timestamp below 0"
@@ -99,14 +99,14 @@ def _produce(broker: MockBroker, request: KafkaRequest) -> Values:
         raise UnhandledRequest("Produce with acks 0")
     rows = []
     for row in request.body["TopicData"]:
-        asked, topic = resolve_topic(broker, row, "Name")
+        reference, topic = resolve_topic(broker, row, "Name")
         leads = topic is not None and topic.leader == broker.node
         if topic is not None and leads:
             topic.change_leader()
         taken = [_append(broker, topic, part, request.version) for part in row["PartitionData"]]
         if topic is not None and leads:
             topic.drop_connection()
-        rows.append({**asked, "PartitionResponses": taken})
+        rows.append({**reference, "PartitionResponses": taken})
     return add_current_leader(broker, request, {"Responses": rows})
 
 
@@ -139,15 +139,15 @@ def _append(broker: MockBroker, topic: MockTopic | None, part: Values, version: 
         id_, epoch, first = (
             BATCH_LAYOUT.read_field(name, data) for name in ("producerId", "producerEpoch", "baseSequence")
         )
-        due = topic.accepted_sequences.setdefault((id_, epoch), [])
+        accepted = topic.accepted_sequences.setdefault((id_, epoch), [])
         # As in Kafka: a gap is out of order, and a known sequence is a duplicate with its old offset.
-        if first > len(due):
+        if first > len(accepted):
             return {**shown, "ErrorCode": ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
-        if 0 <= first < len(due) and topic.forgets_offset_of_duplicate:
+        if 0 <= first < len(accepted) and topic.forgets_offset_of_duplicate:
             return {**shown, "ErrorCode": ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
-        if 0 <= first < len(due):
-            return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
-        due += range(base, base + count)
+        if 0 <= first < len(accepted):
+            return {**shown, "ErrorCode": 0, "BaseOffset": accepted[first], "LogStartOffset": 0}
+        accepted += range(base, base + count)
     topic.produced.append(data)
     topic.high_watermark += count
     return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}

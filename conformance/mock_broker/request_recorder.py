@@ -34,11 +34,11 @@ class RequestRecorder:
         in_flight: Iterable[int],
         offered: Mapping[str, tuple[int, int]],
         *,
-        is_told: bool = False,
+        versions_sent: bool = False,
     ) -> None:
         """Record a request with its size, and the correlation ids without a response on its connection.
 
-        `is_told` is True if the client had received the ApiVersions response.
+        `versions_sent` is True if the client had received the ApiVersions response.
         """
         row = {"hex": frame, "inFlight": tuple(in_flight), "offered": offered.get(api_of(frame))}
         if len(self.requests) < self._room:
@@ -49,7 +49,7 @@ class RequestRecorder:
                 kept.append(row)
             if (
                 check == "offered"
-                and is_told
+                and versions_sent
                 and row["offered"]
                 and len(self.wrong_version_requests) < MAX_REQUESTS_IN_ANSWER
             ):

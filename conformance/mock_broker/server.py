@@ -77,7 +77,7 @@ _AHEAD = 8
 _STALLED = 5.0
 """Seconds for the rest of a request after its size."""
 _SIZE = 4
-_PIECES, _APART = (1, 3, 100), 0.001
+_PIECES, _PAUSE_S = (1, 3, 100), 0.001
 """Bytes of the pieces of a response, repeated, and the seconds between two of them."""
 
 
@@ -141,7 +141,7 @@ class MockBrokerServer:
                         writer.write(piece)
                         await writer.drain()
                         if self._broker.in_pieces:
-                            await asyncio.sleep(_APART)
+                            await asyncio.sleep(_PAUSE_S)
         except MalformedFrame as problem:  # Kafka closes the connection, too
             self.witness.parse_error = self.witness.parse_error or str(problem)
         except CloseConnection:
@@ -183,7 +183,7 @@ class MockBrokerServer:
     async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
         """Read and record the next request, or a part of it. Raises RequestTooLarge or IncompleteReadError."""
         frame = await _frame(reader)
-        self.witness.record(frame, in_flight, self._broker.offered, is_told=self._broker.api_versions_sent)
+        self.witness.record(frame, in_flight, self._broker.offered, versions_sent=self._broker.api_versions_sent)
         return frame
 
 

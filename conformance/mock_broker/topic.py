@@ -43,7 +43,7 @@ NO_ID = bytes(16)
 """The id of a topic without an id."""
 LAST_OFFSET = (1 << 63) - 2
 """The last possible offset of the record that ends a topic."""
-_PATIENCE = 4
+_REFETCH_LIMIT = 4
 _BATCHES = 2
 _VALUE = bytes(6)
 """The value of the records around a marker: it has the length of the marker's value."""
@@ -53,7 +53,7 @@ TIME_MS = 1000
 """The timestamp of the broker's own records. Some clients treat 0 as no timestamp, so 0 has its own case."""
 
 
-Due: TypeAlias = dict[tuple[int, int], list[int]]
+AcceptedSequences: TypeAlias = dict[tuple[int, int], list[int]]
 """The offset of each accepted sequence, by producer id and epoch."""
 
 
@@ -69,7 +69,7 @@ class MockTopic:
     """The aborted transactions in each fetch response: `ProducerId` and `FirstOffset`."""
     one_entry_per_fetch: bool = False
     """True if a fetch returns a single entry; otherwise it returns all entries from there on."""
-    refetch_limit: float = _PATIENCE
+    refetch_limit: float = _REFETCH_LIMIT
     """How often the same bytes are served from an offset, before the record that ends the topic is served instead."""
     end: int | None = None
     """The offset of the record that ends the topic; None until a client has reached it."""
@@ -126,7 +126,7 @@ class MockTopic:
     """The id and epoch that the broker returns to a producer of the topic."""
     forgets_offset_of_duplicate: bool = False
     """True if a duplicate batch gets the error DUPLICATE_SEQUENCE_NUMBER."""
-    accepted_sequences: Due | None = None
+    accepted_sequences: AcceptedSequences | None = None
     """The offset of each accepted sequence; the next batch must follow them. None if all sequences are accepted."""
     has_started: bool = False
     """Whether the partition was added to a transaction."""
@@ -238,13 +238,13 @@ class MockTopic:
         """Return the leader's last epoch up to `epoch`, and the first offset of the next one, or the log end."""
         if epoch >= self.epoch:
             return epoch, self.high_watermark
-        begun = [
-            (told, stored_offset(self.log, at))
+        starts = [
+            (other, stored_offset(self.log, at))
             for at, _ in extents(self.log)
-            if (told := BATCH_LAYOUT.read_field("partitionLeaderEpoch", self.log, at)) >= 0
+            if (other := BATCH_LAYOUT.read_field("partitionLeaderEpoch", self.log, at)) >= 0
         ]
-        known = max((told for told, _ in begun if told <= epoch), default=epoch)
-        return known, min((offset for told, offset in begun if told > epoch), default=self.high_watermark)
+        known = max((other for other, _ in starts if other <= epoch), default=epoch)
+        return known, min((offset for other, offset in starts if other > epoch), default=self.high_watermark)
 
     def _is_cut_at(self, at: int) -> bool:
         """Return True if the entry at a byte is longer than the bytes that are left."""
@@ -266,10 +266,10 @@ class MockTopic:
         return f"fetched offset {offset} {times} times in {seconds:.1f} s, {times / seconds:.1f} a second"
 
 
-def mock_topic(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> MockTopic:
+def mock_topic(parts: Request, refetch_limit: float = _REFETCH_LIMIT, *, by_entry: bool = False) -> MockTopic:
     """Return the topic for a `read` request, given its parsed parts."""
     listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
-    topic = MockTopic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, refetch_limit=patience)
+    topic = MockTopic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, refetch_limit=refetch_limit)
     topic.one_entry_per_fetch = by_entry
     return topic
 
@@ -290,7 +290,7 @@ def unsupported_read(parts: Request, isolations: Collection[str], carried: int =
     return ""
 
 
-def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
+def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, between_guards: bool) -> bool:
     """Return True if single entries must give the same result as the whole log in one fetch, and show more.
 
     They need not if any place is unspecified, or if a damaged log has an aborted transaction, whose end is then
@@ -301,7 +301,7 @@ def can_serve_one_entry_per_fetch(parts: Request, expected: Expectation, *, stoo
         return False
     if len(list(extents(parts["hex"]))) > 1:
         return expected.view.damage is None or not parts["aborted"]
-    return stood_between and expected.view.damage is None and not _is_without_gap(expected.view)
+    return between_guards and expected.view.damage is None and not _is_without_gap(expected.view)
 
 
 def has_legacy_messages(log: bytes) -> bool:
@@ -317,7 +317,7 @@ def fits_fetch_version(log: bytes, newest: int) -> bool:
 def _is_without_gap(seen: ConsumerView) -> bool:
     """Return True if the expected records have every offset of a log from the fetch on."""
     offsets = [record["offset"] for record in seen.records]
-    return all(found == due for found, due in zip_longest(offsets, range(seen.fetch_offset, seen.next_offset)))
+    return all(found == wanted for found, wanted in zip_longest(offsets, range(seen.fetch_offset, seen.next_offset)))
 
 
 def last_offset(log: bytes, at: int) -> int:

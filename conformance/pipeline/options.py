@@ -37,7 +37,7 @@ class SparkOptions(Struct, frozen=True):
     """Settings of Spark by name."""
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_requested(self) -> bool:
         """Return whether the user or spark-submit requests Spark."""
         return self.master is not None or bool(self.settings) or SUBMITTED in os.environ
 
@@ -49,7 +49,7 @@ class CampaignOptions(Struct, frozen=True):
     cases: int
     """Number of generated cases, of all types together."""
     out: Path
-    allowance: ResourceLimits = field(default_factory=ResourceLimits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     policy: FailurePolicy = field(default_factory=FailurePolicy)
     seed: int = 0
     spark: SparkOptions = SparkOptions()

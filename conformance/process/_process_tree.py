@@ -65,7 +65,7 @@ class PeakMemory:
     """
 
     def __init__(self) -> None:
-        self._most, self._is_told = 0, False
+        self._most, self._is_exact = 0, False
 
     def add_sample(self, used: int) -> None:
         """Add a sample in bytes."""
@@ -73,18 +73,18 @@ class PeakMemory:
 
     def start(self, family: Iterable[psutil.Process]) -> int:
         """Return the bytes that they use now, and begin a new measurement of the peak."""
-        self._is_told = True
+        self._is_exact = True
         for process in family:
             try:
                 Path(f"/proc/{process.pid}/clear_refs").write_text(_RESET_PEAK_RSS)
             except OSError:
-                self._is_told = False
+                self._is_exact = False
         self._most = held = sum(map(resident_bytes, family))
         return held
 
     def growth(self, family: Iterable[psutil.Process], held: int) -> int:
         """Return the largest growth in bytes since they used `held` bytes."""
-        if self._is_told:
+        if self._is_exact:
             return max(sum(map(_peak, family)) - held, 0)
         self.add_sample(sum(map(resident_bytes, family)))
         return self._most - held
@@ -92,8 +92,8 @@ class PeakMemory:
 
 def _peak(process: psutil.Process) -> int:
     try:
-        told = supervisor.content_of(f"/proc/{process.pid}/status")
-        return int(told.partition(b"\nVmHWM:")[2].split(None, 1)[0]) << 10
+        status = supervisor.content_of(f"/proc/{process.pid}/status")
+        return int(status.partition(b"\nVmHWM:")[2].split(None, 1)[0]) << 10
     except (OSError, IndexError):
         return resident_bytes(process)
 

@@ -76,8 +76,8 @@ class ChildProcess:
         self._token = uuid.uuid4().hex
         self._over = ""
         """The message about its use of memory; empty while it is below the limit."""
-        self._told = b""
-        self._footprint, self._stands_still = PeakMemory(), False
+        self._report_text = b""
+        self._footprint, self._is_frozen = PeakMemory(), False
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
         _running.add(self)
@@ -118,14 +118,14 @@ class ChildProcess:
 
     def _await_start(self) -> None:
         """Wait until the target runs. Raises OSError if it cannot run."""
-        told = select.poll()
-        told.register(self._report)
-        while b"\n" not in self._told:
-            chunk = os.read(self._report, 4096) if told.poll(_STARTING) else b""
+        poller = select.poll()
+        poller.register(self._report)
+        while b"\n" not in self._report_text:
+            chunk = os.read(self._report, 4096) if poller.poll(_STARTING) else b""
             if not chunk:
                 raise OSError(errno.ECHILD, "its supervisor did not start")
-            self._told += chunk
-        word, _, problem = self._told.decode().strip().partition(" ")
+            self._report_text += chunk
+        word, _, problem = self._report_text.decode().strip().partition(" ")
         if word == "failed":
             raise OSError(int(problem), os.strerror(int(problem)))
 
@@ -152,7 +152,7 @@ class ChildProcess:
                 raise AnswerTimeout
             if not (alive or moved):
                 # The output can stay open after its end, because a child process may hold it.
-                raise self._gone()
+                raise self._exit_error()
         return self.lines.popleft()
 
     def _turn(self, wait: float) -> bool:
@@ -187,7 +187,7 @@ class ChildProcess:
         except BlockingIOError:
             return
         if not chunk:
-            raise self._gone()
+            raise self._exit_error()
         head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             first, *rest = head.split(b"\n")
@@ -210,7 +210,7 @@ class ChildProcess:
         self._errors.extend(chunk[at : at + 64] for at in range(0, len(chunk), 64))
         return True
 
-    def _gone(self) -> TargetExited:
+    def _exit_error(self) -> TargetExited:
         if self._over:
             return TargetExited(self._over, memory=True)
         try:
@@ -239,8 +239,8 @@ class ChildProcess:
         """Return the status that the supervisor reported at its end; None without a report."""
         with contextlib.suppress(OSError):
             while chunk := os.read(self._report, 4096):
-                self._told += chunk
-        word, _, status = self._told.decode().strip().rpartition("\n")[2].partition(" ")
+                self._report_text += chunk
+        word, _, status = self._report_text.decode().strip().rpartition("\n")[2].partition(" ")
         return int(status) if word == "ended" and status != "None" else None
 
     @property
@@ -254,7 +254,7 @@ class ChildProcess:
         """Sample the resident memory of all supervised processes, and kill them if it exceeds the limit."""
         looked, used = 0.0, 0
         while not self._ended.wait(_SAMPLE if used > limit / _FAR or not self._family else _SELDOM):
-            if self._stands_still:
+            if self._is_frozen:
                 continue
             if not self._family or time.monotonic() - looked > _FAMILY:
                 self._family = supervised_processes(self._popen.pid, self._family)
@@ -285,7 +285,7 @@ class ChildProcess:
 
     def suspend(self, *, thaw: bool = False) -> None:
         """Suspend it or, with `thaw`, resume it."""
-        self._stands_still = not thaw
+        self._is_frozen = not thaw
         freeze(self._family, thaw=thaw)
 
     # --- the end ------------------------------------------------------------------------------------
@@ -296,19 +296,19 @@ class ChildProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._popen.send_signal(number)
 
-    def close(self, *, kindly: bool = False, patience: float = GRACE_PERIOD_S) -> int | None:
+    def close(self, *, graceful: bool = False, grace_period: float = GRACE_PERIOD_S) -> int | None:
         """End the target and all its descendants.
 
-        Its input ends first. With `kindly`, it then has `patience` seconds to exit by itself. Returns the exit status,
-        or None if it was killed.
+        Its input ends first. With `graceful`, it then has `grace_period` seconds to exit by itself. Returns the exit
+        status, or None if it was killed.
         """
         self._ended.set()
         assert self._popen.stdin is not None
         with contextlib.suppress(OSError):
             self._popen.stdin.close()
-        if kindly:
+        if graceful:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(patience)
+                self._popen.wait(grace_period)
         by_itself = not self.alive
         self._kill_tree()
         self._selector.close()

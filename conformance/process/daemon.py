@@ -33,9 +33,9 @@ class Daemon:
         """Start it in a folder. Raises OSError if its supervisor cannot be started."""
         self.beginning = b""
         """The beginning of standard output."""
-        self._said = bytearray()
-        self._saying = threading.Lock()
-        self._told = b""
+        self._output = bytearray()
+        self._output_lock = threading.Lock()
+        self._report_text = b""
         self._report, reporting = os.pipe()
         try:
             self._keeper = start(LaunchSpec(name, command, env, str(folder)), name, reporting)
@@ -66,9 +66,9 @@ class Daemon:
     @property
     def last_stderr_line(self) -> str:
         """The last lines of standard output and standard error, joined to one line; stack frames are left out."""
-        lines = self._said.decode("utf-8", "replace").splitlines()
-        told = [line.strip() for line in lines if line.strip() and not line[0].isspace()]
-        return " | ".join(line[:_LONGEST_LINE] for line in told[-_LAST_LINES:])
+        lines = self._output.decode("utf-8", "replace").splitlines()
+        informative = [line.strip() for line in lines if line.strip() and not line[0].isspace()]
+        return " | ".join(line[:_LONGEST_LINE] for line in informative[-_LAST_LINES:])
 
     def wait(self, seconds: float) -> bool:
         """Wait for its end. Return True if it ended in time."""
@@ -100,8 +100,8 @@ class Daemon:
     def _report_of_its_end(self) -> tuple[str, str]:
         """Return the last line of its supervisor: a word, and a status or the number of an error."""
         while chunk := os.read(self._report, _CHUNK):
-            self._told += chunk
-        word, _, status = self._told.decode().strip().rpartition("\n")[2].partition(" ")
+            self._report_text += chunk
+        word, _, status = self._report_text.decode().strip().rpartition("\n")[2].partition(" ")
         return word, status
 
     def close(self) -> None:
@@ -117,8 +117,8 @@ class Daemon:
         """Read a pipe to its end, so that a full pipe never blocks the program."""
         with pipe:
             while chunk := os.read(pipe.fileno(), _CHUNK):
-                with self._saying:
-                    self._said += chunk
-                    del self._said[:-_KEPT]
+                with self._output_lock:
+                    self._output += chunk
+                    del self._output[:-_KEPT]
                 if pipe is self._keeper.stdout:
                     self.beginning += chunk[: _BEGINNING - len(self.beginning)]

@@ -33,28 +33,28 @@ class ForkServer:
         self._alone = threading.Lock()
         self._parent: ChildProcess | None = None
         self._channel: socket.socket | None = None
-        self._begun: list[Future[ChildProcess]] = []
+        self._started: list[Future[ChildProcess]] = []
         """The program that was started early, until a session uses it."""
         self._declined = not launch.forks
-        self.is_due = False
+        self.forks = False
         """True if processes are forked: only after the target was started as a program and described itself."""
 
     def prestart(self, memory: int) -> None:
         """Start the target as a program, without waiting for it."""
         pool = ThreadPoolExecutor(1)
-        self._begun.append(pool.submit(ChildProcess, self._launch, memory))
+        self._started.append(pool.submit(ChildProcess, self._launch, memory))
         pool.shutdown(wait=False)
 
     def process(self, memory: int) -> ChildProcess:
         """Return a process of the target in its initial state: forked, or started early, or new. Raises OSError."""
-        if self.is_due:
+        if self.forks:
             with suppress(ForkServerUnavailable):
                 return ChildProcess(self._launch, memory, self._forked)
         try:
-            begun = self._begun.pop()
+            started = self._started.pop()
         except IndexError:
             return ChildProcess(self._launch, memory)
-        return begun.result()
+        return started.result()
 
     @property
     def is_ready(self) -> bool:
@@ -63,7 +63,7 @@ class ForkServer:
 
     def enable(self) -> Self:
         """Permit forks from now on, and return self: the target was started as a program and described itself."""
-        self.is_due = True
+        self.forks = True
         return self
 
     def disable(self) -> None:
@@ -73,9 +73,9 @@ class ForkServer:
     def close(self) -> None:
         """End the parent and the unused program, from any thread. A thread that waits gets ForkServerUnavailable."""
         self._declined = True
-        while self._begun:
+        while self._started:
             with suppress(OSError, IndexError):
-                self._begun.pop().result().close()
+                self._started.pop().result().close()
         parent = self._parent
         if parent is not None:
             parent.kill()

@@ -194,10 +194,10 @@ class ForkedSupervisor:
             self.send_signal(signal.SIGKILL)
 
 
-def fork_child(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> ForkedSupervisor:
+def fork_child(channel: socket.socket, request: bytes, report: int, pid: Callable[[], bytes | str]) -> ForkedSupervisor:
     """Make the process at a socket fork a supervisor, with `report` and the ends of its target's pipes.
 
-    It receives `told`; `pid` returns its answer, the process id. Raises OSError, ValueError, or the errors of `pid`.
+    It receives `request`; `pid` returns its answer, the process id. Raises OSError, ValueError, or the errors of `pid`.
     """
     with ExitStack() as theirs, ExitStack() as ours:
         given, kept = [], []
@@ -207,7 +207,7 @@ def fork_child(channel: socket.socket, told: bytes, report: int, pid: Callable[[
             )
             given.append(theirs.enter_context(reading if is_input else writing))
             kept.append(ours.enter_context(writing if is_input else reading))
-        socket.send_fds(channel, [told], [*(pipe.fileno() for pipe in given), report])
+        socket.send_fds(channel, [request], [*(pipe.fileno() for pipe in given), report])
         forked = ForkedSupervisor(int(pid()), *kept)
         # The supervisor object owns these pipes now; an error before this line closes them.
         ours.pop_all()
@@ -236,9 +236,9 @@ def last_stderr_line(errors: str) -> str:
     Stack frames and advice to the reader are not informative.
     """
     lines = [line for line in errors.splitlines() if line.strip()]
-    telling = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
-    told = [line for line in telling if line.startswith(_OF_GO)] or telling or lines
-    return f"; standard error ends: {told[-1].strip()[:300]}" if told else ""
+    informative = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
+    chosen = [line for line in informative if line.startswith(_OF_GO)] or informative or lines
+    return f"; standard error ends: {chosen[-1].strip()[:300]}" if chosen else ""
 
 
 def clean(launch: LaunchSpec) -> str:

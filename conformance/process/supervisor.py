@@ -63,11 +63,11 @@ def supervise(report: int, suite: int, become: Callable[[], None], closed: tuple
     group = make_group(os.getpid())
     keeper = _Supervisor(group)
     problem = keeper.start(become, closed)
-    _tell(report, f"failed {problem}" if problem else "started")
+    _write_report(report, f"failed {problem}" if problem else "started")
     if not problem:
         keeper.wait(suite, woken)
         keeper.end()
-        _tell(report, f"ended {keeper.status}")
+        _write_report(report, f"ended {keeper.status}")
     remove_group(group)
 
 
@@ -190,7 +190,7 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _tell(report: int, text: str) -> None:
+def _write_report(report: int, text: str) -> None:
     with contextlib.suppress(OSError):  # the suite may be gone
         os.write(report, f"{text}\n".encode())
 
@@ -255,10 +255,10 @@ def _processes_by_ps() -> dict[int, tuple[int, str, bool]]:
 def children_of(pid: int) -> list[int] | None:
     """Return a process's children without a scan of all processes; None if the system does not list them."""
     try:
-        told = [content_of(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid)]
+        children = [content_of(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid)]
     except OSError:
         return None
-    return [*map(int, b" ".join(told).split())]
+    return [*map(int, b" ".join(children).split())]
 
 
 def content_of(path: str) -> bytes:

@@ -33,7 +33,7 @@ class PytestSelection:
         option = config.getoption
         self.catalog = read_catalog([Path(path) for path in option("kafka_vectors") or ()])
         known = read_known(Path(option("kafka_known_failures"))) if option("kafka_known_failures") else ()
-        self.allowance = ResourceLimits(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
+        self.limits = ResourceLimits(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
         python = option("kafka_python") or ""
         self.policy = FailurePolicy(option("kafka_fail_on"), option("kafka_strict"), known, python=python)
         self._patterns: list[str] = option("kafka_select") or []

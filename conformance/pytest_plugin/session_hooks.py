@@ -161,7 +161,7 @@ def _targets(config: pytest.Config, selected: PytestSelection) -> list[PytestTar
     here = str(config.invocation_params.dir)
     targets = []
     for name in dict.fromkeys(config.getoption("kafka_target")):
-        spec = target_spec(name, config.getoption("kafka_python"), selected.allowance)
+        spec = target_spec(name, config.getoption("kafka_python"), selected.limits)
         launch = spec.launch and structs.replace(spec.launch, cwd=spec.launch.cwd or here)
         targets.append(PytestTarget(replace(spec, launch=launch), selected))
     return targets

@@ -74,7 +74,7 @@ def _with_entry_point(described: TargetDescription, claim: ClaimProbe) -> ClaimP
     entry_point = described.entry_point(case.op, case.type) if case else None
     if entry_point is None:
         return claim
-    if entry_point.who == "unused":
+    if entry_point.kind == "unused":
         return ClaimProbe(
             claim.what, remark=f"not tested, because the library does not use this call: via {entry_point}"
         )

@@ -176,7 +176,7 @@ SendRequests: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
 
 
 def examine(
-    launch: LaunchSpec | None, types: codec.TypeRegistry, allowance: ResourceLimits | None = None
+    launch: LaunchSpec | None, types: codec.TypeRegistry, limits: ResourceLimits | None = None
 ) -> Iterator[DoctorCheck]:
     """Run each check and yield its result. `launch` is None for the reference; `types` contains the messages."""
     if launch is None:
@@ -184,7 +184,7 @@ def examine(
             yield _check_claim(claim, types, _send_to_reference(types))
         return
     try:
-        with TargetSession(launch, allowance or ResourceLimits()) as session:
+        with TargetSession(launch, limits or ResourceLimits()) as session:
             described = session.describe()
             yield DoctorCheck(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _check_description(described)

@@ -112,9 +112,9 @@ class CompactionResult(_StepResult, frozen=True):
 class _Step(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", omit_defaults=True, rename="camel"
 ):
-    """A step; `tells` is the type of its result."""
+    """A step; `result_type` is the type of its result."""
 
-    tells: ClassVar[type[_StepResult]] = StepDone
+    result_type: ClassVar[type[_StepResult]] = StepDone
 
 
 class InitProducerId(_Step, frozen=True, tag="init-producer-id"):
@@ -125,7 +125,7 @@ class InitProducerId(_Step, frozen=True, tag="init-producer-id"):
     """None for an idempotent producer without transactions."""
     sequence: Annotated[int, msgspec.Meta(ge=0, lt=SEQUENCES)] = 0
     """The sequence of its first record; a broker may accept or reject another one than 0."""
-    tells: ClassVar[type[_StepResult]] = InitProducerIdResult
+    result_type: ClassVar[type[_StepResult]] = InitProducerIdResult
 
 
 class Produce(_Step, frozen=True, tag="produce"):
@@ -142,10 +142,10 @@ class Produce(_Step, frozen=True, tag="produce"):
     writing, and each record is a millisecond later than the one before."""
     acks: Literal[-1, 0] = -1
     """0 if the producer wants no answer."""
-    tells: ClassVar[type[_StepResult]] = ProduceResult
+    result_type: ClassVar[type[_StepResult]] = ProduceResult
 
     @property
-    def wants_answer(self) -> bool:
+    def needs_response(self) -> bool:
         """True if the producer reads an answer."""
         return self.acks != 0
 
@@ -158,7 +158,7 @@ class RetryProduce(_Step, frozen=True, tag="retry"):
     """The batch of an earlier step again, as a producer sends it that received no answer."""
 
     step: _Index
-    tells: ClassVar[type[_StepResult]] = ProduceResult
+    result_type: ClassVar[type[_StepResult]] = ProduceResult
 
 
 class EndTransaction(_Step, frozen=True, tag="end-transaction"):
@@ -172,7 +172,7 @@ class ProduceRawBytes(_Step, frozen=True, tag="produce-raw"):
     """Bytes or null instead of record data; a broker may accept or reject them."""
 
     hex: _Hex | None
-    tells: ClassVar[type[_StepResult]] = ProduceResult
+    result_type: ClassVar[type[_StepResult]] = ProduceResult
 
 
 class Fetch(_Step, frozen=True, tag="fetch"):
@@ -183,14 +183,14 @@ class Fetch(_Step, frozen=True, tag="fetch"):
     max_bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)] = MAX_BYTES
     version: Annotated[int, msgspec.Meta(ge=0, lt=4)] | None = None
     """A version of Fetch that carries only messages; None for the newest version that both sides support."""
-    tells: ClassVar[type[_StepResult]] = FetchResult
+    result_type: ClassVar[type[_StepResult]] = FetchResult
 
 
 class DeleteRecords(_Step, frozen=True, tag="delete"):
     """The deletion of all records before a place: the end, or the label of a record."""
 
     before: Annotated[str, msgspec.Meta(pattern=rf"^({END}|{_PLACE})$")]
-    tells: ClassVar[type[_StepResult]] = DeleteRecordsResult
+    result_type: ClassVar[type[_StepResult]] = DeleteRecordsResult
 
 
 class ListOffsets(_Step, frozen=True, tag="list-offsets"):
@@ -199,7 +199,7 @@ class ListOffsets(_Step, frozen=True, tag="list-offsets"):
     offset: Literal["earliest", "latest"] | None = None
     time: Annotated[int, msgspec.Meta(ge=0, le=_DAY)] | None = None
     """Milliseconds from the beginning of the case."""
-    tells: ClassVar[type[_StepResult]] = ListOffsetsResult
+    result_type: ClassVar[type[_StepResult]] = ListOffsetsResult
 
 
 class Compact(_Step, frozen=True, tag="compact"):
@@ -207,7 +207,7 @@ class Compact(_Step, frozen=True, tag="compact"):
 
     tombstones: bool = False
     """True if it also removes records with a null value, because the topic keeps them for no time."""
-    tells: ClassVar[type[_StepResult]] = CompactionResult
+    result_type: ClassVar[type[_StepResult]] = CompactionResult
 
 
 class RollSegment(_Step, frozen=True, tag="roll-segment"):
@@ -236,7 +236,7 @@ Step = (
     | ExpireByRetention
     | RestartBroker
 )
-Told = (
+StepResult = (
     InitProducerIdResult
     | ProduceResult
     | StepDone
@@ -253,21 +253,21 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
         steps = msgspec.convert(given, list[Step])
     except msgspec.ValidationError as error:
         raise NotationError(str(error)) from None
-    places, begun = {START, END, BEYOND_END}, {""}
+    places, producers = {START, END, BEYOND_END}, {""}
     for at, step in enumerate(steps):
         if isinstance(step, InitProducerId):
-            begun.add(step.producer)
-        if problem := _problem(step, steps[:at], places, begun):
+            producers.add(step.producer)
+        if problem := _problem(step, steps[:at], places, producers):
             raise NotationError(f"step {at}: {problem}")
         if isinstance(step, Produce):
             places.update(step.labels(at))
     return tuple(steps)
 
 
-def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: Container[str]) -> str:
+def _problem(step: Step, before: Sequence[Step], places: Container[str], producers: Container[str]) -> str:
     """Return the problem of a step after others, which wrote records and began producers; empty if it is valid."""
     match step:
-        case Produce() | EndTransaction() if step.producer not in begun:
+        case Produce() | EndTransaction() if step.producer not in producers:
             return f"producer {step.producer!r} has no init-producer-id step before"
         case Produce():
             return _problem_of_batch(step)
@@ -296,7 +296,7 @@ def _problem_of_batch(step: Produce) -> str:
         return f"found {len(step.keys)} keys for {step.records} records"
     if step.times and len(step.times) != step.records:
         return f"found {len(step.times)} times for {step.records} records"
-    if step.producer and not step.wants_answer:
+    if step.producer and not step.needs_response:
         return "acks is 0, expected -1 for a producer with an identity"
     return "a tombstone needs a key" if step.tombstones and not step.keys else ""
 
@@ -316,17 +316,17 @@ def rendered_steps(steps: Sequence[Step]) -> list[Values]:
     return [msgspec.to_builtins(step) for step in steps]
 
 
-def parsed_told(steps: Sequence[Step], given: object) -> list[Told]:
+def parsed_results(steps: Sequence[Step], given: object) -> list[StepResult]:
     """Return the broker's results, one for each step. Raises NotationError."""
     if not isinstance(given, list) or len(given) != len(steps):
         raise NotationError(f"value: expected an entry for each of {len(steps)} steps, found {given!r:.80}")
-    told = []
+    results = []
     for at, (step, entry) in enumerate(zip(steps, given, strict=True)):
         try:
-            told.append(msgspec.convert(entry, step.tells))
+            results.append(msgspec.convert(entry, step.result_type))
         except msgspec.ValidationError as error:
             raise NotationError(f"value[{at}]: {error}") from None
-    return told  # type: ignore[return-value]
+    return results  # type: ignore[return-value]
 
 
 class ProducerIdentity(Struct):

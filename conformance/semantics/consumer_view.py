@@ -201,9 +201,9 @@ def consumer_view(
     partial, before_damage = False, None
     for entry in codec.entries(data) if entries is None else entries:
         seen.remarks += entry.remarks
-        faults = entry.violations if check_crcs else entry.beside_checksums
+        faults = entry.violations if check_crcs else entry.violations_except_checksums
         if faults or entry.value is None:
-            damage = next(iter(entry.beside_checksums or faults), None)
+            damage = next(iter(entry.violations_except_checksums or faults), None)
             partial = damage is None
             position = max((fetch_offset, *seen.ends))
             if damage is not None and _may_be_skipped(data, entry, faults, position, transactions):
@@ -295,7 +295,7 @@ def _may_be_skipped(
     """
     whole = data[entry.start : entry.stop]
     if stored_magic(whole) != _BATCHES:
-        return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), position)
+        return _is_passed_over(whole, next(iter(entry.violations_except_checksums or faults)), position)
     header = batch_header(whole)
     if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
         return False

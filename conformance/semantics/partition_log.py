@@ -68,10 +68,12 @@ def compact_batch(batch: Values, kept: Container[int], *, delete_horizon: int | 
     records = tuple(record for record in batch["records"] if record["offset"] in kept)
     if not records:
         return _emptied(batch)
-    due = delete_horizon is not None and not batch.get("hasDeleteHorizonMs")
-    if len(records) == len(batch["records"]) and not due:
+    sets_delete_horizon = delete_horizon is not None and not batch.get("hasDeleteHorizonMs")
+    if len(records) == len(batch["records"]) and not sets_delete_horizon:
         return batch
-    horizon = delete_horizon if due else batch["baseTimestamp"] if batch.get("hasDeleteHorizonMs") else None
+    horizon = (
+        delete_horizon if sets_delete_horizon else batch["baseTimestamp"] if batch.get("hasDeleteHorizonMs") else None
+    )
     # LogAppendTime is one time for all records, and maxTimestamp contains it.
     stamps = [batch["maxTimestamp"] if batch["timestampType"] else record["timestamp"] for record in records]
     base = stamps[0] if horizon is None else horizon

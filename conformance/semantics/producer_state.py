@@ -50,7 +50,7 @@ class _ProducerState(Struct, frozen=True):
 
 _State = _ProducerState | None
 """None if the broker does not know the producer."""
-_NOTHING_SAID = _ProducerState(-1)
+_ANY_STATE = _ProducerState(-1)
 """The state of a producer after a batch without epoch or sequence: any answer to its next batches is right."""
 
 
@@ -93,7 +93,7 @@ def _merge_states(states: set[_State]) -> frozenset[_State]:
     # Of states that differ only in `stored`, the lowest and the highest permit all answers of the others.
     kept: set[_State] = {pick(alike, key=_stored) for alike in extremes.values() for pick in (min, max)}
     kept |= states & {None}
-    return frozenset(kept) if len(kept) <= _FOLLOWED else frozenset((_NOTHING_SAID,))
+    return frozenset(kept) if len(kept) <= _FOLLOWED else frozenset((_ANY_STATE,))
 
 
 def _stored(producer: _ProducerState) -> int:
@@ -103,14 +103,14 @@ def _stored(producer: _ProducerState) -> int:
 def _possible_results(known: _State, batch: Values) -> set[tuple[str, _State]]:
     """Return the right answers to a batch, each with the state of the producer after it."""
     epoch, first, count = batch["producerEpoch"], batch["baseSequence"], batch["recordCount"]
-    if epoch < 0 or first < 0 or count < 1 or known == _NOTHING_SAID:
-        return {(answer, _NOTHING_SAID) for answer in ANSWERS}
+    if epoch < 0 or first < 0 or count < 1 or known == _ANY_STATE:
+        return {(answer, _ANY_STATE) for answer in ANSWERS}
     if known is None or epoch > known.epoch:
-        begun = _accepted(_ProducerState(epoch), first, count)
+        new_state = _accepted(_ProducerState(epoch), first, count)
         if first == 0:
-            return {("accept", begun)}
+            return {("accept", new_state)}
         # Apache Kafka accepts any first sequence. The documents are silent, so another broker may require 0.
-        return {("out-of-order", known)} | ({("accept", begun)} if known is None else set())
+        return {("out-of-order", known)} | ({("accept", new_state)} if known is None else set())
     if epoch < known.epoch:
         return {("fenced", known)}
     return {(answer, known) for answer in ANSWERS} if known.unsure else _fates_in_epoch(known, first, count)

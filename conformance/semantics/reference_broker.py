@@ -32,7 +32,7 @@ from conformance.semantics.broker_steps import (
     RetryProduce,
     Step,
     StepDone,
-    Told,
+    StepResult,
     batch_of,
 )
 from conformance.semantics.consumer_view import AbortedTransaction, consumer_view
@@ -47,18 +47,18 @@ _MAGIC_1 = 2
 _FENCED = "a newer instance has begun"
 
 
-def outcomes(steps: Sequence[Step], told: Sequence[Told]) -> list[object]:
+def outcomes(steps: Sequence[Step], results: Sequence[StepResult]) -> list[object]:
     """Return the outcome of each step: `ok`, `refused`, `either`, or the labels that a consumer sees."""
-    return [_outcome(step, one) for step, one in zip(steps, told, strict=True)]
+    return [_outcome(step, one) for step, one in zip(steps, results, strict=True)]
 
 
-def _outcome(step: Step, told: Told) -> object:
+def _outcome(step: Step, result: StepResult) -> object:
     if isinstance(step, ProduceRawBytes):
         return "either"
-    if told.refused or not isinstance(step, Fetch) or not isinstance(told, FetchResult):
-        return "refused" if told.refused else "ok"
-    listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
-    seen = consumer_view(bytes.fromhex(told.hex), int(told.fetch_offset), isolation=step.isolation, aborted=listed)
+    if result.refused or not isinstance(step, Fetch) or not isinstance(result, FetchResult):
+        return "refused" if result.refused else "ok"
+    listed = [AbortedTransaction(int(one.producer_id), int(one.first_offset)) for one in result.aborted]
+    seen = consumer_view(bytes.fromhex(result.hex), int(result.fetch_offset), isolation=step.isolation, aborted=listed)
     return [_label(record) for record in seen.records]
 
 
@@ -77,15 +77,15 @@ class ReferenceBroker(Struct):
     """Producer id and newest epoch, by transactional id."""
     _offsets: dict[str, int] = field(default_factory=dict)
     """The offset of each record, by label."""
-    _told: dict[int, str] = field(default_factory=dict)
+    _offsets_by_step: dict[int, str] = field(default_factory=dict)
     """The offset of each batch, by step."""
     _given: int = _FIRST_IDENTITY
 
-    def play(self, steps: Sequence[Step]) -> list[Told]:
+    def play(self, steps: Sequence[Step]) -> list[StepResult]:
         """Return the result of each step."""
         return [self._did(at, step) for at, step in enumerate(steps)]
 
-    def _did(self, at: int, step: Step) -> Told:
+    def _did(self, at: int, step: Step) -> StepResult:
         match step:
             case InitProducerId():
                 return self._begin(step)
@@ -98,10 +98,10 @@ class ReferenceBroker(Struct):
             case ProduceRawBytes():
                 return ProduceResult(refused="it is no batch of a producer")
             case RetryProduce():
-                return ProduceResult(offset=self._told[step.step])
+                return ProduceResult(offset=self._offsets_by_step[step.step])
         return self._to_log(step)
 
-    def _to_log(self, step: Step) -> Told:
+    def _to_log(self, step: Step) -> StepResult:
         match step:
             case ListOffsets():
                 return self._find(step)
@@ -114,13 +114,13 @@ class ReferenceBroker(Struct):
                 self.log.delete(self.log.end)
         return StepDone()
 
-    def _find(self, step: ListOffsets) -> Told:
+    def _find(self, step: ListOffsets) -> StepResult:
         if step.time is None:
             return ListOffsetsResult(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
         offset, time = self.log.find(BASE_TIME_MS + step.time)
         return ListOffsetsResult(offset=str(offset), time=str(time))
 
-    def _begin(self, step: InitProducerId) -> Told:
+    def _begin(self, step: InitProducerId) -> StepResult:
         known = self._identities.get(step.transactional_id) if step.transactional_id is not None else None
         if known is None:
             self._given += 1
@@ -138,25 +138,25 @@ class ReferenceBroker(Struct):
         named = producer.transactional_id
         return named is not None and self._identities[named][1] > producer.epoch
 
-    def _write(self, at: int, step: Produce) -> Told:
+    def _write(self, at: int, step: Produce) -> StepResult:
         producer = self._producers[step.producer] if step.producer else None
         if producer and self._is_fenced(producer):
             return ProduceResult(refused=_FENCED)
         offset = self.log.append(batch_of(step, at, producer))
         if producer:
             producer.wrote(step.records)
-        self._told[at] = str(offset)
+        self._offsets_by_step[at] = str(offset)
         self._offsets.update((label, offset + index) for index, label in enumerate(step.labels(at)))
         return ProduceResult(offset=str(offset))
 
-    def _end(self, step: EndTransaction) -> Told:
+    def _end(self, step: EndTransaction) -> StepResult:
         producer = self._producers[step.producer]
         if self._is_fenced(producer):
             return StepDone(refused=_FENCED)
         self.log.write_marker(producer.identity, producer.epoch, commit=step.commit)
         return StepDone()
 
-    def _fetch(self, step: Fetch) -> Told:
+    def _fetch(self, step: Fetch) -> StepResult:
         offset = self._places().get(step.at, -1)
         if not self.log.start <= offset <= self.log.end:
             return FetchResult(refused="there is no such offset")

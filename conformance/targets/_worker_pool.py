@@ -48,13 +48,13 @@ class WorkerPool:
     """A target that is started by a command. The first process also describes it."""
 
     def __init__(
-        self, launch: LaunchSpec, allowance: ResourceLimits, jobs: int, fork_server: ForkServer | None = None
+        self, launch: LaunchSpec, limits: ResourceLimits, jobs: int, fork_server: ForkServer | None = None
     ) -> None:
         """Prepare up to `jobs` processes without starting one. The caller closes `fork_server`, if given."""
-        self._launch, self._allowance, self._jobs = launch, allowance, jobs
-        self._fork_server = fork_server or ForkServer(launch, allowance.startup)
+        self._launch, self._limits, self._jobs = launch, limits, jobs
+        self._fork_server = fork_server or ForkServer(launch, limits.startup)
         self._owns_fork_server = fork_server is None
-        self._first = TargetSession(launch, allowance, self._fork_server)
+        self._first = TargetSession(launch, limits, self._fork_server)
         self._sessions = [self._first]
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
@@ -79,7 +79,7 @@ class WorkerPool:
         if forget_faults:
             for session in self._sessions:
                 session.forget_faults()
-        if self._allowance.base_memory_growth == math.inf:
+        if self._limits.base_memory_growth == math.inf:
             original, request_for = request_for, lambda case: original(case)._replace(measured_bytes=0)
         chunks = [
             _CaseChunk(cases, at, min(at + _CHUNK_SIZE, len(cases)), request_for)
@@ -100,7 +100,7 @@ class WorkerPool:
         answers: list[_OutcomeQueue] = [queue.SimpleQueue() for _ in chunks]
         share_one_heap()  # before the threads start
         while len(self._sessions) < workers:
-            self._sessions.append(TargetSession(self._launch, self._allowance, self._fork_server))
+            self._sessions.append(TargetSession(self._launch, self._limits, self._fork_server))
         self._judged_chunk = 0
         for session in self._sessions[:workers]:
             thread = threading.Thread(target=self._run_worker, args=(session, remaining, chunks, answers), daemon=True)
@@ -135,7 +135,7 @@ class WorkerPool:
             self._unjudged_bytes, self._judged_chunk = self._unjudged_bytes - pending_bytes(outcomes), number
             self._changed.notify_all()
 
-    def _hand_over(self, outcomes: Sequence[Outcome], number: int, chunk_answers: _OutcomeQueue) -> None:
+    def _put_outcomes(self, outcomes: Sequence[Outcome], number: int, chunk_answers: _OutcomeQueue) -> None:
         """Pass outcomes to the judge when there is space; the chunk being judged always has space."""
 
         def is_room() -> bool:
@@ -160,7 +160,7 @@ class WorkerPool:
                 number = remaining.get_nowait()
                 try:
                     for outcomes in session.send_in_order(chunks[number].requests()):
-                        self._hand_over(outcomes, number, answers[number])
+                        self._put_outcomes(outcomes, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - raised by the thread that waits for this chunk
                     answers[number].put(error)
 

@@ -56,19 +56,19 @@ class ResourceLimits(Struct, frozen=True):
 
 
 def resource_violation(
-    request: RequestBody, first: ResourceUse, again: ResourceUse, allowance: ResourceLimits, quickest: float
+    request: RequestBody, first: ResourceUse, again: ResourceUse, limits: ResourceLimits, quickest: float
 ) -> NoAnswer | None:
     """Return the fault of a target that exceeded a limit twice, in two processes; None without a fault.
 
     `quickest` is the time of its quickest answer in seconds. It is added to the limit: a slow target is not at fault.
     """
-    if min(first.memory, again.memory) > allowance.memory_for(request):
+    if min(first.memory, again.memory) > limits.memory_for(request):
         detail = (
             f"memory grew by {first.memory >> 20} MiB, and by {again.memory >> 20} MiB when repeated in another "
-            f"process, {allowance.memory_for(request) / 2**20:.0f} MiB are allowed for {request.measured_bytes} bytes"
+            f"process, {limits.memory_for(request) / 2**20:.0f} MiB are allowed for {request.measured_bytes} bytes"
         )
         return NoAnswer("memory", detail)
-    if min(first.seconds, again.seconds) > allowance.seconds_for(request) + quickest:
+    if min(first.seconds, again.seconds) > limits.seconds_for(request) + quickest:
         size = request.measured_bytes or request.size // 2
         detail = f"took {first.seconds:.1f} s, and {again.seconds:.1f} s when repeated, for {size} bytes"
         return NoAnswer("slow", detail)

@@ -153,13 +153,13 @@ EntryPoints: TypeAlias = dict[tuple[str, str], "EntryPoint"]
 class EntryPoint(Struct, frozen=True):
     """The tested call of the library, with its kind."""
 
-    who: str
+    kind: str
     """`public`: an application calls it; `internal`: the library itself uses it for its requests and responses;
     `unused`: the library does not use it, so it is not tested."""
     call: str
 
     def __str__(self) -> str:
-        return f"{self.who}: {self.call}"
+        return f"{self.kind}: {self.call}"
 
 
 class TargetDescription(Struct, frozen=True):
@@ -217,7 +217,7 @@ class TargetDescription(Struct, frozen=True):
     def unused(self, case: CaseSummary) -> str:
         """Return the call that a case would test, if the library does not use it; else an empty text."""
         entry_point = self.entry_point(case.op, case.type)
-        return entry_point.call if entry_point is not None and entry_point.who == "unused" else ""
+        return entry_point.call if entry_point is not None and entry_point.kind == "unused" else ""
 
     def lacks(self, case: CaseSummary) -> str:
         """Return the reason why a case is not sent; empty when it is sent."""

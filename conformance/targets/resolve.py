@@ -67,7 +67,7 @@ def _descriptions() -> dict[str, Path]:
 def target_spec(
     name: str,
     python: str | None,
-    allowance: ResourceLimits,
+    limits: ResourceLimits,
     jobs: int = 1,
     broker: BrokerOptions = BrokerOptions(),  # noqa: B008
 ) -> TargetSpec:
@@ -76,17 +76,17 @@ def target_spec(
     if name.startswith(("live:", "broker:")):
         # The process of this target has its own timeouts for each topic, and reports them.
         is_live = name.startswith("live:")
-        memory = allowance.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else allowance.memory + BROKER_MEMORY
-        timeout = max(LIVE_TIMEOUT, allowance.timeout)
-        allowance = replace(
-            allowance,
+        memory = limits.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else limits.memory + BROKER_MEMORY
+        timeout = max(LIVE_TIMEOUT, limits.timeout)
+        limits = replace(
+            limits,
             timeout=timeout,
             startup=timeout,
             memory=memory,
             base_seconds=math.inf,
             base_memory_growth=math.inf,
         )
-    return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
+    return TargetSpec(name, launch, limits, 1 if name.startswith("broker:") else jobs)
 
 
 def resolve(target: str, python: str | None = None, broker: BrokerOptions = BrokerOptions()) -> LaunchSpec:  # noqa: B008

@@ -155,7 +155,7 @@ class TargetSession:
     """A session with one target, over as many processes as needed."""
 
     launch: LaunchSpec
-    allowance: ResourceLimits = field(default_factory=ResourceLimits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     fork_server: ForkServer | None = None
     """Forks its processes after the first start; None: each process is started as a program."""
     _process: ChildProcess | None = None
@@ -171,7 +171,7 @@ class TargetSession:
     _is_aborted: bool = False
 
     def __post_init__(self) -> None:
-        self._slow = SlowRequests(self.allowance.timeout, self._wait_for, self._record_fault)
+        self._slow = SlowRequests(self.limits.timeout, self._wait_for, self._record_fault)
 
     def __enter__(self) -> Self:
         return self
@@ -221,7 +221,7 @@ class TargetSession:
         """Close its input, and wait for its exit; return the status, or None if it has to be killed."""
         self._slow.close()
         process, self._process = self._process, None
-        return process.close(kindly=True, patience=timeout) if process is not None else None
+        return process.close(graceful=True, grace_period=timeout) if process is not None else None
 
     def abort(self) -> None:
         """End the target from another thread: a thread that waits for an answer gets an error at once."""
@@ -268,7 +268,7 @@ class TargetSession:
         self._number += 1
         self._process.send(_DESCRIBE.with_id(self._number))
         try:
-            line = self._process.line(time.monotonic() + self.allowance.startup)
+            line = self._process.line(time.monotonic() + self.limits.startup)
             self._description = protocol.description(protocol.fields(line, self._number))
             self.fork_server = self.fork_server and self.fork_server.enable()
         except ProtocolError as error:
@@ -277,7 +277,7 @@ class TargetSession:
         except TargetExited as exited:
             return exited.detail
         except AnswerTimeout:
-            return f"no answer to describe within {self.allowance.startup:g} s"
+            return f"no answer to describe within {self.limits.startup:g} s"
         except OutputTooLong as too_long:
             return f"describe: {too_long}"
         return ""
@@ -289,7 +289,7 @@ class TargetSession:
 
     def _new_process(self) -> ChildProcess:
         """Start or fork a process. Raises OSError."""
-        memory = self.allowance.memory
+        memory = self.limits.memory
         return ChildProcess(self.launch, memory) if self.fork_server is None else self.fork_server.process(memory)
 
     def _close_process(self) -> None:
@@ -327,7 +327,7 @@ class TargetSession:
 
         Raises TargetFailure; AnswerDelayed if the request should be sent again alone, because others wait for it.
         """
-        timeout, since = self.allowance.timeout, time.monotonic()
+        timeout, since = self.limits.timeout, time.monotonic()
         with suppress(AnswerTimeout):
             line = process.line(since + min(POLL_S, timeout))
             self._fastest_s = 0  # quicker than one poll, so the target is not slow
@@ -345,16 +345,16 @@ class TargetSession:
     def _check_resources(self, request: RequestBody, outcome: Outcome, cost: ResourceUse) -> Outcome:
         """Return the outcome; a fault if it exceeded a limit, and again in a second process that is warm and idle."""
         fastest, self._fastest_s = self._fastest_s, min(self._fastest_s, cost.seconds)
-        violation = resource_violation(request, cost, cost, self.allowance, fastest)
+        violation = resource_violation(request, cost, cost, self.limits, fastest)
         if violation and not self._is_aborted and self._can_remeasure and self.faults.remaining(violation.how) > 0:
             self.faults.add(violation.how)
-            confirmed = resource_violation(request, cost, self._measure_again(request), self.allowance, fastest)
+            confirmed = resource_violation(request, cost, self._measure_again(request), self.limits, fastest)
             return replace(confirmed, answered=outcome) if confirmed else outcome
         return outcome
 
     def _measure_again(self, request: RequestBody) -> ResourceUse:
         """Return the cost of a request in another process that has answered it before; 0 if that process fails."""
-        with TargetSession(self.launch, self.allowance, _can_remeasure=False) as other:
+        with TargetSession(self.launch, self.limits, _can_remeasure=False) as other:
             if any(isinstance(outcome, NoAnswer) for outcome in other.ask([request])):
                 return ResourceUse(0, 0)
             pending = PendingRequest(request, 0, other._running_process())
@@ -412,7 +412,7 @@ class TargetSession:
         self._number += 1
         pending = PendingRequest(request, self._number, process, self._slow.poll, is_first=process is not before)
         process.send(request.with_id(self._number))
-        if self._wait_for(pending, self.allowance.timeout, _FORKED_WAIT_S if self._can_fork else _ALONE_WAIT_S):
+        if self._wait_for(pending, self.limits.timeout, _FORKED_WAIT_S if self._can_fork else _ALONE_WAIT_S):
             self._close_process()
             if pending.outcome is None:
                 again = self._send_alone(request)
@@ -459,6 +459,6 @@ class TargetSession:
     def _record_fault(
         self, fault: Exception, request: RequestBody, *, alone: bool = True, again: bool = True
     ) -> NoAnswer:
-        outcome = fault_outcome(fault, request, self.allowance.timeout, self.allowance.memory)
+        outcome = fault_outcome(fault, request, self.limits.timeout, self.limits.memory)
         self.faults.count(fault_kind(fault, outcome))
         return outcome if alone else unattributed(outcome, again=again)

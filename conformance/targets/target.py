@@ -58,7 +58,7 @@ class TargetSpec:
     name: str
     launch: LaunchSpec | None = None
     """The start command; None: the reference, which answers in this process."""
-    allowance: ResourceLimits = field(default_factory=ResourceLimits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     jobs: int = 1
     """The maximum number of its processes."""
     fork_server: ForkServer | None = field(default=None, compare=False)
@@ -73,7 +73,7 @@ class TargetSpec:
             return ReferenceTarget()
         from conformance.targets._worker_pool import WorkerPool
 
-        return WorkerPool(self.launch, self.allowance, self.jobs, self.fork_server)
+        return WorkerPool(self.launch, self.limits, self.jobs, self.fork_server)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
     if spec.launch is None:
         yield spec
         return
-    with closing(ForkServer(spec.launch, spec.allowance.startup)) as fork_server:
+    with closing(ForkServer(spec.launch, spec.limits.startup)) as fork_server:
         if spec.launch.forks:
-            fork_server.prestart(spec.allowance.memory)
+            fork_server.prestart(spec.limits.memory)
         yield replace(spec, fork_server=fork_server)

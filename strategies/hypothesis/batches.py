@@ -103,9 +103,9 @@ def _from(low: int, field: str) -> SearchStrategy[int]:
 @cache
 def _producers() -> SearchStrategy[Values]:
     """Generate id, epoch and sequence of no producer, of an idempotent or of a transactional one."""
-    nobody: Values = {**NO_PRODUCER, "isTransactional": False}
+    no_producer: Values = {**NO_PRODUCER, "isTransactional": False}
     known: dict[str, SearchStrategy[Any]] = {name: _from(0, name) for name in PRODUCER}
-    return st.just(nobody) | st.fixed_dictionaries({**known, "isTransactional": st.booleans()})
+    return st.just(no_producer) | st.fixed_dictionaries({**known, "isTransactional": st.booleans()})
 
 
 @cache

@@ -62,7 +62,7 @@ def _inserted(items: list[T], item: T, choices: RandomChoices) -> list[T]:
     return [*items[:at], item, *items[at:]]
 
 
-def due_at(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[FieldPath, str], ...]:
+def scheduled_mutations(wire: codec.WireType, number: int, seed: int) -> tuple[tuple[FieldPath, str], ...]:
     """Return the field and mutation for a number, or a pair of them; empty for a type without fields."""
     order = in_order(wire, seed)
     if not order:
@@ -82,23 +82,25 @@ class MutatedBytes(NamedTuple):
 
 def damaged(wire: codec.WireType, data: bytes, number: int, seed: int, choices: RandomChoices) -> MutatedBytes:
     """Return the bytes of a value with the damage of a number; if it lacks the field, those of another value."""
-    dues = due_at(wire, number, seed)
-    if not dues:
+    scheduled = scheduled_mutations(wire, number, seed)
+    if not scheduled:
         return MutatedBytes(*mutate(wire, data, choices), data)
-    first = _damaged(wire, data, dues[0], choices)
-    if len(dues) == 1:
+    first = _damaged(wire, data, scheduled[0], choices)
+    if len(scheduled) == 1:
         return first
-    place, row = dues[1]
+    place, row = scheduled[1]
     subject = lay_out(wire, first.data)
     second = damaged_at(subject, row, spans_of(subject, place, row), choices)
     both = mutate(wire, first.data, choices)[0] if second is None else second
     return MutatedBytes(both, STACKED, first.base)
 
 
-def _damaged(wire: codec.WireType, data: bytes, due: tuple[FieldPath, str], choices: RandomChoices) -> MutatedBytes:
+def _damaged(
+    wire: codec.WireType, data: bytes, scheduled: tuple[FieldPath, str], choices: RandomChoices
+) -> MutatedBytes:
     """Return the bytes, or those of a sample that has the field, with one mutation of one field."""
-    place, row = due
-    for one in (data, places(wire)[due]):
+    place, row = scheduled
+    for one in (data, places(wire)[scheduled]):
         subject = lay_out(wire, one)
         if row == "spliced":
             subject = replace(subject, other=_laid_out(wire, choices.below(_OF_MESSAGES)))

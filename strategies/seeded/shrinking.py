@@ -190,16 +190,16 @@ def _elements_dropped(subject: MutationSubject, elements: _CountedElements) -> I
     """
     count, bounds = elements.count, elements.bounds
     layer, number = subject.layers[count.layer], len(bounds)
-    told: int = codec.decode(count.kind, subject.raw(count)).value
+    old_count: int = codec.decode(count.kind, subject.raw(count)).value
     for first, last in [(0, number), (number // 2, number), (0, number // 2), *((at, at + 1) for at in range(number))]:
         if first < last:
             kept = layer[count.stop : bounds[first][0]] + layer[bounds[last - 1][1] : elements.stop]
-            fewer = codec.encode(count.kind, told - (last - first))
+            fewer = codec.encode(count.kind, old_count - (last - first))
             yield from _safely(subject, ByteEdit(count.layer, count.start, elements.stop, fewer + kept))
     unread = count.value - number if isinstance(count.value, int) else 0
     if unread > 0:
         # The reference stopped at the last one: remove later ones, and keep parts of the bytes that it did not read.
-        fewer, rest = codec.encode(count.kind, told - unread), len(layer) - elements.stop
+        fewer, rest = codec.encode(count.kind, old_count - unread), len(layer) - elements.stop
         for more in (0, *(1 << bits for bits in range(rest.bit_length()))):
             kept = layer[count.stop : elements.stop + more]
             yield from _safely(subject, ByteEdit(count.layer, count.start, len(layer), fewer + kept))

@@ -105,7 +105,7 @@ def test_apache_kafkas_own_code_is_judged_only_for_bytes_that_reach_it(fixture, 
         described = session.describe()
     claims = [(op, name) for op, names in described.supports.items() for name in names]
     doors = {claim: described.entry_point(*claim) for claim in [*claims, *((op, "") for op in described.whole_log)]}
-    assert {claim for claim, door in doors.items() if door is None or door.who == "unused"} == set()
+    assert {claim for claim, door in doors.items() if door is None or door.kind == "unused"} == set()
     jars = [zipfile.ZipFile(jar) for jar in (adapter.home / "target" / "lib").glob("kafka-*.jar")]
     classes = {Path(name).stem for jar in jars for name in jar.namelist() if name.endswith(".class")}
     named = {word for door in doors.values() for word in re.findall(r"\b[A-Z]\w*[a-z]\w*", door.call)}

@@ -32,8 +32,8 @@ def session():
 def ask(session):
     """Return a function that sends one request about a message."""
 
-    def call(name, op, message, version, **asked):
-        request = {"op": op, "type": "MESSAGE", "message": message, "version": version, **asked}
+    def call(name, op, message, version, **fields):
+        request = {"op": op, "type": "MESSAGE", "message": message, "version": version, **fields}
         return next(iter(session(name).ask([body(request)])))
 
     return call

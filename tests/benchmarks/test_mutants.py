@@ -237,7 +237,7 @@ def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
 
 def test_a_mutant_that_hangs_is_killed(workshop, sweeping, mutants, monkeypatch):
     """The loop over the groups of a varint never ends; the sweep waits for only one such failure."""
-    monkeypatch.setattr(sweeping, "ALLOWANCE", structs.replace(sweeping.ALLOWANCE, timeout=2.0))
+    monkeypatch.setattr(sweeping, "LIMITS", structs.replace(sweeping.LIMITS, timeout=2.0))
     fate = workshop.fate(the(mutants, "codec/wire_type.py", "raw >>= 7", ">> -> <<"))
     assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
 

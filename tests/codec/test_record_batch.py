@@ -125,8 +125,8 @@ def test_a_built_batch_is_read_back_with_the_same_fields(number):
         assert (read.ok, read.remarks, read.consumed) == (True, (), len(data))
         for name in ENCODE_FIELDS[:-1]:
             assert read.value[name] == request[name]
-        for found, asked in zip(read.value["records"], request["records"], strict=True):
-            assert {name: found[name] for name in asked} == asked
+        for found, wanted in zip(read.value["records"], request["records"], strict=True):
+            assert {name: found[name] for name in wanted} == wanted
         assert codec.encode("RECORD_BATCH", read.value) == data
 
 

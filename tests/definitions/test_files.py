@@ -332,7 +332,7 @@ def test_a_broken_archive_is_one_error(name, data, tmp_path):
 
 
 def test_an_endless_archive_is_one_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(definitions, "_ALTOGETHER", 2**20)
+    monkeypatch.setattr(definitions, "_MAX_TOTAL_BYTES", 2**20)
     members = {f"{number}.json": "[]" + " " * (2**17 - 2) for number in range(9)}
     path = archive(tmp_path / "x.zip", members, compression=zipfile.ZIP_DEFLATED)
     with pytest.raises(DefinitionError, match="more than 1048576 bytes of JSON"):

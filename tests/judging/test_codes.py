@@ -37,8 +37,8 @@ def test_the_codes_of_raw_requests_are_read_from_the_responses(catalog):
     answers = [{"hex": None, "end": "closed"}] * frames
     assert codes_of(case, Accepted({"value": answers})) == ""
     plain = catalog.cases["exchange/metadata-9"]
-    due = plain.expect.expected[0]
-    refused = answer_to(ExpectedResponse("Heartbeat", 4, due.correlation, must_refuse=True))
+    expected = plain.expect.expected[0]
+    refused = answer_to(ExpectedResponse("Heartbeat", 4, expected.correlation, must_refuse=True))
     heartbeat = catalog.cases["exchange/heartbeat-4"]
     assert codes_of(heartbeat, Accepted({"value": [{"hex": refused.hex()}]})) == "frame 0: 35 (UNSUPPORTED_VERSION)"
     assert codes_of(plain, Accepted({"value": [{"hex": refused.hex()}]})) == ""

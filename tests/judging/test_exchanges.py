@@ -89,6 +89,6 @@ def test_an_invalid_answer_to_raw_requests_is_a_protocol_fault(value):
 
 @pytest.mark.parametrize(("must_answer", "level"), [(True, "must"), (False, "should")])
 def test_a_missing_response_fails_at_must_only_if_one_is_required(must_answer, level):
-    due = ExpectedResponse("ApiVersions", 0, 1, must_answer=must_answer)
-    found = judge_exchanged(ExpectResponses((due,)), {"value": [{"hex": None, "end": "silent"}]})
+    expected = ExpectedResponse("ApiVersions", 0, 1, must_answer=must_answer)
+    found = judge_exchanged(ExpectResponses((expected,)), {"value": [{"hex": None, "end": "silent"}]})
     assert (found.kind, found.level) == (VerdictKind.TIMEOUT, level)

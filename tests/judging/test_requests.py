@@ -531,8 +531,8 @@ def of_batch(batch):
 
 def turn(number, end, *, added=True, version=3, sent=11, **changes):
     """Return the requests for one batch and the end of its transaction."""
-    begun = [("AddPartitionsToTxn", 3, None)] if added else []
-    return (*begun, ("Produce", sent, (number, changes)), ("EndTxn", version, end))
+    first = [("AddPartitionsToTxn", 3, None)] if added else []
+    return (*first, ("Produce", sent, (number, changes)), ("EndTxn", version, end))
 
 
 NEWER = {"added": False, "version": 5, "sent": 12}

@@ -19,12 +19,12 @@ OLD_FORMATS = ("message-set/v1-codec-0:append", "message-set/v0-codec-1:append",
 
 def judged(catalog, broker, *cases, **address):
     """Return the verdicts on cases, with one connection."""
-    asked = BrokerBridge(replace(BrokerAddress("127.0.0.1", broker.port, "model"), **address))
+    broker_bridge = BrokerBridge(replace(BrokerAddress("127.0.0.1", broker.port, "model"), **address))
     try:
         picked = [catalog.cases[case] for case in cases]
-        return [judge(case, outcome(asked.answer(case.request))) for case in picked]
+        return [judge(case, outcome(broker_bridge.answer(case.request))) for case in picked]
     finally:
-        asked.close()
+        broker_bridge.close()
 
 
 def test_a_case_with_versions_that_are_not_offered_is_skipped(catalog):
@@ -46,9 +46,9 @@ def test_a_case_with_versions_that_are_not_offered_is_skipped(catalog):
 )
 def test_old_formats_are_claimed_if_they_can_be_written_and_read(offered, magics):
     with ModelBroker(Ways(offered={**OFFERED, **offered})) as broker:
-        asked = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model"))
-        described = asked.describe()
-        asked.close()
+        broker_bridge = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model"))
+        described = broker_bridge.describe()
+        broker_bridge.close()
     assert described["magics"] == magics
 
 
@@ -58,11 +58,11 @@ def test_a_broker_that_rejects_offered_old_formats_is_tested_once(catalog):
 
     with ModelBroker(sends=closes) as broker:
         found = judged(catalog, broker, *OLD_FORMATS, "append/to-fetch-1")
-        asked = broker.asked["Produce"]
+        sent = broker.asked["Produce"]
     assert [one.kind for one in found] == [VerdictKind.SKIP, VerdictKind.SKIP, VerdictKind.SKIP, VerdictKind.PASS]
     assert "Produce 2 is offered, and a plain message in it is not taken" in found[0].detail
     # A plain batch, then the rejected message; for the last case the three batches.
-    assert asked == 5
+    assert sent == 5
 
 
 @pytest.mark.parametrize("code", [35, 43])

@@ -61,29 +61,29 @@ def test_the_findings_on_brokers_are_about_two_bundled_ones():
 
 @pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
 def test_a_broker_fails_the_cases_of_its_findings(name, bundled_broker, tmp_path):
-    due = covered(name, "fail")
+    expected = covered(name, "fail")
     bundled_broker(name)  # builds what it needs, or skips
-    found = judged([f"broker:{name}"], tmp_path, *due, status=1)
-    assert {case: found[case]["verdict"] for case in due} == due
+    found = judged([f"broker:{name}"], tmp_path, *expected, status=1)
+    assert {case: found[case]["verdict"] for case in expected} == expected
 
 
 @pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
 def test_a_broker_crashes_on_the_cases_of_its_findings(name, bundled_broker, tmp_path):
-    due = covered(name, "crash")
+    expected = covered(name, "crash")
     bundled_broker(name)  # builds what it needs, or skips
-    found = judged([f"broker:{name}"], tmp_path, *due, status=1)
-    assert {case: row["verdict"] for case, row in found.items()} == due
+    found = judged([f"broker:{name}"], tmp_path, *expected, status=1)
+    assert {case: row["verdict"] for case, row in found.items()} == expected
 
 
 def test_a_broker_times_out_on_the_cases_of_its_findings(bundled_broker, catalog, monkeypatch):
     monkeypatch.setattr(bridge, "_SECONDS", 1.0)
     assert covered("librdkafka-mock", "timeout") == {}
-    asked = BrokerBridge(bundled_broker("kfake").address)
+    broker_bridge = BrokerBridge(bundled_broker("kfake").address)
     try:
         for case in (catalog.cases[case] for case in covered("kfake", "timeout")):
-            assert judge(case, outcome(asked.answer(case.request))).kind is VerdictKind.TIMEOUT, case.id
+            assert judge(case, outcome(broker_bridge.answer(case.request))).kind is VerdictKind.TIMEOUT, case.id
     finally:
-        asked.close()
+        broker_bridge.close()
 
 
 def test_a_crashed_bundled_broker_is_restarted(bundled_broker, tmp_path):

@@ -106,11 +106,11 @@ def test_an_invalid_manifest_is_one_clear_error(tmp_path, text, problem):
     folder.mkdir()
     (folder / "wrong").write_text("node: {node}")
     (folder / BROKER).write_text(text)
-    with pytest.raises(FileError) as told:
+    with pytest.raises(FileError) as error:
         read_broker(folder / BROKER)
-    assert problem in str(told.value)
-    assert str(told.value).startswith(str(folder / BROKER))
-    assert "\n" not in str(told.value)
+    assert problem in str(error.value)
+    assert str(error.value).startswith(str(folder / BROKER))
+    assert "\n" not in str(error.value)
 
 
 def test_only_broker_yaml_describes_a_broker():
@@ -173,10 +173,10 @@ NEVER = {
 def test_a_broker_that_does_not_start_is_one_clear_error_and_leaves_no_files(fake, folders, monkeypatch, body, problem):
     monkeypatch.setattr("conformance.live_brokers.bundled_broker._ANSWER_TIMEOUT_S", 1)
     manifest = FAKE if "did not start" in problem else FAKE.replace("20", "1")
-    with pytest.raises(BrokerError) as told:
+    with pytest.raises(BrokerError) as error:
         BundledBroker(fake(body, manifest))
-    assert problem in str(told.value)
-    assert "\n" not in str(told.value)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
     assert folders() == []
 
 
@@ -197,20 +197,20 @@ def test_a_missing_program_is_named(fake):
                           ("[sleep, '100']", "did not end within 1 seconds; it wrote nothing")]
 )  # fmt: skip
 def test_a_broker_that_cannot_be_prepared_is_not_started(fake, folders, step, problem):
-    with pytest.raises(BrokerError) as told:
+    with pytest.raises(BrokerError) as error:
         BundledBroker(fake("serve(port)", f"{FAKE.replace('20', '1')}prepare: [{step}]\n"))
-    assert problem in str(told.value)
+    assert problem in str(error.value)
     assert folders() == []
 
 
 def test_a_broker_without_set_up_shows_the_command(fake):
     manifest = f"{FAKE}tools: [no-such-tool]\nsetup: [['true']]\n"
     described = fake("", manifest)
-    with pytest.raises(BrokerError) as told:
+    with pytest.raises(BrokerError) as error:
         BundledBroker(described)
     lacking = "cannot run here; missing: no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
-    assert lacking in str(told.value)
-    assert str(told.value).endswith("/fake/broker.yaml)")
+    assert lacking in str(error.value)
+    assert str(error.value).endswith("/fake/broker.yaml)")
 
 
 def test_a_restart_keeps_the_port_and_the_data_after_a_clean_shutdown(fake):
@@ -287,9 +287,9 @@ def ask(broker, key, version, body):
     frame = struct.pack(">hhih", key, version, 7, -1) + body
     with socket.create_connection((broker.host, broker.port), 30) as connection, connection.makefile("rb") as answer:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
-        said = answer.read(struct.unpack(">i", answer.read(4))[0])
-    assert said[:4] == struct.pack(">i", 7)
-    return said[4:]
+        body = answer.read(struct.unpack(">i", answer.read(4))[0])
+    assert body[:4] == struct.pack(">i", 7)
+    return body[4:]
 
 
 def topics(broker):

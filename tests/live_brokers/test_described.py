@@ -68,8 +68,8 @@ def run(path, *options):
     """Return the result of a run, and the verdicts by case."""
     report = Path(path).with_name("report.json")
     select = [part for pattern in SELECT for part in ("--select", pattern)]
-    asked = ("run", f"broker:{path}", *select, "--generated", "0", "--json", report, *options)
-    done = conformance(*asked, cwd=Path(path).parent)
+    command = ("run", f"broker:{path}", *select, "--generated", "0", "--json", report, *options)
+    done = conformance(*command, cwd=Path(path).parent)
     return done, [row["verdict"] for row in json.loads(report.read_text())["results"]]
 
 
@@ -136,9 +136,10 @@ def test_a_failed_login_is_tried_once_and_reported_in_one_line(described):
         done, kinds = run(described(f"address: {broker.address}\n{SASL}"))
         assert broker.asked["SaslAuthenticate"] == 1  # a broker may count failed logins
     assert (done.returncode, kinds) == (3, [])
-    said = " ".join(done.stdout.split())
+    output = " ".join(done.stdout.split())
     assert (
-        "SASL: the broker rejects the login with error 58: Authentication failed: Invalid username or password" in said
+        "SASL: the broker rejects the login with error 58: Authentication failed: Invalid username or password"
+        in output
     )
     assert "Traceback" not in done.stdout + done.stderr
     assert "sesame" not in done.stdout + done.stderr
@@ -175,11 +176,11 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_cause_of_a_failed_connection_is_reported(name, described):
-    tls, login, told, error, said = REFUSED[name]
+    tls, login, settings, error, message = REFUSED[name]
     with ModelBroker(tls=tls, login=login) as broker:
-        address = address_of(described(f"address: {broker.address}\n{told}"))
+        address = address_of(described(f"address: {broker.address}\n{settings}"))
         with (
-            pytest.raises(error, match=said),
+            pytest.raises(error, match=message),
             closing(BrokerConnection(address.host, address.port, 1, address.security)) as one,
         ):
             one.ask("Metadata", 1, {"Topics": ()})
@@ -218,13 +219,13 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_an_invalid_file_is_one_line_with_the_place(name, described):
-    text, line, said = WRONG[name]
+    text, line, problem = WRONG[name]
     path = described(text)
     done = CliRunner().invoke(cli.main, ["run", f"broker:{path}", "--select", SELECT[0]])
     assert done.exit_code == 2
-    (told,) = done.stderr.strip().splitlines()
-    assert f"{path}:{line}: " in told
-    assert said in told
+    (message,) = done.stderr.strip().splitlines()
+    assert f"{path}:{line}: " in message
+    assert problem in message
 
 
 # --- Apache Kafka -------------------------------------------------------------------------------------
@@ -270,13 +271,13 @@ def test_apache_kafka_is_judged_through_tls_and_a_login(safe_kafka, described, v
     safe, plain = safe_kafka
     found = verdicts(f"address: {safe}\n{TRUSTED}{CLIENT}{SASL}")
     assert [verdict.kind for verdict in found] == [VerdictKind.PASS] * 3
-    for told, error, said in (
+    for settings, error, message in (
         (f"{safe}\n{TRUSTED}{CLIENT}{SASL.replace('alice', 'bob')}", AccessDenied, "error 58: Authentication failed"),
         (f"{safe}\n{TRUSTED}{SASL}", ConnectionClosed, "certificate"),
         (f"{safe}\n", (MalformedFrame, ConnectionClosed), "TLS"),
         (f"{plain}\n{TRUSTED}{SASL}", AccessDenied, "TLS: the handshake fails: "),
         (f"{plain}\n{SASL}", AccessDenied, "SASL: PLAIN is refused with error 34"),
     ):
-        address = address_of(described(f"address: {told}"))
-        with pytest.raises(error, match=said):
+        address = address_of(described(f"address: {settings}"))
+        with pytest.raises(error, match=message):
             BrokerConnection(address.host, address.port, 10, address.security)

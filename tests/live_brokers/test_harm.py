@@ -23,13 +23,13 @@ OTHERS = "orders", "conformance-", "conformance-elsewhere-0"
 """Topics of the broker's users; the name of one looks like ours."""
 
 
-def asked(address, *options):
+def run_arguments(address, *options):
     select = [part for pattern in SELECT for part in ("--select", pattern)]
     return ["run", f"broker:{address}", *select, "--generated", "0", *options]
 
 
 def run(address, *options):
-    return conformance(*asked(address, *options), cwd=".")
+    return conformance(*run_arguments(address, *options), cwd=".")
 
 
 def holding(ways=None, sends=lambda _, frame: frame):
@@ -70,7 +70,7 @@ def test_an_interrupted_run_is_cleaned_too():
     """The process with the connection to the broker was killed before."""
     with holding(sends=lambda request, frame: b"" if request.name == "Fetch" else frame) as broker:
         process = subprocess.Popen(
-            [sys.executable, "-m", "conformance", *asked(broker.address, "--clean")],
+            [sys.executable, "-m", "conformance", *run_arguments(broker.address, "--clean")],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -99,21 +99,21 @@ def test_a_broker_crash_in_a_case_does_not_prevent_the_removal_of_topics():
 
 
 @pytest.mark.parametrize(
-    ("ways", "said"),
+    ("ways", "problem"),
     [
         (Ways(deletion_error=73), "is not deleted: error 73 (TOPIC_DELETION_DISABLED)"),
         (Ways(offered={name: row for name, row in OFFERED.items() if name != "DeleteTopics"}), "does not offer Delete"),
     ],
     ids=["refused", "not offered"],
 )
-def test_a_broker_that_deletes_no_topics_is_one_clear_line(ways, said):
+def test_a_broker_that_deletes_no_topics_is_one_clear_line(ways, problem):
     with holding(ways) as broker:
         done = run(broker.address, "--clean")
     assert done.returncode == 3
     assert "3 pass" in done.stdout
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith(f"conformance: --clean: broker:{broker.address}: ")
-    assert said in line
+    assert problem in line
 
 
 def test_a_missing_broker_is_reported_once():

@@ -35,7 +35,7 @@ def _short(monkeypatch):
 
 
 @pytest.fixture
-def asked():
+def start_target():
     """Return a function that starts a broker and runs cases on it."""
     opened = []
 
@@ -86,8 +86,8 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("sends", "how", "detail"), ANSWERS.values(), ids=ANSWERS)
-def test_an_invalid_response_is_one_verdict_and_the_next_case_runs(sends, how, detail, catalog, asked):
-    _, target = asked(only_at(catalog.cases[CASE], sends))
+def test_an_invalid_response_is_one_verdict_and_the_next_case_runs(sends, how, detail, catalog, start_target):
+    _, target = start_target(only_at(catalog.cases[CASE], sends))
     found = target.answer(catalog.cases[CASE].request)
     assert detail in str(found)
     assert how in found
@@ -95,7 +95,7 @@ def test_an_invalid_response_is_one_verdict_and_the_next_case_runs(sends, how, d
     assert [verdict.kind for verdict in verdicts(target, catalog, NEXT, OF_SEQUENCES)] == [VerdictKind.PASS] * 2
 
 
-def test_a_connection_closed_instead_of_a_response_is_a_rejection(catalog, asked):
+def test_a_connection_closed_instead_of_a_response_is_a_rejection(catalog, start_target):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
 
     def gone(batch, settings):
@@ -103,7 +103,7 @@ def test_a_connection_closed_instead_of_a_response_is_a_rejection(catalog, asked
             raise ConnectionError
         return checked(batch, settings)
 
-    _, target = asked(ways=Ways(checked=gone))
+    _, target = start_target(ways=Ways(checked=gone))
     assert target.answer(catalog.cases[CASE].request) == {
         **{"ok": False, "error": "other", "message": "the connection was closed without an answer"},
         "codes": "no answer",
@@ -111,35 +111,35 @@ def test_a_connection_closed_instead_of_a_response_is_a_rejection(catalog, asked
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
-def test_a_batch_served_without_a_produce_response_fails(catalog, asked):
-    _, target = asked(only_at(catalog.cases[CASE], lambda _: None))
+def test_a_batch_served_without_a_produce_response_fails(catalog, start_target):
+    _, target = start_target(only_at(catalog.cases[CASE], lambda _: None))
     assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [VerdictKind.FAIL, VerdictKind.PASS]
 
 
-def test_an_error_with_an_unknown_outcome_is_no_failure(catalog, asked):
+def test_an_error_with_an_unknown_outcome_is_no_failure(catalog, start_target):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
     late = Ways(checked=lambda batch, settings: 7 if batch == data else checked(batch, settings), keeps_refused=True)
-    _, target = asked(ways=late)
+    _, target = start_target(ways=late)
     assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [VerdictKind.SKIP, VerdictKind.PASS]
 
 
-def test_a_broker_crash_is_attributed_only_to_its_case(catalog, asked):
-    broker, target = asked()
+def test_a_broker_crash_is_attributed_only_to_its_case(catalog, start_target):
+    broker, target = start_target()
     broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
     killed, *rest = (target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES))
     assert "does not come back" in killed["crash"]
     assert all("model does not answer any more" in answer["targetUnavailable"] for answer in rest)
 
 
-def test_a_broker_crash_between_two_cases_is_attributed_to_no_case(catalog, asked):
-    broker, target = asked()
+def test_a_broker_crash_between_two_cases_is_attributed_to_no_case(catalog, start_target):
+    broker, target = start_target()
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
     broker.stop()
     assert "model does not answer any more" in target.answer(catalog.cases[CASE].request)["targetUnavailable"]
 
 
-def test_a_broker_restarted_between_two_cases_is_still_tested(catalog, asked):
-    broker, target = asked()
+def test_a_broker_restarted_between_two_cases_is_still_tested(catalog, start_target):
+    broker, target = start_target()
     for _ in range(2):
         assert [verdict.kind for verdict in verdicts(target, catalog, CASE, OF_SEQUENCES)] == [VerdictKind.PASS] * 2
         broker.stop()
@@ -155,8 +155,8 @@ NOT_READY = {
 
 
 @pytest.mark.parametrize("sends", NOT_READY.values(), ids=NOT_READY)
-def test_an_unready_broker_fails_no_case_and_is_tried_three_times(sends, catalog, asked):
-    _, target = asked(sends)
+def test_an_unready_broker_fails_no_case_and_is_tried_three_times(sends, catalog, start_target):
+    _, target = start_target(sends)
     answers = [target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES, CASE)]
     assert all("the broker was not ready" in answer["unsupported"] for answer in answers[:3])
     assert answers[3]["targetUnavailable"].startswith("model is not ready")
@@ -170,21 +170,21 @@ NEVER = {
 
 
 @pytest.mark.parametrize("ways", NEVER.values(), ids=NEVER)
-def test_a_rejected_plain_batch_neither_fails_nor_passes_a_case(ways, catalog, asked):
-    _, target = asked(ways=ways)
+def test_a_rejected_plain_batch_neither_fails_nor_passes_a_case(ways, catalog, start_target):
+    _, target = start_target(ways=ways)
     assert {verdict.kind for verdict in verdicts(target, catalog, "append/wrong-crc-none", CASE)} == {VerdictKind.SKIP}
 
 
-def test_an_accepted_batch_with_a_fetch_error_is_not_rejected(catalog, asked):
+def test_an_accepted_batch_with_a_fetch_error_is_not_rejected(catalog, start_target):
     """An error of the fetch is not the required rejection of a wrong checksum."""
-    broker, target = asked(ways=Ways(checked=lambda *_: 0))
+    broker, target = start_target(ways=Ways(checked=lambda *_: 0))
     verdicts(target, catalog, NEXT)
     broker.failing = 2
     wrong, right = verdicts(target, catalog, "append/wrong-crc-none", CASE)
     assert wrong.kind is right.kind is VerdictKind.FAIL
 
 
-def test_a_partition_blocked_by_a_case_fails_that_case(catalog, asked):
+def test_a_partition_blocked_by_a_case_fails_that_case(catalog, start_target):
     data = bytes.fromhex(catalog.cases[CASE].request["hex"])
     broken = []
 
@@ -192,7 +192,7 @@ def test_a_partition_blocked_by_a_case_fails_that_case(catalog, asked):
         broken.extend([True] * (batch == data))
         return 56 if broken and batch != data else 0
 
-    _, target = asked(ways=Ways(checked=jammed))
+    _, target = start_target(ways=Ways(checked=jammed))
     verdicts(target, catalog, NEXT)
     answer = target.answer(catalog.cases[CASE].request)
     assert "the broker rejects a plain batch: error 56" in answer["crash"]
@@ -201,18 +201,18 @@ def test_a_partition_blocked_by_a_case_fails_that_case(catalog, asked):
 
 
 @pytest.mark.parametrize("size", [1, 11, 12, 17, 60], ids=str)
-def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, asked):
-    broker, target = asked()
+def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, start_target):
+    broker, target = start_target()
     verdicts(target, catalog, NEXT)
     broker.served = bytes(16) + b"\x02" + bytes(60)
     broker.served = broker.served[:size]
     assert verdicts(target, catalog, CASE)[0].kind is VerdictKind.FAIL
 
 
-def test_a_batch_that_is_never_complete_is_fetched_only_twice(catalog, asked, monkeypatch):
+def test_a_batch_that_is_never_complete_is_fetched_only_twice(catalog, start_target, monkeypatch):
     """librdkafka's mock serves a batch with a length beyond its bytes."""
     monkeypatch.setattr(partition, "_SERVED_TIMEOUT_S", 60)
-    broker, target = asked()
+    broker, target = start_target()
     verdicts(target, catalog, NEXT)
     broker.served = bytes.fromhex(catalog.cases[CASE].request["hex"])[:-1]
     before = broker.asked["Fetch"]
@@ -221,8 +221,8 @@ def test_a_batch_that_is_never_complete_is_fetched_only_twice(catalog, asked, mo
 
 
 @pytest.mark.parametrize("name", ["Produce", "Fetch"])
-def test_an_answer_without_the_partition_is_one_verdict(name, catalog, asked):
-    broker, target = asked()
+def test_an_answer_without_the_partition_is_one_verdict(name, catalog, start_target):
+    broker, target = start_target()
     verdicts(target, catalog, NEXT)
     broker.silent_on = name
     assert VerdictKind.PASS not in {verdict.kind for verdict in verdicts(target, catalog, CASE)}
@@ -230,24 +230,24 @@ def test_an_answer_without_the_partition_is_one_verdict(name, catalog, asked):
     assert verdicts(target, catalog, NEXT)[0].kind is VerdictKind.PASS
 
 
-def test_topics_are_created_by_metadata_if_the_broker_offers_no_create_topics(catalog, asked):
+def test_topics_are_created_by_metadata_if_the_broker_offers_no_create_topics(catalog, start_target):
     offered = {name: versions for name, versions in OFFERED.items() if name != "CreateTopics"}
-    _, target = asked(ways=Ways(offered=offered))
+    _, target = start_target(ways=Ways(offered=offered))
     plain, with_setting = verdicts(target, catalog, CASE, "append/none-to-gzip")
     assert plain.kind is VerdictKind.PASS
     assert with_setting.kind is VerdictKind.SKIP
     assert "CreateTopics" in with_setting.detail
 
 
-def test_a_rejected_topic_is_reported_with_the_error(catalog, asked):
-    _, target = asked(ways=Ways(topic_error=29))
+def test_a_rejected_topic_is_reported_with_the_error(catalog, start_target):
+    _, target = start_target(ways=Ways(topic_error=29))
     (found,) = verdicts(target, catalog, CASE)
     assert found.kind is VerdictKind.SKIP
     assert "the topic was not made: error 29" in found.detail
 
 
-def test_an_unreachable_leader_is_named(catalog, asked):
-    broker, target = asked()
+def test_an_unreachable_leader_is_named(catalog, start_target):
+    broker, target = start_target()
     broker.advertised = ("127.0.0.1", 1)
     (found,) = verdicts(target, catalog, CASE)
     assert found.kind is VerdictKind.SKIP
@@ -264,8 +264,8 @@ def test_an_error_response_to_api_versions_is_one_clear_error(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_broker_without_topic_creation_still_answers_requests(catalog, asked):
-    _, target = asked(ways=Ways(topic_error=29))
+def test_a_broker_without_topic_creation_still_answers_requests(catalog, start_target):
+    _, target = start_target(ways=Ways(topic_error=29))
     answered, appended = verdicts(target, catalog, "exchange/metadata-9-edges", CASE)
     assert (answered.kind, appended.kind) == (VerdictKind.PASS, VerdictKind.SKIP)
 
@@ -273,13 +273,13 @@ def test_a_broker_without_topic_creation_still_answers_requests(catalog, asked):
 GONE = """
 import json, sys
 for line in sys.stdin:
-    asked = json.loads(line)
+    request = json.loads(line)
     answers = {
         "describe": {"ok": True, "protocol": 1, "name": "x", "supports": {"append": True, "sequence": True}},
         "sequence": {"unsupported": "not this one"},
         "append": {"targetUnavailable": "the server does not answer"},
     }
-    print(json.dumps({"id": asked["id"], **answers[asked["op"]]}), flush=True)
+    print(json.dumps({"id": request["id"], **answers[request["op"]]}), flush=True)
 """
 
 
@@ -291,9 +291,9 @@ def test_a_target_that_reports_a_lost_broker_ends_the_run_without_a_failure(tmp_
     assert "crash" not in done.stdout
 
 
-def test_a_crashed_bundled_broker_may_restart_at_another_port(catalog, monkeypatch, asked):
+def test_a_crashed_bundled_broker_may_restart_at_another_port(catalog, monkeypatch, start_target):
     """librdkafka's mock chooses a new port at each start."""
-    broker, _ = asked()
+    broker, _ = start_target()
     broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
     after = ModelBroker()
 
@@ -302,13 +302,13 @@ def test_a_crashed_bundled_broker_may_restart_at_another_port(catalog, monkeypat
         return BrokerAddress("127.0.0.1", after.port, "model")
 
     lines = [msgspec.json.encode({"id": at, **catalog.cases[name].request}) for at, name in enumerate((CASE, NEXT))]
-    said = io.BytesIO()
+    output = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
-    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=said))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=output))
     try:
         serve(BrokerAddress("127.0.0.1", broker.port, "model"), restart)
     finally:
         after.stop()
-    killed, judged = map(msgspec.json.decode, said.getvalue().splitlines())
+    killed, judged = map(msgspec.json.decode, output.getvalue().splitlines())
     assert "does not come back" in killed["crash"]
     assert judged["ok"]

@@ -96,7 +96,7 @@ def test_a_folder_without_the_topic_is_no_failure(kept, catalog, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("targets", "said"),
+    ("targets", "problem"),
     [
         (["reference"], "--log-dir: expected exactly one broker target, found 0"),
         (["broker:127.0.0.1:1", "broker:127.0.0.1:2"], "expected exactly one broker target, found 2"),
@@ -104,13 +104,13 @@ def test_a_folder_without_the_topic_is_no_failure(kept, catalog, tmp_path):
     ],
     ids=["none", "two", "one of the suite"],
 )
-def test_the_folder_belongs_to_one_broker(targets, said, tmp_path, monkeypatch):
+def test_the_folder_belongs_to_one_broker(targets, problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "broker.yaml").write_text("name: mine\nversion: '1'\ncommand: [cat]\nstartup: 20\n")
     done = CliRunner().invoke(cli.main, ["run", *targets, "--log-dir", str(tmp_path)])
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert problem in done.stderr
 
 
 def test_a_run_accepts_the_log_folder(tmp_path, catalog):

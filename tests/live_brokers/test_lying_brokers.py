@@ -70,13 +70,13 @@ def test_a_correct_broker_passes_every_must(tmp_path):
 
 @pytest.mark.parametrize("offered", [OFFERED, BY_ID, OLD], ids=["by name", "by id", "old versions"])
 def test_a_correct_broker_passes_the_cases_that_detect_a_fault(offered, catalog, target):
-    asked = target(Ways(offered=offered))
+    broker_bridge = target(Ways(offered=offered))
     for fault in BROKER_FAULTS.values():
-        found = verdict(catalog.cases[fault.case], asked)
+        found = verdict(catalog.cases[fault.case], broker_bridge)
         is_too_new = offered is OLD and found.detail.endswith("is not offered")
         is_open = getattr(catalog.cases[fault.case].expect, "open", False)
-        due = VerdictKind.SKIP if is_too_new else VerdictKind.EITHER if is_open else VerdictKind.PASS
-        assert found.kind is due, fault.case
+        expected = VerdictKind.SKIP if is_too_new else VerdictKind.EITHER if is_open else VerdictKind.PASS
+        assert found.kind is expected, fault.case
 
 
 @pytest.mark.parametrize("name", BROKER_FAULTS)
@@ -96,9 +96,9 @@ def test_a_broker_that_allocates_the_announced_size_is_detected(catalog):
     ways = Ways(unreadable=lambda *_: hoard.append(b"x" * (300 << 20)))
     case = catalog.cases["exchange/hostile-size-2-gib"]
     with ModelBroker(ways) as broker:
-        asked = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model", pids=(os.getpid(),)))
-        found = verdict(case, asked)
-        asked.close()
+        broker_bridge = BrokerBridge(BrokerAddress("127.0.0.1", broker.port, "model", pids=(os.getpid(),)))
+        found = verdict(case, broker_bridge)
+        broker_bridge.close()
     assert (found.kind, found.requirement, found.level) == (VerdictKind.FAIL, "robustness.answers", "should")
     assert "the memory of the broker grew by" in found.detail
 
@@ -116,19 +116,19 @@ def test_a_broker_that_checks_producer_epochs_across_topics_passes(catalog, targ
             epochs[identity] = epoch
         return became
 
-    asked = target(Ways(fate=everywhere))
+    broker_bridge = target(Ways(fate=everywhere))
     cases = [case for case in catalog.cases.values() if case.op == "sequence"]
-    kinds = [verdict(case, asked).kind for case in (*cases, *cases)]
+    kinds = [verdict(case, broker_bridge).kind for case in (*cases, *cases)]
     assert set(kinds) == {VerdictKind.PASS, VerdictKind.EITHER, VerdictKind.SKIP}
     assert kinds.count(VerdictKind.PASS) > 60
 
 
 def test_an_undocumented_error_is_reported_and_allowed(catalog, target):
-    asked = target(Ways(fate_codes={"fenced": 42, "out-of-order": 45, "duplicate": 46}))
+    broker_bridge = target(Ways(fate_codes={"fenced": 42, "out-of-order": 45, "duplicate": 46}))
     case = catalog.cases["sequence/older-epoch"]
-    told = outcome(asked.answer(case.request))
-    assert judge(case, told).kind is VerdictKind.EITHER
-    assert codes_of(case, told).endswith(": 42 (INVALID_REQUEST)")
+    answer = outcome(broker_bridge.answer(case.request))
+    assert judge(case, answer).kind is VerdictKind.EITHER
+    assert codes_of(case, answer).endswith(": 42 (INVALID_REQUEST)")
 
 
 def test_the_error_code_for_a_wrong_checksum_is_judged_at_should(catalog, target):
@@ -140,13 +140,13 @@ def test_the_error_code_for_a_wrong_checksum_is_judged_at_should(catalog, target
 
 def refusing_transactional_ids(code, after=0):
     """Return ways that assign ids to only a number of producers with a transactional id."""
-    asked = []
+    requests = []
 
     def sent(request, frame):
         if request.name != "InitProducerId" or request.body["TransactionalId"] is None:
             return frame
-        asked.append(request)
-        if len(asked) <= after:
+        requests.append(request)
+        if len(requests) <= after:
             return frame
         body = {"ErrorCode": code, "ProducerId": -1, "ProducerEpoch": -1}
         return framed(response_frame(request.header["CorrelationId"], request.name, request.version, body))
@@ -155,17 +155,17 @@ def refusing_transactional_ids(code, after=0):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "error"),
     [
         (53, "this client may not do it: error 53 (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"),
         (-1, "no transactional id had an identity before: error -1 (UNKNOWN_SERVER_ERROR)"),  # older kfake
     ],
 )
-def test_a_scenario_without_allowed_producer_ids_is_skipped_with_the_error(code, said, catalog, target):
-    asked = target(refusing_transactional_ids(code))
-    found = {case.id: verdict(case, asked) for case in catalog.cases.values() if case.op == "scenario"}
+def test_a_scenario_without_allowed_producer_ids_is_skipped_with_the_error(code, error, catalog, target):
+    broker_bridge = target(refusing_transactional_ids(code))
+    found = {case.id: verdict(case, broker_bridge) for case in catalog.cases.values() if case.op == "scenario"}
     assert {one.kind for one in found.values()} <= {VerdictKind.SKIP, VerdictKind.PASS, VerdictKind.EITHER}
-    assert found["scenario/committed"].detail == f"unsupported: step 0 (init-producer-id of a): {said}"
+    assert found["scenario/committed"].detail == f"unsupported: step 0 (init-producer-id of a): {error}"
     assert found["scenario/plain"].kind is VerdictKind.PASS
 
 
@@ -182,9 +182,9 @@ def test_a_broker_that_rejects_leader_epochs_accepts_the_plain_batches_of_the_su
         is_of_producer = data[12:16] == b"\xff\xff\xff\xff"
         return checked(data, settings) if is_of_producer else 87
 
-    asked = target(Ways(checked=looked))
+    broker_bridge = target(Ways(checked=looked))
     for case in ("append/one-record", "sequence/repeat-of-the-last", "scenario/committed"):
-        assert verdict(catalog.cases[case], asked).kind is VerdictKind.PASS, case
+        assert verdict(catalog.cases[case], broker_bridge).kind is VerdictKind.PASS, case
 
 
 def test_a_broker_that_waits_for_an_unknown_member_gets_another_group(catalog, target, monkeypatch):
@@ -200,9 +200,9 @@ def test_a_broker_that_waits_for_an_unknown_member_gets_another_group(catalog, t
         joined.add(group)
         return b"" if is_waiting else frame
 
-    asked = target(Ways(answers=sent))
+    broker_bridge = target(Ways(answers=sent))
     for case in ("exchange/join-group-1", "exchange/join-group-2-edges", "exchange/join-group-1"):
-        assert verdict(catalog.cases[case], asked).kind is VerdictKind.PASS, case
+        assert verdict(catalog.cases[case], broker_bridge).kind is VerdictKind.PASS, case
     assert all(group.startswith("conformance-group-") for group in joined)
 
 
@@ -222,9 +222,9 @@ def test_reports_of_several_brokers_show_different_error_codes(tmp_path):
     rows = json.loads((tmp_path / "report.json").read_text())["results"]
     assert [row["codes"] for row in rows if row["id"] == case] == [other[87], other[42]]
     assert [row["codes"] for row in rows if row["id"] != case] == [other[2], other[2]]
-    told = done.stdout.partition("Different error codes")[2]
-    assert re.search(rf"{re.escape(other[87])} +{re.escape(other[42])} +1 × {case}", told)
-    assert other[2] not in told
+    section = done.stdout.partition("Different error codes")[2]
+    assert re.search(rf"{re.escape(other[87])} +{re.escape(other[42])} +1 × {case}", section)
+    assert other[2] not in section
     page = (tmp_path / "page.html").read_text()
     assert re.search(rf"{case}</th>\s*<td[^>]*>{re.escape(other[87])}</td>\s*<td[^>]*>{re.escape(other[42])}<", page)
 

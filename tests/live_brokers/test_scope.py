@@ -44,7 +44,7 @@ class ListsAllTopics(ModelBroker):
     def __init__(self, *others):
         super().__init__()
         self.logs.update({name: Log({}) for name in others})
-        self.elsewhere = None
+        self.other_port = None
         """The port of the leader of the topics of others."""
 
     def _Metadata(self, request):  # noqa: N802
@@ -53,7 +53,7 @@ class ListsAllTopics(ModelBroker):
         part = {"ErrorCode": 0, "LeaderId": 2, "ReplicaNodes": [2], "IsrNodes": [2], "PartitionIndex": 0}
         others = [name for name in self.logs if name not in listed and not name.startswith("conformance-")]
         answer["Topics"][:0] = [{"ErrorCode": 0, "Name": name, "Partitions": [part]} for name in others]
-        answer["Brokers"].append({"NodeId": 2, "Host": "127.0.0.1", "Port": self.elsewhere or self.port})
+        answer["Brokers"].append({"NodeId": 2, "Host": "127.0.0.1", "Port": self.other_port or self.port})
         return answer
 
 
@@ -77,7 +77,7 @@ def test_unrequested_topics_are_not_used(tmp_path):
 
 def test_only_configured_topics_are_used(catalog):
     with ListsAllTopics(THEIRS) as broker, ListsAllTopics(THEIRS) as other:
-        broker.logs["scratch"], broker.elsewhere = Log({}), other.port
+        broker.logs["scratch"], broker.other_port = Log({}), other.port
         address = BrokerAddress("127.0.0.1", broker.port, "model", topics=("scratch",))
         with closing(BrokerBridge(address)) as target:
             found = verdicts(target, catalog, "append/order", "append/one-record", "sequence/gap")
@@ -96,7 +96,7 @@ def test_a_request_that_names_a_topic_or_transaction_of_others_is_not_sent(reque
             with pytest.raises(OutOfScope, match=f"{api}: 'orders' does not belong to this run"):
                 connection.ask(api, connection.version(api, high=3), body(THEIRS))
             with pytest.raises(OutOfScope):
-                connection.tell(api, connection.version(api, high=3), body(THEIRS))
+                connection.send_without_response(api, connection.version(api, high=3), body(THEIRS))
             assert broker.asked[api] == 0
             scope.check_request(api, body(OURS))
 
@@ -152,7 +152,7 @@ def test_writing_frames_contain_names_of_the_run(catalog):
 # --- hosts --------------------------------------------------------------------------------------------
 
 
-ELSEWHERE = "0.0.0.0"
+OTHER_HOST = "0.0.0.0"
 """An address of this machine that is no loopback address."""
 
 
@@ -161,7 +161,7 @@ def two():
     """Yield two brokers; the first returns the second as every leader, at another host."""
     with ModelBroker() as named, ModelBroker() as other:
         other.logs = named.logs
-        named.advertised = other.advertised = (ELSEWHERE, other.port)
+        named.advertised = other.advertised = (OTHER_HOST, other.port)
         yield named, other
 
 
@@ -170,7 +170,7 @@ def test_a_leader_at_another_host_gets_no_connection(two, catalog):
     with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         first, second = verdicts(target, catalog, "append/order", "append/one-record")
     assert first == second
-    assert f"returns '{ELSEWHERE}' port {other.port} as a leader" in first
+    assert f"returns '{OTHER_HOST}' port {other.port} as a leader" in first
     assert "--follow-redirects" in first
     assert other.asked.total() == 0
 
@@ -178,7 +178,7 @@ def test_a_leader_at_another_host_gets_no_connection(two, catalog):
 @pytest.mark.parametrize("how", ["named", "followed"])
 def test_a_leader_at_an_allowed_host_gets_a_connection(how, two, catalog):
     named, other = two
-    allowed = {"named": {"brokers": ((ELSEWHERE, other.port),)}, "followed": {"follow_redirects": True}}[how]
+    allowed = {"named": {"brokers": ((OTHER_HOST, other.port),)}, "followed": {"follow_redirects": True}}[how]
     with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model", **allowed))) as target:
         assert [verdict.kind for verdict in verdicts(target, catalog, "append/order")] == [VerdictKind.PASS]
     assert other.asked["Produce"]
@@ -188,7 +188,7 @@ def test_a_leader_at_an_allowed_host_gets_a_connection(how, two, catalog):
 def test_a_coordinator_at_another_host_gets_no_connection(two, catalog):
     named, other = two
     named.advertised = None
-    node = {"ErrorCode": 0, "NodeId": 2, "Host": ELSEWHERE, "Port": other.port, "Key": "t"}
+    node = {"ErrorCode": 0, "NodeId": 2, "Host": OTHER_HOST, "Port": other.port, "Key": "t"}
     named._FindCoordinator = lambda _: {"Coordinators": [node]}
     with closing(BrokerBridge(BrokerAddress("127.0.0.1", named.port, "model"))) as target:
         (found,) = verdicts(target, catalog, "scenario/committed")

@@ -30,7 +30,7 @@ def broker():
     return MockBroker("127.0.0.1", 9092, topics={"t": MockTopic(LOG, 0, 3)})
 
 
-def asked(broker, name, version, body):
+def send_request(broker, name, version, body):
     """Return the body of a response and its delay in seconds."""
     sent = broker.respond(frame(name, version, body, correlation=77)[4:])
     correlation, value = response(name, version, sent.frame)
@@ -41,7 +41,7 @@ def asked(broker, name, version, body):
 def fetched(broker, offset, topic="t", isolation=0):
     partition = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
     body = {"ReplicaId": -1, "MaxWaitMs": 200, "MinBytes": 1, "IsolationLevel": isolation}
-    value, delay = asked(broker, "Fetch", 4, {**body, "Topics": ({"Topic": topic, "Partitions": (partition,)},)})
+    value, delay = send_request(broker, "Fetch", 4, {**body, "Topics": ({"Topic": topic, "Partitions": (partition,)},)})
     return value["Responses"][0]["Partitions"][0], delay
 
 
@@ -52,7 +52,7 @@ def is_end(records, offset):
 
 
 def test_the_offered_versions_are_in_the_api_versions_response(broker):
-    value, _ = asked(broker, "ApiVersions", 0, {})
+    value, _ = send_request(broker, "ApiVersions", 0, {})
     assert value["ErrorCode"] == 0
     assert {row["ApiKey"]: (row["MinVersion"], row["MaxVersion"]) for row in value["ApiKeys"]} == {
         KEYS[name]: versions for name, versions in MINIMAL.items()
@@ -92,17 +92,17 @@ def test_random_bytes_have_a_response_or_are_unhandled(key, version, rest):
 
 
 def test_metadata_returns_all_topics_or_the_named_ones(broker):
-    everything, _ = asked(broker, "Metadata", 1, {"Topics": None})
+    everything, _ = send_request(broker, "Metadata", 1, {"Topics": None})
     assert [(row["Name"], row["ErrorCode"]) for row in everything["Topics"]] == [("t", 0)]
     assert [(row["Host"], row["Port"]) for row in everything["Brokers"]] == [("127.0.0.1", 9092)]
-    named, _ = asked(broker, "Metadata", 1, {"Topics": ({"Name": "other"},)})
+    named, _ = send_request(broker, "Metadata", 1, {"Topics": ({"Name": "other"},)})
     assert [(row["Name"], row["ErrorCode"]) for row in named["Topics"]] == [("other", 3)]
 
 
 def test_metadata_0_with_an_empty_list_returns_all_topics(broker):
-    everything, _ = asked(broker, "Metadata", 0, {"Topics": ()})
+    everything, _ = send_request(broker, "Metadata", 0, {"Topics": ()})
     assert [(row["Name"], row["ErrorCode"]) for row in everything["Topics"]] == [("t", 0)]
-    none, _ = asked(broker, "Metadata", 1, {"Topics": ()})
+    none, _ = send_request(broker, "Metadata", 1, {"Topics": ()})
     assert none["Topics"] == ()
 
 
@@ -110,7 +110,9 @@ def test_list_offsets_returns_the_log_start_and_the_end(broker):
     broker.topics["t"].start = 1
     for timestamp, offset in ((-2, 1), (-1, 3)):
         rows = ({"PartitionIndex": 0, "Timestamp": timestamp},)
-        value, _ = asked(broker, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
+        value, _ = send_request(
+            broker, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)}
+        )
         assert value["Topics"][0]["Partitions"][0]["Offset"] == offset
 
 
@@ -174,13 +176,13 @@ def test_the_low_offer_ends_before_the_flexible_versions():
 
 @pytest.mark.parametrize("version", [0, 2, 3, 5])
 def test_the_offer_is_in_each_version_of_api_versions(full, version):
-    value, _ = asked(full, "ApiVersions", version, {})
+    value, _ = send_request(full, "ApiVersions", version, {})
     assert len(value["ApiKeys"]) == len(ALL)
 
 
 @pytest.mark.parametrize("version", [1, 8, 9, 10, 13])
 def test_metadata_returns_topic_name_and_partition(full, version):
-    value, _ = asked(full, "Metadata", version, {"Topics": ({"Name": "t"}, {"Name": "gone"})})
+    value, _ = send_request(full, "Metadata", version, {"Topics": ({"Name": "t"}, {"Name": "gone"})})
     assert [(row["Name"], row["ErrorCode"], len(row["Partitions"])) for row in value["Topics"]] == [
         ("t", 0, 1),
         ("gone", 3, 0),
@@ -191,14 +193,16 @@ def test_metadata_returns_topic_name_and_partition(full, version):
 @pytest.mark.parametrize(("version", "nameless"), [(10, ""), (13, None)])
 def test_metadata_finds_a_topic_by_its_id(full, version, nameless):
     rows = tuple({"Name": None, "TopicId": topic_id} for topic_id in (full.topics["t"].id, b"?" * 16))
-    value, _ = asked(full, "Metadata", version, {"Topics": rows})
+    value, _ = send_request(full, "Metadata", version, {"Topics": rows})
     assert [(row["Name"], row["ErrorCode"]) for row in value["Topics"]] == [("t", 0), (nameless, 100)]
 
 
 @pytest.mark.parametrize("version", [1, 5, 6, 11])
 def test_offsets_are_listed_in_each_version(full, version):
     parts = tuple({"PartitionIndex": 0, "Timestamp": timestamp} for timestamp in (-1, -2))
-    value, _ = asked(full, "ListOffsets", version, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": parts},)})
+    value, _ = send_request(
+        full, "ListOffsets", version, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": parts},)}
+    )
     assert [row["Offset"] for row in value["Topics"][0]["Partitions"]] == [3, 0]
 
 
@@ -212,7 +216,7 @@ def old():
 def test_list_offsets_0_returns_a_list_of_offsets(old):
     parts = tuple({"PartitionIndex": 0, "Timestamp": at, "MaxNumOffsets": 1} for at in (-1, -2))
     rows = ({"Name": "0", "Partitions": parts}, {"Name": "gone", "Partitions": parts[:1]})
-    value, _ = asked(old, "ListOffsets", 0, {"ReplicaId": -1, "Topics": rows})
+    value, _ = send_request(old, "ListOffsets", 0, {"ReplicaId": -1, "Topics": rows})
     assert [row["OldStyleOffsets"] for row in value["Topics"][0]["Partitions"]] == [(2,), (0,)]
     assert [row["OldStyleOffsets"] for row in value["Topics"][1]["Partitions"]] == [()]
 
@@ -223,7 +227,9 @@ def test_a_fetch_returns_no_magic_unknown_to_its_version(old, version, carried):
         for offset in (0, 2):
             part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
             body = {"ReplicaId": -1, "MaxWaitMs": 200, "MinBytes": 1}
-            value, _ = asked(old, "Fetch", version, {**body, "Topics": ({"Topic": name, "Partitions": (part,)},)})
+            value, _ = send_request(
+                old, "Fetch", version, {**body, "Topics": ({"Topic": name, "Partitions": (part,)},)}
+            )
             (found,) = value["Responses"][0]["Partitions"]
             if magic > carried:
                 assert (found["ErrorCode"], found["Records"]) == (35, b"")
@@ -238,7 +244,7 @@ def test_a_fetch_returns_no_magic_unknown_to_its_version(old, version, carried):
 def test_an_offset_that_only_the_records_contain_is_not_guessed(full):
     rows = ({"PartitionIndex": 0, "Timestamp": 1234},)
     with pytest.raises(UnhandledRequest, match="timestamp 1234"):
-        asked(full, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
+        send_request(full, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 13, 18])
@@ -247,21 +253,21 @@ def test_a_fetch_names_its_topic_by_name_or_by_id(full, version):
     named = {"TopicId": full.topics["t"].id} if version >= 13 else {"Topic": "t"}
     gone = {"TopicId": b"?" * 16} if version >= 13 else {"Topic": "gone"}
     body = {"MaxWaitMs": 200, "MinBytes": 1, "Topics": ({**named, **row}, {**gone, **row})}
-    value, _ = asked(full, "Fetch", version, body)
+    value, _ = send_request(full, "Fetch", version, body)
     assert [row["Partitions"][0]["Records"] for row in value["Responses"]] == [LOG, b""]
     assert [row["Partitions"][0]["ErrorCode"] for row in value["Responses"]] == [0, 100 if version >= 13 else 3]
     assert [{key: row[key] for key in row if key.startswith("Topic")} for row in value["Responses"]] == [named, gone]
 
 
 def test_a_fetch_that_requests_a_session_gets_none(full):
-    value, _ = asked(full, "Fetch", 7, {"MaxWaitMs": 0, "MinBytes": 1, "SessionEpoch": 0, "Topics": ()})
+    value, _ = send_request(full, "Fetch", 7, {"MaxWaitMs": 0, "MinBytes": 1, "SessionEpoch": 0, "Topics": ()})
     assert value["SessionId"] == 0
 
 
 def test_an_offered_request_without_a_response_is_reported(full):
     full.offered = {**full.offered, "SaslHandshake": (0, 1)}
     with pytest.raises(UnhandledRequest, match="SaslHandshake 1"):
-        asked(full, "SaslHandshake", 1, {"Mechanism": "PLAIN"})
+        send_request(full, "SaslHandshake", 1, {"Mechanism": "PLAIN"})
 
 
 # --- topics -------------------------------------------------------------------------------------------

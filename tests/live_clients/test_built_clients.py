@@ -21,7 +21,7 @@ LARGE = "batch/records-value-of-200-kilobytes:encode"
 BUILT = ["kafkajs", "platformatic", "franz-go", "sarama", "kafka-go", "rskafka", "rdkafka"]
 
 
-def asked(name):
+def selected_cases(name):
     """Return the cases for a client."""
     if name not in BUILT:
         return tuple(verdicts(name))

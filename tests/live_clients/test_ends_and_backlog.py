@@ -79,10 +79,10 @@ def test_a_restarting_broker_closes_all_connections_and_accepts_none_for_a_while
         server = MockBrokerServer(pytest.fail)
         broker = await server.start()
         broker.downtime_s, broker.topics = kind.refuse_connections_s, {"t": MockTopic(batch(0), 0, 1).with_faults(kind)}
-        beside, first = await connected(broker), await connected(broker)
-        assert await answers(beside, METADATA)
+        other, first = await connected(broker), await connected(broker)
+        assert await answers(other, METADATA)
         assert not await answers(first, FETCH)
-        assert await answers(beside, METADATA) is not restarts
+        assert await answers(other, METADATA) is not restarts
         began, tried = asyncio.get_running_loop().time(), []
         while not (tried and tried[-1]):
             assert asyncio.get_running_loop().time() - began < 10

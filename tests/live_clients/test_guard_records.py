@@ -19,7 +19,7 @@ NEXT_TOO_LOW = BATCH_LAYOUT.with_field("baseOffset", BROKEN, 0)
 TOO_MANY = with_checksums(BATCH_LAYOUT.with_field("recordCount", THREE, 4))
 
 
-def asked(data, **options):
+def request_and_expectation(data, **options):
     """Return a parsed `read` request and its expectation."""
     parts = OPERATIONS["read"].parse(read_expectation(data, **options).parts, LOG)
     return parts, fetch_expectation(parts).expect
@@ -27,7 +27,7 @@ def asked(data, **options):
 
 def guard_entries(data, **options):
     """Return the offsets and magics of the entries before and after the bytes; check that the bytes are unchanged."""
-    sides = with_guard_records(*asked(data, **options))
+    sides = with_guard_records(*request_and_expectation(data, **options))
     if sides is None:
         return None
     before, behind = sides.parts["hex"].split(data)
@@ -80,7 +80,7 @@ def test_a_case_with_an_unknown_end_is_served_alone(data):
 
 
 def test_the_reference_reads_the_case_and_both_guard_records():
-    sides = with_guard_records(*asked(THREE))
+    sides = with_guard_records(*request_and_expectation(THREE))
     seen = fetch_expectation(sides.parts).expect.view.records
     assert [row["key"] for row in seen] == [BEFORE_KEY, b"k", b"k", b"k", END_KEY]
     assert sides.parts["highWatermark"] == 9
@@ -88,7 +88,7 @@ def test_the_reference_reads_the_case_and_both_guard_records():
 
 @pytest.mark.parametrize("log", [THREE, message(5)], ids=["batch", "message"])
 def test_guard_records_survive_a_client_without_timestamp_0(log):
-    sides = with_guard_records(*asked(log))
+    sides = with_guard_records(*request_and_expectation(log))
     rows = [{**row, "timestamp": row["timestamp"] or -1} for row in (sides.before, sides.after)]
     assert sides.guard_violation([RECORD_NOTATION.render(row) for row in rows]) == ""
 
@@ -98,7 +98,7 @@ def given(sides, **changed):
 
 
 def test_missing_or_changed_guard_records_are_reported():
-    sides = with_guard_records(*asked(THREE))
+    sides = with_guard_records(*request_and_expectation(THREE))
     before, after = given(sides)
     assert sides.guard_violation([before, after]) == ""
     assert sides.guard_violation([after]) == "the record before the bytes of the case, at offset 4, was not handed out"
@@ -117,6 +117,6 @@ def test_missing_or_changed_guard_records_are_reported():
     ids=["without-gap", "gap", "several", "hidden", "damage"],
 )
 def test_an_entry_with_an_unknown_end_is_also_served_alone(data, by_entry):
-    assert can_serve_one_entry_per_fetch(*asked(data), stood_between=True) == by_entry
+    assert can_serve_one_entry_per_fetch(*request_and_expectation(data), between_guards=True) == by_entry
     several = data.startswith(part(0))
-    assert can_serve_one_entry_per_fetch(*asked(data), stood_between=False) == several
+    assert can_serve_one_entry_per_fetch(*request_and_expectation(data), between_guards=False) == several

@@ -31,7 +31,7 @@ isolations: [read_uncommitted, read_committed]
 concurrency: {concurrency}
 """
 START = f"import os, socket, sys, threading, time\nsys.path.insert(0, {str(SHARED)!r})\nfrom tiny_client import *\n"
-HONEST = "for line in told(): consume(line)\n"
+HONEST = "for line in lines(): consume(line)\n"
 THREE = "batch/three-records:read"
 GZIP = "gzip/text-flag:read"
 SHORT = {"_IDLE_TIMEOUT_S": 2.5}
@@ -62,20 +62,20 @@ def test_a_correct_client_conforms(run):
 
 
 def test_a_missing_record_is_a_failure(run):
-    body = "def lossy(**said):\n    if said.get('record', {}).get('offset') != '1': say(**said)\n"
-    body += "import tiny_client\nsay, tiny_client.say = tiny_client.say, lossy\n" + HONEST
+    body = "def lossy(**fields):\n    if fields.get('record', {}).get('offset') != '1': write_line(**fields)\n"
+    body += "import tiny_client\nwrite_line, tiny_client.write_line = tiny_client.write_line, lossy\n" + HONEST
     found = run(body, THREE, status=1)
     assert found[THREE]["verdict"] == "fail"
 
 
 NEWER = """
 import tiny_client
-say, newest = tiny_client.say, 0
-def lossy(record=None, **said):
+write_line, newest = tiny_client.write_line, 0
+def lossy(record=None, **fields):
     if record and newest >= 12 and {loses} in record["key"]: record = {{**record, "key": None}}
-    say(**said, **({{"record": record}} if record else {{}}))
-tiny_client.say = lossy
-for line in told():
+    write_line(**fields, **({{"record": record}} if record else {{}}))
+tiny_client.write_line = lossy
+for line in lines():
     offered = Connection(line["bootstrap"]).ask("ApiVersions", 0, {{}})["ApiKeys"]
     newest = next(row["MaxVersion"] for row in offered if row["ApiKey"] == 1)
     consume(line)
@@ -91,19 +91,19 @@ def test_messages_of_magic_1_are_also_read_with_new_fetch_versions(run, loses, o
     old = "message-set/v1-three-messages:read"
     found = run(NEWER.format(loses=loses), old, THREE, offers=offers)
     assert (found[old]["verdict"], found[THREE]["verdict"]) == (verdict, "pass")
-    is_told = "where everything is offered" in json.dumps(found[old])
-    assert is_told == (verdict == "fail" and offers == "bare")
+    is_reported = "where everything is offered" in json.dumps(found[old])
+    assert is_reported == (verdict == "fail" and offers == "bare")
 
 
 def test_only_a_client_with_a_reduced_offer_is_also_tested_with_the_full_offer(run, tmp_path):
     old, topics = "message-set/v1-one-message:read", {}
     needs_all = "    Connection(line['bootstrap']).ask('Metadata', 9, {'Topics': ()})\n"
     for offers, needs in (("full", ""), ("bare", ""), ("bare", needs_all)):
-        asked = tmp_path / f"{offers}-{len(needs)}"
-        notes = f"    if line['topic'].startswith('case'): open({str(asked)!r}, 'a').write('topic ')\n"
-        body = f"say(version='1')\nfor line in map(json.loads, sys.stdin):\n{notes}{needs}    consume(line)\n"
+        topics_file = tmp_path / f"{offers}-{len(needs)}"
+        notes = f"    if line['topic'].startswith('case'): open({str(topics_file)!r}, 'a').write('topic ')\n"
+        body = f"write_line(version='1')\nfor line in map(json.loads, sys.stdin):\n{notes}{needs}    consume(line)\n"
         assert run(body, old, offers=offers)[old]["verdict"] == "pass"
-        topics[offers, needs] = len(asked.read_text().split())
+        topics[offers, needs] = len(topics_file.read_text().split())
     assert topics["bare", ""] == topics["full", ""] + 2, "the check with the full offer, and the case there"
     assert topics["bare", needs_all] == topics["full", ""], "the client is only judged with the full offer"
 
@@ -119,17 +119,17 @@ def test_aborted_transactions_are_also_read_with_new_fetch_versions(run):
 def test_all_topic_names_have_the_same_length(run, tmp_path):
     names = tmp_path / "names"
     note = f"open({str(names)!r}, 'a').write(line['topic'] + ' ')"
-    run(f"for line in told():\n    {note}\n    consume(line)\n", "batch/t*:read", "message-set/v1-*:read", status=0)
+    run(f"for line in lines():\n    {note}\n    consume(line)\n", "batch/t*:read", "message-set/v1-*:read", status=0)
     names = names.read_text().split()
     assert len(names) > 12
     assert {len(name) for name in names} == {24}
 
 
 def test_the_last_error_of_a_crashed_client_is_shown_without_its_log(run):
-    says = "sys.stderr.write('%7|LOG|a.c:9: Assertion failed\\n%7|LOG|1732600000.5 fetch\\n'); sys.stderr.flush()"
-    row = run(f"for line in told():\n    if 'case' in line['topic']: {says}; os.abort()\n    consume(line)\n", THREE)[
-        THREE
-    ]
+    writes = "sys.stderr.write('%7|LOG|a.c:9: Assertion failed\\n%7|LOG|1732600000.5 fetch\\n'); sys.stderr.flush()"
+    row = run(
+        f"for line in lines():\n    if 'case' in line['topic']: {writes}; os.abort()\n    consume(line)\n", THREE
+    )[THREE]
     assert (
         row["cause"] == "crash: the client was killed by SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
     )
@@ -145,11 +145,11 @@ def test_a_crash_with_the_full_offer_is_marked_as_such(run):
 
 def test_a_client_that_refetches_valid_bytes_has_rejected_them(run):
     body = """
-for line in told():
+for line in lines():
     connection = Connection(line["bootstrap"])
     while not b"conformance.end" in connection.fetch(line, int(line["offset"]))["Records"][:90]: pass
-    say(topic=line["topic"], record={"offset": "9", "key": END})
-    say(topic=line["topic"], end=True)
+    write_line(topic=line["topic"], record={"offset": "9", "key": END})
+    write_line(topic=line["topic"], end=True)
 """
     found = run(body, THREE, status=1)
     assert found[THREE]["verdict"] == "fail"
@@ -157,7 +157,7 @@ for line in told():
 
 
 DIES = """
-for line in told():
+for line in lines():
     if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": os.abort()
     consume(line)
 """
@@ -199,7 +199,7 @@ def test_a_driver_that_does_not_restart_fails_each_remaining_case(run):
 
 def test_a_timeout_of_a_client_shows_its_fetches(run):
     body = """
-for line in told():
+for line in lines():
     connection = Connection(line["bootstrap"])
     connection.fetch(line, 0), connection.fetch(line, 0)
     time.sleep(100)
@@ -211,7 +211,7 @@ for line in told():
 
 def test_the_fatal_error_of_a_driver_is_shown_without_its_log(run):
     body = """
-for line in told():
+for line in lines():
     if line["topic"].startswith("base"): consume(line)
     else:
         print("12:00:01 DEBUG fetching", file=sys.stderr)
@@ -224,7 +224,7 @@ for line in told():
 
 
 @pytest.mark.parametrize(
-    ("line", "is_told"),
+    ("line", "is_reported"),
     [
         ("TypeError [ERR_X]: of Node", True),
         ('Exception in thread "main" java.lang.IllegalStateException: of Java', True),
@@ -234,18 +234,18 @@ for line in told():
         ("Errors: 3", False),
     ],
 )
-def test_an_uncaught_exception_is_the_shown_error_line(line, is_told):
-    assert bool(driver_process._CRASH_LINE.search(line)) is is_told
+def test_an_uncaught_exception_is_the_shown_error_line(line, is_reported):
+    assert bool(driver_process._CRASH_LINE.search(line)) is is_reported
 
 
 def test_an_uncaught_exception_is_a_crash(run):
-    found = run("for line in told(): say(topic=line['topic'], crash='TypeError: no')\n", THREE)
+    found = run("for line in lines(): write_line(topic=line['topic'], crash='TypeError: no')\n", THREE)
     assert (found[THREE]["verdict"], found[THREE]["detail"]) == ("crash", "TypeError: no")
 
 
 def test_an_unhandled_request_is_no_failure(run):
     body = """
-for line in told():
+for line in lines():
     connection = Connection(line["bootstrap"])
     connection.socket.sendall(frame("Heartbeat", 0, {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}))
     time.sleep(100)
@@ -256,7 +256,7 @@ for line in told():
 
 
 @pytest.mark.parametrize(
-    ("sends", "told"),
+    ("sends", "text"),
     [
         ("", "did not consume a plain batch"),
         (
@@ -265,13 +265,13 @@ for line in told():
         ),
     ],
 )
-def test_a_client_that_cannot_read_a_plain_batch_is_not_judged(sends, told, tmp_path, traces):
+def test_a_client_that_cannot_read_a_plain_batch_is_not_judged(sends, text, tmp_path, traces):
     body = f"""
-say(version="1")
+write_line(version="1")
 open("starts", "a").write("start ")
 for line in map(json.loads, sys.stdin):
     {sends}
-    say(topic=line["topic"], error="other", message="no such setting")
+    write_line(topic=line["topic"], error="other", message="no such setting")
 """
     garbled = "GARBLED = bytes.fromhex('0000000a0003000100000001ffff')\n"
     (tmp_path / "driver.py").write_text(START + "import json\n" + garbled + body)
@@ -283,15 +283,15 @@ for line in map(json.loads, sys.stdin):
     )
     assert "the client did not consume a plain batch" in done.stdout + done.stderr
     assert "no such setting" in done.stdout + done.stderr
-    assert told in " ".join((done.stdout + done.stderr).split())
+    assert text in " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_client_that_fails_with_single_entries_is_found(run):
     body = """
 import tiny_client
 class Hasty(Connection):
-    def fetch(self, told, offset):
-        part = super().fetch(told, offset)
+    def fetch(self, line, offset):
+        part = super().fetch(line, offset)
         entries = codec.decode("LOG", part["Records"]).value["batches"]
         if all(entry.get("isControlBatch") for entry in entries): time.sleep(100)  # it waits for data for ever
         return part
@@ -337,14 +337,14 @@ def read(line):
                 stop, at = at + 12 + header["batchLength"], at + 61
                 for _ in range(header["recordCount"]):
                     at, one = record(data[:@END@], at, header)
-                    say(topic=line["topic"], record=one)
-                    if one["key"] == END: return say(topic=line["topic"], end=True)
+                    write_line(topic=line["topic"], record=one)
+                    if one["key"] == END: return write_line(topic=line["topic"], end=True)
                 if at < stop: raise IndexError("bytes are left over")
             except (TypeError, IndexError, struct.error) as error:
-                return say(topic=line["topic"], error="other", message=str(error))
+                return write_line(topic=line["topic"], error="other", message=str(error))
             at, offset = @NEXT@, header["baseOffset"] + header["lastOffsetDelta"] + 1
 
-for line in told(): read(line)
+for line in lines(): read(line)
 """
 TOO_MANY = "batch/record-count-one-too-many:read"
 
@@ -367,8 +367,8 @@ import tiny_client
 from conformance.codec.log import extents
 class Hasty(Connection):
     end = 0
-    def fetch(self, told, offset):
-        part = super().fetch(told, max(offset, self.end))
+    def fetch(self, line, offset):
+        part = super().fetch(line, max(offset, self.end))
         data, at = part["Records"], [at for at, _ in extents(part["Records"])]
         {deed}
         return {{**part, "Records": data}}
@@ -402,10 +402,10 @@ def test_a_lost_guard_record_is_reported(run, deed, lost):
 
 def test_a_client_with_endless_records_is_ended(run):
     body = """
-for line in told():
+for line in lines():
     fetched = Connection(line["bootstrap"]).fetch(line, 0)
     record = {"offset": "0", "timestamp": "0", "timestampType": "CreateTime", "key": None, "value": None, "headers": []}
-    while True: say(topic=line["topic"], record=record)
+    while True: write_line(topic=line["topic"], record=record)
 """
     found = run(body, THREE)
     assert found[THREE]["verdict"] == "fail"
@@ -427,7 +427,7 @@ with open({str(pids)!r}, "a+") as file:
     file.seek(0)
     for pid in file.read().split()[:1]:
         if os.path.exists(f"/proc/{{pid}}") and open(f"/proc/{{pid}}/stat").read().split()[2] != {gone!r}: os.abort()
-for line in told():
+for line in lines():
     if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f":
         open({str(pids)!r}, "a").write(f"{{{pid}}} ")
         time.sleep(100)
@@ -464,7 +464,7 @@ def disturb(line):
     s.setblocking(False)
     try: {deed}
     except OSError: pass
-for line in told():
+for line in lines():
     disturb(line)
     consume(line)
 """
@@ -476,7 +476,7 @@ def test_nearly_a_thousand_connections_are_accepted(run):
     """The broker accepts a thousand; closed ones still count for a moment."""
     body = """
 kept = []
-for line in told():
+for line in lines():
     if not kept: kept += [Connection(line["bootstrap"]) for _ in range(980)]
     consume(line)
 """
@@ -484,19 +484,19 @@ for line in told():
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "text"),
     [
         ("raise SystemExit('no library')\n", "the driver ended; standard error ends: no library"),
         ("print('hello')\n", "no JSON object"),
     ],
     ids=["ends", "talks"],
 )
-def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, told):
+def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, text):
     (tmp_path / "driver.py").write_text(body)
     (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
     done = conformance("run", "live:./driver.yaml", "--select", THREE, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
-    assert told in done.stdout + done.stderr
+    assert text in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -516,10 +516,10 @@ def test_a_user_driver_is_built_in_a_separate_folder(tmp_path, traces):
         (tmp_path / folder / "driver.py").write_text(START + HONEST)
         text = DRIVER.format(name="tiny", module="built.py", concurrency=1)
         (tmp_path / folder / "driver.yaml").write_text(f"{text}setup: [{json.dumps(build)}]\n")
-    told = command("one/tiny", "run", "live:./driver.yaml", "--select", THREE)
-    assert (told.returncode, told.stdout) == (2, "")
+    done = command("one/tiny", "run", "live:./driver.yaml", "--select", THREE)
+    assert (done.returncode, done.stdout) == (2, "")
     advice = f"(conformance targets --setup live:{tmp_path.resolve()}/one/tiny/driver.yaml)"
-    assert told.stderr.endswith(f"{advice}\n")
+    assert done.stderr.endswith(f"{advice}\n")
     assert command("one/tiny", "targets", "--setup", "live:./driver.yaml").returncode == 0
     assert command("one/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 0
     assert command("two/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 2, (
@@ -531,38 +531,38 @@ def test_a_user_driver_is_built_in_a_separate_folder(tmp_path, traces):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "problem"),
     [
         ("live:nobody", "unknown live client"),
         ("live:./driver.yaml", "there is no file"),
     ],
 )
-def test_an_unknown_live_client_is_one_line(tmp_path, given, said):
+def test_an_unknown_live_client_is_one_line(tmp_path, given, problem):
     done = conformance("run", given, cwd=tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert problem in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "problem"),
     [
         ("concurrency: many", "concurrency: expected a number, got text"),
         ("speed: 3", "speed: unknown key"),
         ("concurrency: 1\nversions: all", "versions is one of bare, low, full, old, not 'all'"),
     ],
 )
-def test_an_invalid_driver_file_is_one_line_with_its_place(tmp_path, line, said):
+def test_an_invalid_driver_file_is_one_line_with_its_place(tmp_path, line, problem):
     text = DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1).replace("concurrency: 1", line)
     (tmp_path / "driver.yaml").write_text(text)
     done = conformance("run", "live:./driver.yaml", cwd=tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert problem in done.stderr
 
 
 # --- other commands with a live client ----------------------------------------------------------------
 
-SLOW = "for number, line in enumerate(told()):\n    if 0 < number < 6: time.sleep(1.2)\n    consume(line)\n"
+SLOW = "for number, line in enumerate(lines()):\n    if 0 < number < 6: time.sleep(1.2)\n    consume(line)\n"
 
 
 @pytest.fixture
@@ -609,9 +609,10 @@ def test_pytest_judges_a_live_client(driver, tmp_path, traces):
 
 
 def test_generated_cases_of_a_live_client_are_judged_and_saved(driver, tmp_path, traces):
-    body = "import tiny_client\nsay, tiny_client.say = tiny_client.say, lambda **said: say(**keyless(said))\n"
-    body += "def keyless(said):\n    record = said.get('record')\n"
-    body += "    return {**said, 'record': {**record, 'headers': []}} if record else said\n"
+    body = "import tiny_client\nwrite_line = tiny_client.write_line\n"
+    body += "tiny_client.write_line = lambda **fields: write_line(**keyless(fields))\n"
+    body += "def keyless(fields):\n    record = fields.get('record')\n"
+    body += "    return {**fields, 'record': {**record, 'headers': []}} if record else fields\n"
     target = driver(body + HONEST)
     select = ("--select", "gen/4/READ/*", "--generated", "40", "--seed", "1", "--quiet")
 
@@ -637,7 +638,7 @@ def sent(run):
 
     def start(deed, *, status=1):
         body = f"""
-for line in told():
+for line in lines():
     s = Connection(line["bootstrap"]).socket
     {deed}
     consume(line)
@@ -682,7 +683,7 @@ def test_invalid_requests_of_a_client_are_found(sent, case, deed, detail):
 
 
 LOOKS_AT_THE_HIGHEST = """
-for line in told():
+for line in lines():
     connection = Connection(line["bootstrap"])
     highest = {row["ApiKey"]: row["MaxVersion"] for row in connection.ask("ApiVersions", 0, {})["ApiKeys"]}
     if highest[1] < 5: connection.socket.sendall(frame("Fetch", 2, {}))
@@ -702,29 +703,29 @@ def test_a_version_below_the_only_offered_one_is_always_found(run):
 def test_a_client_that_needs_more_than_the_smallest_offer_fails_no_case(run):
     body = LOOKS_AT_THE_HIGHEST.replace(
         'connection.socket.sendall(frame("Fetch", 2, {}))',
-        'say(topic=line["topic"], error="other", message="too old"); continue',
+        'write_line(topic=line["topic"], error="other", message="too old"); continue',
     )
     found = run(body, "request/*", status=0, op="send", offers="low")
     assert found["request/only-version-offered"]["detail"] == "unobserved: no Fetch request was sent"
 
 
 STRANGE = """
-say(version="1")
+write_line(version="1")
 for line in map(json.loads, sys.stdin):
     connection = Connection(line["bootstrap"])
     {first}
     connection.socket.sendall(frame(*{strange}))
     connection.socket.recv(9)
-    {then}say(topic=line["topic"], error="other", message="nothing came")
+    {then}write_line(topic=line["topic"], error="other", message="nothing came")
 """
-TOLD = "connection.ask('ApiVersions', 0, {})"
-TOLD_ERROR_35 = "connection.socket.sendall(frame('ApiVersions', 3, {})); connection.socket.recv(9)"
+SEND_API_VERSIONS = "connection.ask('ApiVersions', 0, {})"
+GET_ERROR_35 = "connection.socket.sendall(frame('ApiVersions', 3, {})); connection.socket.recv(9)"
 ANOTHER = "Connection(line['bootstrap'])"
 FETCH_12 = "('Fetch', 12, {})"
 
 
 def test_a_client_that_sends_versions_not_offered_fails_only_for_that(run):
-    body = STRANGE.format(first=TOLD, strange=FETCH_12, then="")
+    body = STRANGE.format(first=SEND_API_VERSIONS, strange=FETCH_12, then="")
     found = run(body, "request/*", "compression/*:encode", THREE, status=1, op="", offers="low")
     judged = {name: row["verdict"] for name, row in found.items() if row["verdict"] != "skip"}
     assert judged == {"request/version-offered": "fail"}
@@ -744,12 +745,12 @@ def test_a_client_that_sends_versions_not_offered_fails_only_for_that(run):
     ("first", "strange"),
     [
         ("pass", FETCH_12),
-        (TOLD_ERROR_35, FETCH_12),
-        (TOLD, "('ApiVersions', 3, {})"),
-        (TOLD, "('ListGroups', 0, {})"),
-        (TOLD, "('Produce', 4, {'Acks': 0, 'TopicData': ()})"),
+        (GET_ERROR_35, FETCH_12),
+        (SEND_API_VERSIONS, "('ApiVersions', 3, {})"),
+        (SEND_API_VERSIONS, "('ListGroups', 0, {})"),
+        (SEND_API_VERSIONS, "('Produce', 4, {'Acks': 0, 'TopicData': ()})"),
     ],
-    ids=["knows no offer", "is told error 35 alone", "ApiVersions", "offered in no version", "offered"],
+    ids=["knows no offer", "gets only error 35", "ApiVersions", "offered in no version", "offered"],
 )
 def test_a_client_without_records_does_not_fail_for_an_allowed_version(run, first, strange):
     assert run(STRANGE.format(first=first, strange=strange, then=""), "request/*", status=3, op="", offers="low") == {}
@@ -757,12 +758,12 @@ def test_a_client_without_records_does_not_fail_for_an_allowed_version(run, firs
 
 def test_an_offer_known_only_to_a_later_consumer_fails_no_case(run):
     """The offer to one consumer may be unknown to another."""
-    body = STRANGE.format(first="pass", strange=FETCH_12, then=f"{TOLD.replace('connection', ANOTHER)}; ")
+    body = STRANGE.format(first="pass", strange=FETCH_12, then=f"{SEND_API_VERSIONS.replace('connection', ANOTHER)}; ")
     assert run(body, "request/*", status=3, op="", offers="low") == {}
 
 
 NEEDS = """
-say(version="1")
+write_line(version="1")
 known = {{}}
 for line in map(json.loads, sys.stdin):
     connection = Connection(line["bootstrap"])
@@ -773,13 +774,13 @@ GIVES_UP = """
     rows = connection.ask('ApiVersions', 0, {})['ApiKeys']
     newest = known.setdefault('Fetch', max(row['MaxVersion'] for row in rows if row['ApiKey'] == 1))
     if newest < 11:
-        say(topic=line["topic"], error="other", message="the broker is too old")
+        write_line(topic=line["topic"], error="other", message="the broker is too old")
         continue
 """
 HEARTBEAT = "connection.ask('Heartbeat', 0, {'GroupId': 'g', 'GenerationId': 1, 'MemberId': 'm'})"
 
 
-TOLD_THAT_IT_IS_NEWER = (
+SEND_NEWER_API_VERSIONS = (
     "connection.socket.sendall(frame('ApiVersions', 4, {'ClientSoftwareName': 'c', 'ClientSoftwareVersion': '1'})); "
     "connection.exactly(struct.unpack('>i', connection.exactly(4))[0])"
 )
@@ -792,10 +793,10 @@ TOLD_THAT_IT_IS_NEWER = (
         ("connection.ask('Metadata', 9, {'Topics': ()})", "full", False),
         (HEARTBEAT, "low", False),
         (GIVES_UP, "low", False),
-        (f"{TOLD}; connection.ask('Metadata', 5, {{'Topics': ()}})", "low", True),
-        (f"{TOLD_THAT_IT_IS_NEWER}; {TOLD}", "bare", False),
+        (f"{SEND_API_VERSIONS}; connection.ask('Metadata', 5, {{'Topics': ()}})", "low", True),
+        (f"{SEND_NEWER_API_VERSIONS}; {SEND_API_VERSIONS}", "bare", False),
     ],
-    ids=["low", "full", "a request", "gives up", "is told what is offered", "asks again, told that it is newer"],
+    ids=["low", "full", "a request", "gives up", "gets the versions", "sends a newer request first"],
 )
 def test_a_client_that_needs_a_larger_offer_is_judged_with_it(tmp_path, run, asks, offers, charged):
     found = run(NEEDS.format(asks=asks), THREE, "batch/single-record:read", "request/version-offered", op="")
@@ -807,23 +808,23 @@ def test_a_client_that_needs_a_larger_offer_is_judged_with_it(tmp_path, run, ask
 
 
 def test_doctor_reports_that_only_the_request_versions_are_judged(driver, tmp_path, traces):
-    target = driver(STRANGE.format(first=TOLD, strange="('Fetch', 2, {})", then=""))
+    target = driver(STRANGE.format(first=SEND_API_VERSIONS, strange="('Fetch', 2, {})", then=""))
     done = conformance("doctor", target, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
-    told = " ".join(done.stdout.split())
-    assert "is tested for: the client sent Fetch 2, but the broker supports versions 4 to 4" in told
+    text = " ".join(done.stdout.split())
+    assert "is tested for: the client sent Fetch 2, but the broker supports versions 4 to 4" in text
     assert traces.left() == []
 
 
 TAGS = """
 stumbled = []
-for line in told():
+for line in lines():
     connection = Connection(line["bootstrap"])
     connection.socket.sendall(frame("Metadata", {version}, {{"Topics": None}}))
     data = connection.exactly(struct.unpack(">i", connection.exactly(4))[0])
     tags = response("Metadata", {version}, data)[1]["Brokers"][0].get("_unknownTaggedFields", ())
     in_header = data[4] > 0
-    if {gives_up}: say(topic=line["topic"], error="other", message="more bytes than due"); continue
+    if {gives_up}: write_line(topic=line["topic"], error="other", message="more bytes than due"); continue
     consume(line)
 """
 
@@ -856,9 +857,9 @@ def test_a_client_that_does_not_skip_unknown_tags_is_found(run, version, gives_u
 
 def test_an_invalid_request_is_shown_byte_by_byte(tmp_path, run):
     deed = WRONG["request/metadata"][0].removeprefix("s.")
-    body = f"for line in told():\n    Connection(line['bootstrap']).socket.{deed}\n"
+    body = f"for line in lines():\n    Connection(line['bootstrap']).socket.{deed}\n"
     run(body + "    consume(line)\n", "request/metadata", status=1, op="send", options=("--html", "r.html"))
-    told = (tmp_path / "r.html").read_text()
-    assert "Header.ClientId" in told
-    assert "(not read)" in told
-    assert "1 bytes are left over" in told
+    text = (tmp_path / "r.html").read_text()
+    assert "Header.ClientId" in text
+    assert "(not read)" in text
+    assert "1 bytes are left over" in text

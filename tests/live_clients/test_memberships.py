@@ -8,7 +8,7 @@ pytestmark = pytest.mark.integration
 BODY = """
 import time
 
-spoken = tiny_client.say
+original = tiny_client.write_line
 STEP, VERSION, EPOCH, KEPT = 0.02, 7, -1, {}
 
 def written(what, value):
@@ -53,20 +53,20 @@ def next_to(offset):
 def known_as(me, error, given=""):
     return given if error == 79 else "" if error == 25 else me
 
-def commit(connection, told, me, generation, offset):
+def commit(connection, line, me, generation, offset):
     part = {"PartitionIndex": 0, "CommittedOffset": offset}
     if VERSION > 5:
         part["CommittedLeaderEpoch"] = EPOCH
-    rows = ({"Name": told["topic"], "Partitions": (part,)},)
-    body = {"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows, **KEPT}
+    rows = ({"Name": line["topic"], "Partitions": (part,)},)
+    body = {"GroupId": line["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows, **KEPT}
     while not is_done(connection.ask("OffsetCommit", VERSION, body)["Topics"][0]["Partitions"][0]["ErrorCode"]):
         time.sleep(STEP)
 
 def is_done(error):
     return not error
 
-def in_group(told):
-    connection, topic, me = Connection(told["bootstrap"]), told["topic"], ""
+def in_group(line):
+    connection, topic, me = Connection(line["bootstrap"]), line["topic"], ""
     while True:
         time.sleep(STEP)
         answer = joined(connection, topic, me)
@@ -80,7 +80,7 @@ def in_group(told):
         try:
             mine = read("Assignment", one["Assignment"])["AssignedPartitions"]
         except ValueError as error:
-            return spoken(topic=topic, error="other", message=str(error))
+            return original(topic=topic, error="other", message=str(error))
         if not mine:
             if idle(connection, topic, me, answer["GenerationId"]):
                 return
@@ -93,18 +93,18 @@ def in_group(told):
         if found["ErrorCode"]:
             continue
         start = begins_at(found["Topics"][0]["Partitions"][0]["CommittedOffset"])
-        def say(**line):
-            spoken(**line)
-            if "record" in line and line["record"]["key"] != END:
-                place = next_to(int(line["record"]["offset"]))
-                commit(connection, told, me, answer["GenerationId"], place)
-        tiny_client.say = say
-        consume({**told, "offset": str(start)})
-        tiny_client.say = spoken
+        def write_and_commit(**fields):
+            original(**fields)
+            if "record" in fields and fields["record"]["key"] != END:
+                place = next_to(int(fields["record"]["offset"]))
+                commit(connection, line, me, answer["GenerationId"], place)
+        tiny_client.write_line = write_and_commit
+        consume({**line, "offset": str(start)})
+        tiny_client.write_line = original
         return
 
 CHANGE
-for line in told(): in_group(line) if "group" in line else consume(line)
+for line in lines(): in_group(line) if "group" in line else consume(line)
 """
 CASES = tuple(
     f"request/{name}"
@@ -116,7 +116,7 @@ CASES = tuple(
 )
 AT_ITS_WORD = """
 begins_at = lambda offset: offset
-tiny_client.beginning = lambda told, connection, offset: offset
+tiny_client.beginning = lambda line, connection, offset: offset
 """
 ITS_OWN = "next_to = lambda offset: offset"
 NOT_KEPT = "VERSION, KEPT = 3, {'RetentionTimeMs': 0}"
@@ -129,7 +129,7 @@ def read(what, data):
 """
 GIVES_UP = """
 def idle(connection, topic, *_):
-    spoken(topic=topic, error="other", message="nothing to read")
+    original(topic=topic, error="other", message="nothing to read")
     return True
 """
 TO_ALL = 'assigned = lambda topic, _: ({"Topic": topic, "Partitions": (0,)},)'
@@ -277,8 +277,8 @@ DIES = """
 plain = synced
 def synced(connection, topic, me, answer):
     for row in answer["Members"]:
-        said = read("Subscription", row["Metadata"])
-        assert {owned["Topic"] for owned in said.get("OwnedPartitions", ())} <= {*said["Topics"]}
+        fields = read("Subscription", row["Metadata"])
+        assert {owned["Topic"] for owned in fields.get("OwnedPartitions", ())} <= {*fields["Topics"]}
     return plain(connection, topic, me, answer)
 """
 
@@ -294,12 +294,12 @@ def is_done(error):
     if error: raise ValueError("refused")
     return True
 silent = in_group
-def in_group(told):
+def in_group(line):
     try:
-        silent(told)
+        silent(line)
     except ValueError as error:
-        tiny_client.say = spoken
-        spoken(topic=told["topic"], error="other", message=str(error))
+        tiny_client.write_line = original
+        original(topic=line["topic"], error="other", message=str(error))
 """
 
 
@@ -310,7 +310,7 @@ def in_group(told):
         ("is_done = lambda error: True", "fail"),
         (TELLS, "skip"),
     ],
-    ids=["again", "given up", "told"],
+    ids=["again", "given up", "reported"],
 )
 def test_a_member_that_drops_a_commit_without_an_error_is_found(run, change, verdict):
     (row,) = run(change, "request/commit-loading").values()

@@ -4,9 +4,9 @@ import asyncio
 import sys
 
 import pytest
-from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
+from mock_requests import send_request
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
 from conformance.cases.client_scenarios import SCENARIOS
@@ -27,7 +27,7 @@ def run(tmp_path, traces):
     """Return a function that runs a changed client on a case and returns its row of the report."""
 
     def start(change, case):
-        program = f"{change}\nfor line in told(): consume(line)\n"
+        program = f"{change}\nfor line in lines(): consume(line)\n"
         (row,) = judged(tiny(tmp_path, program), tmp_path, traces.env, f"request/{case}", op="send").values()
         return row
 
@@ -37,21 +37,21 @@ def run(tmp_path, traces):
 
 LOSES = """
 consumed = consume
-def consume(told):
-    return say(topic=told["topic"], error="other", message="no such topic") if LOST else consumed(told)
+def consume(line):
+    return write_line(topic=line["topic"], error="other", message="no such topic") if LOST else consumed(line)
 """
 
 
 @pytest.mark.parametrize(
     ("lost", "case", "verdict"),
     [
-        ("len(told['topic']) >= 127", "topic-name-of-127", "fail"),
-        ("len(told['topic']) > 127", "topic-name-of-127", "pass"),
-        ("len(told['topic']) >= 249", "topic-name-of-249", "fail"),
-        ("len(told['topic']) > 249", "topic-name-of-249", "pass"),
-        ("told['topic'] == 'shift'", "topic-name-shift", "fail"),
-        ("told['topic'] == 'constructor'", "topic-name-constructor", "fail"),
-        ("told['topic'] == '__proto__'", "topic-name-proto", "fail"),
+        ("len(line['topic']) >= 127", "topic-name-of-127", "fail"),
+        ("len(line['topic']) > 127", "topic-name-of-127", "pass"),
+        ("len(line['topic']) >= 249", "topic-name-of-249", "fail"),
+        ("len(line['topic']) > 249", "topic-name-of-249", "pass"),
+        ("line['topic'] == 'shift'", "topic-name-shift", "fail"),
+        ("line['topic'] == 'constructor'", "topic-name-constructor", "fail"),
+        ("line['topic'] == '__proto__'", "topic-name-proto", "fail"),
     ],
 )
 def test_a_client_that_loses_a_topic_with_a_special_name_is_found(run, lost, case, verdict):
@@ -96,10 +96,10 @@ def test_only_with_such_a_topic_a_leader_may_omit_its_own_assignment(scenario, c
     assert topic.name == called
     body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
     if called:
-        assert asked(broker, "SyncGroup", 3, body)["Assignment"] == b""
+        assert send_request(broker, "SyncGroup", 3, body)["Assignment"] == b""
         return
     with pytest.raises(UnhandledRequest):
-        asked(broker, "SyncGroup", 3, body)
+        send_request(broker, "SyncGroup", 3, body)
 
 
 def test_the_longest_topic_name_is_valid():

@@ -31,8 +31,8 @@ from conformance.codec.log import extents
 from conformance.codec.record_batch import stored_magic
 class Old(Connection):
     version = {{version}}
-    def fetch(self, told, offset):
-        part = super().fetch(told, offset)
+    def fetch(self, line, offset):
+        part = super().fetch(line, offset)
         if part["ErrorCode"] == 35: open({{refused!r}}, "w").close()
         log = part["Records"] or b""
         newest = max((stored_magic(log, at) for at, _ in extents(log)), default=0)
@@ -40,7 +40,7 @@ class Old(Connection):
         return part
 tiny_client.Connection = Old
 """
-HONEST = "for line in told(): consume(line)\n"
+HONEST = "for line in lines(): consume(line)\n"
 OLDEST, OLD, BATCH = "message-set/v0-one-message:read", "message-set/v1-three-messages:read", "batch/three-records:read"
 CUT = "message-set/v0-size-0:read"
 
@@ -69,8 +69,8 @@ def run(tmp_path, traces):
 def test_a_client_without_batches_is_judged_on_the_magics_of_its_fetch_versions(run, version, offers, magics):
     written = "batch/single-record:encode"
     sent = ("request/fetch", "request/size", "request/isolation-read-uncommitted", "request/produce")
-    elsewhere = ("request/only-version-offered", "request/unknown-tags-skipped")
-    asked = (
+    scenarios = ("request/only-version-offered", "request/unknown-tags-skipped")
+    patterns = (
         OLDEST,
         CUT,
         OLD,
@@ -79,15 +79,15 @@ def test_a_client_without_batches_is_judged_on_the_magics_of_its_fetch_versions(
         "read/aborted-is-hidden",
         written,
         *sent,
-        *elsewhere,
+        *scenarios,
     )
-    found, about = run(version, HONEST, *asked, offers=offers, status=0)
+    found, about = run(version, HONEST, *patterns, offers=offers, status=0)
     assert (about["versions"], about["magics"]) == ("old", magics)
     assert about["supports"] == {"read": True, "send": True, "encode": []}
     assert {found[case]["verdict"] for case in (OLDEST, "read/fetch-inside-v0-wrapper", *sent[:2])} == {"pass"}
     assert found[CUT]["verdict"] in ("pass", "either")
     assert found[OLD]["verdict"] == ("pass" if 1 in magics else "skip")
-    skipped = (BATCH, "read/aborted-is-hidden", written, *sent[2:], *elsewhere)
+    skipped = (BATCH, "read/aborted-is-hidden", written, *sent[2:], *scenarios)
     assert {found[case]["verdict"] for case in skipped} == {"skip"}
 
 
@@ -100,10 +100,10 @@ def test_a_magic_unknown_to_its_fetch_version_is_not_served(run):
 
 
 LOSES = """
-def lossy(record=None, **said):
+def lossy(record=None, **fields):
     if record and record["key"] not in (END, b"key".hex()): record = {**record, "value": None}
-    say(**said, **({"record": record} if record else {}))
-tiny_client.say = lossy
+    write_line(**fields, **({"record": record} if record else {}))
+tiny_client.write_line = lossy
 """
 
 
@@ -115,11 +115,11 @@ def test_a_failure_of_a_client_without_batches_is_found(run):
 def test_a_client_that_fetched_batches_gets_no_offer_without_them(run, tmp_path):
     topics = tmp_path / "topics"
     body = f"""
-say(version="1")
+write_line(version="1")
 for line in map(json.loads, sys.stdin):
     open({str(topics)!r}, "a").write("topic ")
     Connection(line["bootstrap"]).fetch(line, int(line["offset"]))
-    say(topic=line["topic"], error="other", message="no such setting")
+    write_line(topic=line["topic"], error="other", message="no such setting")
 """
     run(4, body, BATCH, status=3)
     plain = 3
@@ -128,8 +128,8 @@ for line in map(json.loads, sys.stdin):
 
 def test_a_version_outside_the_offer_is_a_fault_of_an_old_client(run):
     body = HONEST.replace("consume(line)", "Old(line['bootstrap']).ask('ApiVersions', 0, {}); consume(line)")
-    body = body.replace("told()", "map(json.loads, sys.stdin)")
-    found, about = run(2, f"say(version='1')\n{body}", OLDEST, "request/version-offered", status=1)
+    body = body.replace("lines()", "map(json.loads, sys.stdin)")
+    found, about = run(2, f"write_line(version='1')\n{body}", OLDEST, "request/version-offered", status=1)
     assert (about["versions"], found[OLDEST]["verdict"]) == ("old", "pass")
     assert (
         found["request/version-offered"]["detail"] == "the client sent Fetch 2, but the broker supports versions 4 to 4"
@@ -137,16 +137,18 @@ def test_a_version_outside_the_offer_is_a_fault_of_an_old_client(run):
 
 
 def test_a_failure_with_messages_is_reported_for_a_client_of_only_messages(run, tmp_path):
-    body = "for line in map(json.loads, sys.stdin): say(topic=line['topic'], error='other', message='a setting')\n"
-    fetches = "Old(line['bootstrap']).fetch(line, int(line['offset'])); say("
-    run(2, "say(version='1')\n" + body.replace("say(", fetches), OLDEST, status=3)
+    body = (
+        "for line in map(json.loads, sys.stdin): write_line(topic=line['topic'], error='other', message='a setting')\n"
+    )
+    fetches = "Old(line['bootstrap']).fetch(line, int(line['offset'])); write_line("
+    run(2, "write_line(version='1')\n" + body.replace("write_line(", fetches), OLDEST, status=3)
     (about,) = json.loads((tmp_path / "r.json").read_text())["targets"]
     assert "a setting" in about["problem"]
 
 
 def test_a_client_of_only_messages_is_not_tested_with_the_full_offer(run, tmp_path):
     topics = tmp_path / "topics"
-    body = f"for line in told():\n    open({str(topics)!r}, 'a').write('topic ')\n    consume(line)\n"
+    body = f"for line in lines():\n    open({str(topics)!r}, 'a').write('topic ')\n    consume(line)\n"
     found, _ = run(2, body, OLD, offers="old", status=0)
     assert found[OLD]["verdict"] == "pass"
     assert len(topics.read_text().split()) == len(("the probe", "the case", "the case, one entry a fetch"))
@@ -169,14 +171,14 @@ def test_a_bundled_client_of_old_messages_is_judged_live(live_client, tmp_path, 
 )
 def test_old_versions_count_as_a_fault_only_if_the_driver_offers_them(run, offers, status, charged):
     body = """
-say(version="1")
+write_line(version="1")
 for line in map(json.loads, sys.stdin):
     connection = Connection(line["bootstrap"])
     fetch = next(row for row in connection.ask("ApiVersions", 0, {})["ApiKeys"] if row["ApiKey"] == 1)
     if fetch["MinVersion"] == 0:
         connection.socket.sendall(frame("Fetch", 4, {"Topics": ()}))
         connection.socket.recv(9)
-    say(topic=line["topic"], error="other", message="no such setting")
+    write_line(topic=line["topic"], error="other", message="no such setting")
 """
     found, _ = run(4, body, "request/version-offered", offers=offers, status=status)
     assert found.get("request/version-offered", {}).get("detail", "") == charged

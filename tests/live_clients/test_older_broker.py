@@ -124,15 +124,15 @@ from conformance.codec.message_set import encode_set
 def write(line):
     connection = Connection(line["bootstrap"], line["topic"])
     offered = {row["ApiKey"]: row["MaxVersion"] for row in connection.ask("ApiVersions", 0, {})["ApiKeys"]}
-    told = line["produce"]
+    options = line["produce"]
     rows = [{"offset": at, "timestamp": int(row["timestamp"]), "key": bytes.fromhex(row["key"]),
-             "value": bytes.fromhex(row["value"])} for at, row in enumerate(told["batches"][0])]
+             "value": bytes.fromhex(row["value"])} for at, row in enumerate(options["batches"][0])]
     assert offered[0] == 2, offered
-    codec = ["none", "gzip"].index(told["compression"])
+    codec = ["none", "gzip"].index(options["compression"])
     rows = ({"Name": line["topic"], "PartitionData": ({"Index": 0, "Records": CHANGED},)},)
     connection.ask("Produce", 2, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
-    say(topic=line["topic"], end=True)
-for line in told(): write(line) if "produce" in line else consume(line)
+    write_line(topic=line["topic"], end=True)
+for line in lines(): write(line) if "produce" in line else consume(line)
 """
 
 

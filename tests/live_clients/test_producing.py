@@ -33,7 +33,7 @@ def broker():
     return MockBroker("127.0.0.1", 9392, OFFER, {"tiny": MockTopic(b"", 0, 0, refusals=[6], producer=(4711, 3))})
 
 
-def asked(broker, name, version, body):
+def send_request(broker, name, version, body):
     sent = broker.respond(frame(name, version, body)[4:])
     return response(name, version, sent.frame)[1]
 
@@ -41,7 +41,7 @@ def asked(broker, name, version, body):
 def produced(broker, version, data, acks=-1):
     topic = {"TopicId": broker.topics["tiny"].id} if version >= 13 else {"Name": "tiny"}
     rows = ({**topic, "PartitionData": ({"Index": 0, "Records": data},)},)
-    value = asked(broker, "Produce", version, {"Acks": acks, "TimeoutMs": 1000, "TopicData": rows})
+    value = send_request(broker, "Produce", version, {"Acks": acks, "TimeoutMs": 1000, "TopicData": rows})
     return value["Responses"][0]["PartitionResponses"][0]
 
 
@@ -90,37 +90,37 @@ def test_acks_0_is_not_handled(broker):
 
 @pytest.mark.parametrize("version", range(OFFER["InitProducerId"][1] + 1))
 def test_a_producer_gets_the_id_and_epoch_of_its_topic(broker, version):
-    value = asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
+    value = send_request(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
     assert (value["ErrorCode"], value["ProducerId"], value["ProducerEpoch"]) == (0, 4711, 3)
     broker.topics.clear()
     with pytest.raises(UnhandledRequest, match="not the name of its topic"):
-        asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
+        send_request(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
 
 
 @pytest.mark.parametrize("version", range(OFFER["AddPartitionsToTxn"][1] + 1))
 def test_a_transaction_adds_partitions_and_ends(broker, version):
     rows = ({"Name": "tiny", "Partitions": (0, 1)},)
     ids = {"V3AndBelowTransactionalId": "tiny", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
-    value = asked(broker, "AddPartitionsToTxn", version, {**ids, "V3AndBelowTopics": rows})
+    value = send_request(broker, "AddPartitionsToTxn", version, {**ids, "V3AndBelowTopics": rows})
     (row,) = value["ResultsByTopicV3AndBelow"]
     assert [(part["PartitionIndex"], part["PartitionErrorCode"]) for part in row["ResultsByPartition"]] == [
         (0, 0),
         (1, 0),
     ]
-    assert asked(broker, "EndTxn", version, ENDED)["ErrorCode"] == 0
+    assert send_request(broker, "EndTxn", version, ENDED)["ErrorCode"] == 0
 
 
 ENDED = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
 
 
 def test_an_empty_transaction_cannot_be_ended_and_version_2_raises_the_epoch(broker):
-    assert asked(broker, "EndTxn", 3, ENDED)["ErrorCode"] == 48
+    assert send_request(broker, "EndTxn", 3, ENDED)["ErrorCode"] == 48
     broker.offered = {**OFFER, **SCENARIOS["transactions-v2"].version_overrides}
     broker.topics["tiny"].refusals.clear()
     produced(broker, 12, TWO)
-    ended = asked(broker, "EndTxn", 5, {**ENDED, "ProducerId": 4711, "ProducerEpoch": 3})
+    ended = send_request(broker, "EndTxn", 5, {**ENDED, "ProducerId": 4711, "ProducerEpoch": 3})
     assert (ended["ErrorCode"], ended["ProducerId"], ended["ProducerEpoch"]) == (0, 4711, 4)
-    again = asked(broker, "InitProducerId", 4, {"TransactionTimeoutMs": 1})
+    again = send_request(broker, "InitProducerId", 4, {"TransactionTimeoutMs": 1})
     assert (again["ProducerId"], again["ProducerEpoch"]) == (4711, 4)
 
 
@@ -135,11 +135,11 @@ def test_a_repeated_batch_is_accepted_or_rejected_as_a_duplicate(broker, forgets
 @pytest.mark.parametrize("features", [{}, {"transaction.version": 2}])
 def test_api_versions_returns_the_features(broker, features):
     broker.finalized_features = features
-    value = asked(broker, "ApiVersions", 4, {})
+    value = send_request(broker, "ApiVersions", 4, {})
     assert {row["Name"]: row["MaxVersionLevel"] for row in value["FinalizedFeatures"]} == features
     assert {row["Name"]: row["MaxVersion"] for row in value["SupportedFeatures"]} == features
     assert (value["FinalizedFeaturesEpoch"] >= 0) == bool(features)
-    assert asked(broker, "ApiVersions", 0, {})["ErrorCode"] == 0
+    assert send_request(broker, "ApiVersions", 0, {})["ErrorCode"] == 0
 
 
 def test_broker_only_versions_are_answered_as_without_authorization():
@@ -149,17 +149,17 @@ def test_broker_only_versions_are_answered_as_without_authorization():
     )
     topics = ({"Name": "tiny", "Partitions": (0,)},)
     one = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "VerifyOnly": False, "Topics": topics}
-    added = asked(broker, "AddPartitionsToTxn", 5, {"Transactions": (one,)})
+    added = send_request(broker, "AddPartitionsToTxn", 5, {"Transactions": (one,)})
     ((result,),) = (row["TopicResults"] for row in added["ResultsByTransaction"])
     assert (result["Name"], result["ResultsByPartition"]) == ("tiny", ({"PartitionIndex": 0, "PartitionErrorCode": 0},))
-    ended = asked(broker, "EndTxn", 5, ENDED)
+    ended = send_request(broker, "EndTxn", 5, ENDED)
     assert (ended["ErrorCode"], ended["ProducerId"], ended["ProducerEpoch"]) == (0, 1, 1)
 
 
 def test_a_write_to_an_unknown_topic_id_is_rejected(broker):
     broker.topics["tiny"].refusals.clear()
     rows = ({"TopicId": bytes(16), "PartitionData": ({"Index": 0, "Records": TWO},)},)
-    value = asked(broker, "Produce", 13, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
+    value = send_request(broker, "Produce", 13, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
     assert value["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 100
 
 
@@ -198,12 +198,12 @@ def test_a_missing_claim_is_named():
 
 def test_a_driver_gets_records_codec_and_producer_kind():
     row = record(0, timestamp=5, key=None, headers=({"key": "h", "value": None},))
-    told = producer_command([value(batch(0, [row], compression=1)), value(TWO)])
-    assert [len(rows) for rows in told["batches"]] == [1, 2]
-    assert told["batches"][0] == [
+    command = producer_command([value(batch(0, [row], compression=1)), value(TWO)])
+    assert [len(rows) for rows in command["batches"]] == [1, 2]
+    assert command["batches"][0] == [
         {"timestamp": "5", "key": None, "value": "76", "headers": [{"key": "h", "value": None}]}
     ]
-    assert (told["compression"], told["idempotent"], told["transactional"]) == ("gzip", False, False)
+    assert (command["compression"], command["idempotent"], command["transactional"]) == ("gzip", False, False)
     assert producer_command([value(batch(0, producer=7, transactional=True))])["transactional"]
 
 
@@ -239,13 +239,13 @@ from tiny_client import *
     """
 def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, gap=False, anew=False, adds=(0, 1, 2),
           ends=True, version=3):
-    connection, asked, number, offset = Connection(line["bootstrap"], line["topic"]), line["produce"], 0, 0
+    connection, options, number, offset = Connection(line["bootstrap"], line["topic"]), line["produce"], 0, 0
     who = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
-    named, has_begun = line["topic"] if asked["transactional"] else None, False
-    if asked["idempotent"]:
+    named, has_begun = line["topic"] if options["transactional"] else None, False
+    if options["idempotent"]:
         given = connection.ask("InitProducerId", 0, {"TransactionalId": named, "TransactionTimeoutMs": 1000})
         who = {"producerId": given["ProducerId"], "producerEpoch": given["ProducerEpoch"], "baseSequence": 0}
-    for at, rows in enumerate(asked["batches"]):
+    for at, rows in enumerate(options["batches"]):
         if named and rows and not has_begun:
             has_begun, topics = True, ({"Name": named, "Partitions": (0,)},)
             ids = {"TransactionalId": named, "ProducerId": given["ProducerId"], "ProducerEpoch": given["ProducerEpoch"]}
@@ -254,8 +254,8 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, 
         if not rows and not ends: connection.ask("EndTxn", 0, {"TransactionalId": named, "Committed": True})
         if not rows: continue
         records = [{**row, "offset": str(at)} for at, row in enumerate(rows)]
-        shown = {"baseOffset": "0", "partitionLeaderEpoch": -1, "compression": asked["compression"], "records": records,
-                 "timestampType": "CreateTime", "isTransactional": asked["transactional"], "isControlBatch": False,
+        shown = {"baseOffset": "0", "partitionLeaderEpoch": -1, "timestampType": "CreateTime", "isControlBatch": False,
+                 "compression": options["compression"], "isTransactional": options["transactional"], "records": records,
                  **{name: str(part) if name == "producerId" else part for name, part in who.items()}}
         data = bytes.fromhex(answer({"op": "encode", "type": "RECORD_BATCH", "value": shown})["hex"])
         error = 1
@@ -270,22 +270,22 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, 
                 connection, error = Connection(line["bootstrap"], line["topic"]), 7
             if error == 6: connection = leading(line, connection)
             if error and error not in again:
-                if asked["givenUp"][at]: break
-                if tells: return say(topic=line["topic"], error="other", message=f"error {error}")
+                if options["givenUp"][at]: break
+                if tells: return write_line(topic=line["topic"], error="other", message=f"error {error}")
                 break
             if error: time.sleep(0.1)
-        is_lost = error and asked["givenUp"][at] and not gap
-        if asked["idempotent"] and not is_lost: who["baseSequence"] += len(records)
+        is_lost = error and options["givenUp"][at] and not gap
+        if options["idempotent"] and not is_lost: who["baseSequence"] += len(records)
         if error and anew:
             given = connection.ask("InitProducerId", 0, {"TransactionalId": named, "TransactionTimeoutMs": 1000})
             who = {"producerId": given["ProducerId"], "producerEpoch": given["ProducerEpoch"], "baseSequence": 0}
-        if has_begun and asked["ends"][at]:
-            has_begun, committed = False, asked["ends"][at] == "commit" or not ends
+        if has_begun and options["ends"][at]:
+            has_begun, committed = False, options["ends"][at] == "commit" or not ends
             connection.ask("EndTxn", 0, {**ids, "Committed": committed})
-    say(topic=line["topic"], end=True)
+    write_line(topic=line["topic"], end=True)
 """
 )
-SERVE = "for line in told():\n    write(line, {change}) if 'produce' in line else consume(line)\n"
+SERVE = "for line in lines():\n    write(line, {change}) if 'produce' in line else consume(line)\n"
 
 
 @pytest.fixture
@@ -296,8 +296,8 @@ def wrote(tmp_path, traces):
         (tmp_path / "driver.py").write_text(PRODUCER + (serve or SERVE.format(change=change)))
         (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, produces=produces))
         patterns = [part for pattern in select for part in ("--select", pattern)]
-        asked = ("run", "live:./driver.yaml", *patterns, "--generated", "0", "--json", "r.json", "--quiet")
-        done = conformance(*asked, cwd=tmp_path, env=traces.env, limits=BRIEF)
+        command = ("run", "live:./driver.yaml", *patterns, "--generated", "0", "--json", "r.json", "--quiet")
+        done = conformance(*command, cwd=tmp_path, env=traces.env, limits=BRIEF)
         assert done.returncode == status, done.stdout + done.stderr
         return {row["id"]: row for row in json.loads((tmp_path / "r.json").read_text())["results"]}
 
@@ -321,7 +321,7 @@ CASES = ("batch/three-records:encode", "gzip/over-1-kilobyte:encode", "producer/
 
 
 NEEDS_MORE = """
-say(version="1")
+write_line(version="1")
 for line in map(json.loads, sys.stdin):
     Connection(line["bootstrap"]).ask("Metadata", 9, {"Topics": ()})
     write(line) if "produce" in line else consume(line)
@@ -365,7 +365,7 @@ IN_TRANSACTIONS = "none, gzip, timestamps, idempotence, transactions, aborts"
 )
 def test_several_transactions_of_a_producer_are_judged(wrote, lie, failed):
     cases = ("transactions-*", "transaction-given-up", "transaction-without-records", "produce-given-up")
-    serve = f"for line in told():\n    write(line, {lie}) if 'produce' in line else consume(line)\n"
+    serve = f"for line in lines():\n    write(line, {lie}) if 'produce' in line else consume(line)\n"
     select = [f"request/{name}" for name in cases]
     found = wrote(None, *select, status=0, produces=IN_TRANSACTIONS, serve=serve)
     assert {name for name, row in found.items() if row["verdict"] != "pass"} == failed, found
@@ -374,7 +374,7 @@ def test_several_transactions_of_a_producer_are_judged(wrote, lie, failed):
 
 @pytest.mark.parametrize("version", [3, 9, 12])
 def test_a_producer_gets_the_full_offer_if_the_scenario_requires_it(wrote, version):
-    serve = f"for line in told():\n    write(line, version={version}) if 'produce' in line else consume(line)\n"
+    serve = f"for line in lines():\n    write(line, version={version}) if 'produce' in line else consume(line)\n"
     found = wrote(None, "request/produce-newest*", status=0, serve=serve)
     assert {row["verdict"] for row in found.values()} == {"pass"}, found
 
@@ -389,8 +389,8 @@ def test_one_of_several_batches_has_a_fatal_error(broker):
 
 
 def test_a_driver_without_aborts_gets_no_abort_case(wrote):
-    asked = ("request/transactions-*", "request/produce-given-up", "request/transaction-without-records")
-    found = wrote(HONEST, *asked, status=3)
+    patterns = ("request/transactions-*", "request/produce-given-up", "request/transaction-without-records")
+    found = wrote(HONEST, *patterns, status=3)
     assert {row["detail"] for row in found.values()} == {"unsupported: aborts is not claimed"}
 
 
@@ -413,7 +413,7 @@ def test_a_producer_without_idempotence_is_judged_too(wrote):
     assert "no InitProducerId request was sent" in skipped["request/init-producer-id"]
 
 
-DIES = "import os\nfor line in told():\n    if 'produce' in line: {deed}; os.abort()\n    consume(line)\n"
+DIES = "import os\nfor line in lines():\n    if 'produce' in line: {deed}; os.abort()\n    consume(line)\n"
 ASKS = "Connection(line['bootstrap'], line['topic']).ask('ApiVersions', 0, {})"
 WRITES = "write(line, lambda data, number: data if number < 1 else os.abort())"
 OF_PRODUCE = ("produce", "produce-retried", "produce-sequences", "init-producer-id")
@@ -435,25 +435,25 @@ NO_SUCH = "raise TypeError('this release has no such argument')"
 @pytest.mark.parametrize(("where", "verdict"), [("True", "skip"), ("'gzip' in str(line)", "crash")])
 def test_a_limitation_of_a_driver_is_no_failure_of_the_client(wrote, where, verdict):
     serve = f"""
-for line in told():
+for line in lines():
     try:
         if 'produce' in line and {where}: {NO_SUCH}
         write(line) if 'produce' in line else consume(line)
     except TypeError as error:
-        say(topic=line['topic'], crash=repr(error))
+        write_line(topic=line['topic'], crash=repr(error))
 """
     case = "gzip/over-1-kilobyte:encode"
     found = wrote(None, case, status=1 if verdict == "crash" else 3, serve=serve)
     assert found[case]["verdict"] == verdict
-    told = "the client wrote no plain batch, so its writes are not judged: {'crash': \"TypeError"
-    assert any(told in row["detail"] for row in found.values()) == (verdict == "skip")
+    reason = "the client wrote no plain batch, so its writes are not judged: {'crash': \"TypeError"
+    assert any(reason in row["detail"] for row in found.values()) == (verdict == "skip")
 
 
 DIES_OF_THE_PAST = """
 import os, tiny_client
 past = []
 tiny_client.consume = lambda line: past.append(consume(line))
-for line in told():
+for line in lines():
     if 'produce' in line and past: Connection(line['bootstrap'], line['topic']).ask('ApiVersions', 0, {}); os.abort()
     write(line) if 'produce' in line else consume(line)
 """
@@ -489,7 +489,7 @@ def test_a_wrong_field_of_a_written_batch_is_found(wrote, change, failed):
     ids=["tells the application", "says that it is written", "goes on trying"],
 )
 def test_a_producer_that_hides_a_fatal_error_is_found(wrote, then, verdict, status):
-    serve = f"for line in told():\n    write(line, {then}) if 'produce' in line else consume(line)\n"
+    serve = f"for line in lines():\n    write(line, {then}) if 'produce' in line else consume(line)\n"
     (row,) = wrote(None, "request/produce-refused", status=status, serve=serve).values()
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "producer.refusal-told")
 
@@ -501,7 +501,7 @@ PUT = f"lambda data, number: {CHANGED} if number @@ else data"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         (PUT.replace("@@", "== 2").replace("@", "0"), "sequence 0 instead of producer id 4711, epoch 3, sequence 2"),
         (PUT.replace("@@", "== 3").replace("@", "4"), "sequence 4 instead of producer id 4711, epoch 3, sequence 3"),
@@ -510,10 +510,10 @@ PUT = f"lambda data, number: {CHANGED} if number @@ else data"
     ],
     ids=["repeats", "skips", "counts batches", "moves on after a refusal"],
 )
-def test_non_consecutive_sequences_are_found(wrote, change, told):
+def test_non_consecutive_sequences_are_found(wrote, change, problem):
     found = wrote(change, "request/produce-sequences", "request/produce-retried", status=1)
     assert found["request/produce-sequences"]["verdict"] == "fail"
-    assert told in found["request/produce-sequences"]["detail"]
+    assert problem in found["request/produce-sequences"]["detail"]
     again = found["request/produce-retried"]["verdict"]
     assert again == ("fail" if "== 1" in change else "pass")
 
@@ -539,7 +539,7 @@ def test_pipelined_batches_are_accepted_once_and_in_order(broker):
 
 def test_a_producer_id_requested_during_pipelining_starts_another_producer(broker):
     broker.topics["tiny"].accepted_sequences, broker.topics["tiny"].refusals = {}, []
-    ids = [asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1})["ProducerId"] for _ in range(2)]
+    ids = [send_request(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1})["ProducerId"] for _ in range(2)]
     assert ids == [4711, 4712]
     codes = [produced(broker, 9, sequenced(batch(0), *of)) for of in ((0, 4711), (0, 4712), (1, 4712), (0, 4711, 4))]
     assert [(row["ErrorCode"], row["BaseOffset"]) for row in codes] == [(0, 0), (0, 1), (0, 2), (0, 3)]

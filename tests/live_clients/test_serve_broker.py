@@ -42,10 +42,10 @@ def test_a_file_is_served_with_the_chosen_offer(serve, offer):
     connection = serve(*(() if offer is None else ("--offer", offer)))
     offered = connection.ask("ApiVersions", 0, {})["ApiKeys"]
     assert len(offered) == len(VERSION_PROFILES[offer or "bare"])
-    told = {"topic": "some.log", "isolation": "read_uncommitted"}
+    line = {"topic": "some.log", "isolation": "read_uncommitted"}
     if offer == "old":
         connection.version = 3
-        assert connection.fetch(told, 0)["ErrorCode"] == 35, "this version cannot return the batches of the file"
+        assert connection.fetch(line, 0)["ErrorCode"] == 35, "this version cannot return the batches of the file"
         return
-    assert connection.fetch(told, 0)["Records"] == LOG
-    assert b"conformance.end" in connection.fetch(told, 2)["Records"]
+    assert connection.fetch(line, 0)["Records"] == LOG
+    assert b"conformance.end" in connection.fetch(line, 2)["Records"]

@@ -21,7 +21,7 @@ def broker():
 
 def fetched(broker, session, epoch, offsets, version=12, forgotten=()):
     """Return the response to a fetch of these topics, and its part of each topic."""
-    rows = tuple({"Topic": name, "Partitions": (asked(offset),)} for name, offset in offsets.items())
+    rows = tuple({"Topic": name, "Partitions": (partition_row(offset),)} for name, offset in offsets.items())
     gone = tuple({"Topic": name, "Partitions": (0,)} for name in forgotten)
     body = {"MaxWaitMs": 100, "MinBytes": 1, "SessionId": session, "SessionEpoch": epoch}
     sent = broker.respond(frame("Fetch", version, {**body, "Topics": rows, "ForgottenTopicsData": gone})[4:])
@@ -29,7 +29,7 @@ def fetched(broker, session, epoch, offsets, version=12, forgotten=()):
     return answer, {row["Topic"]: row["Partitions"][0] for row in answer["Responses"]}
 
 
-def asked(offset):
+def partition_row(offset):
     return {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
 
 
@@ -86,7 +86,7 @@ def test_a_fetch_from_a_follower_returns_the_leader_if_the_version_allows_it(bro
     broker.topics["a"].refusals = [NOT_LEADER]
     fetch = {"MaxWaitMs": 1, "MinBytes": 1, "SessionId": 0, "SessionEpoch": -1, "ForgottenTopicsData": ()}
     named = {"TopicId": broker.topics["a"].id} if version >= 13 else {"Topic": "a"}
-    topics = ({**named, "Partitions": (asked(0),)},)
+    topics = ({**named, "Partitions": (partition_row(0),)},)
     sent = broker.respond(frame("Fetch", version, {**fetch, "Topics": topics})[4:])
     _, answer = response("Fetch", version, sent.frame)
     leader = answer["Responses"][0]["Partitions"][0].get("CurrentLeader", {}).get("LeaderId")

@@ -1,9 +1,9 @@
 """Client telemetry (KIP-714): the subscriptions of the mock broker, and the pushes of clients."""
 
 import pytest
-from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
+from mock_requests import send_request
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
 from conformance.cases.client_scenarios import CLIENT_INSTANCE_ID, REQUESTED_METRIC, SCENARIOS, SUBSCRIPTION_ID
@@ -24,7 +24,7 @@ def run(tmp_path, traces):
     """Return a function that runs a changed client on a case and returns its row of the report."""
 
     def start(change, case):
-        program = f"import time\n{change}\nfor line in told(): consume(line)\n"
+        program = f"import time\n{change}\nfor line in lines(): consume(line)\n"
         target = tiny(tmp_path, program, versions="full")
         (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send").values()
         return row
@@ -53,14 +53,14 @@ def led(scenario):
 def test_a_subscription_contains_the_metrics_and_the_client_instance_id(scenario, wanted, accepted):
     broker = led(scenario)
     for known in (bytes(16), CLIENT_INSTANCE_ID):  # Apache Kafka's consumer rejects a zero id
-        told = asked(broker, "GetTelemetrySubscriptions", 0, {"ClientInstanceId": known})
-        assert (told["RequestedMetrics"], told["AcceptedCompressionTypes"]) == (wanted, accepted)
-        assert (told["ClientInstanceId"], told["SubscriptionId"], told["ErrorCode"]) == (
+        answer = send_request(broker, "GetTelemetrySubscriptions", 0, {"ClientInstanceId": known})
+        assert (answer["RequestedMetrics"], answer["AcceptedCompressionTypes"]) == (wanted, accepted)
+        assert (answer["ClientInstanceId"], answer["SubscriptionId"], answer["ErrorCode"]) == (
             CLIENT_INSTANCE_ID,
             SUBSCRIPTION_ID,
             0,
         )
-    assert asked(broker, "PushTelemetry", 0, {**PUSH, "Metrics": b""})["ErrorCode"] == 0
+    assert send_request(broker, "PushTelemetry", 0, {**PUSH, "Metrics": b""})["ErrorCode"] == 0
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_subscription_contains_the_metrics_and_the_client_instance_id(scenario
 )
 def test_a_push_may_get_a_retriable_error(scenario, name, body, errors):
     broker = led(scenario)
-    assert [asked(broker, name, 0, body)["ErrorCode"] for _ in errors] == errors
+    assert [send_request(broker, name, 0, body)["ErrorCode"] for _ in errors] == errors
 
 
 def test_only_telemetry_scenarios_request_metrics():
@@ -91,24 +91,24 @@ began = Connection.__init__
 def begin(self, bootstrap, client="tiny"):
     began(self, bootstrap, client)
     if 71 not in [row["ApiKey"] for row in self.ask("ApiVersions", 0, {})["ApiKeys"]]: return
-    told = self.ask("GetTelemetrySubscriptions", 0, {"ClientInstanceId": bytes(16)})
+    subscription = self.ask("GetTelemetrySubscriptions", 0, {"ClientInstanceId": bytes(16)})
     WHERE
-    push = {"ClientInstanceId": told["ClientInstanceId"], "SubscriptionId": told["SubscriptionId"]}
+    push = {name: subscription[name] for name in ("ClientInstanceId", "SubscriptionId")}
     self.ask("PushTelemetry", 0, {**push, "Terminating": False, "CompressionType": 0, "Metrics": METRICS})
 consumed = consume
-def consume(told):
+def consume(line):
     Connection.__init__ = begin
     Connection.fetch, Connection.version = by_name, 12
-    consumed(told)
-def by_name(self, told, offset):
+    consumed(line)
+def by_name(self, line, offset):
     part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
-    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    topics = ({"Topic": line["topic"], "Partitions": (part,)},)
     body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
     return self.ask("Fetch", 12, body)["Responses"][0]["Partitions"][0]
 """
-IS_REQUESTED = f"any('{REQUESTED_METRIC}'.startswith(one) or one == '*' for one in told['RequestedMetrics'])"
+IS_REQUESTED = f"any('{REQUESTED_METRIC}'.startswith(one) or one == '*' for one in subscription['RequestedMetrics'])"
 NAMED = f"b'{REQUESTED_METRIC}' if {IS_REQUESTED} else b''"
-DIES = "if told['ErrorCode'] or not told['RequestedMetrics']: raise SystemExit(2)"
+DIES = "if subscription['ErrorCode'] or not subscription['RequestedMetrics']: raise SystemExit(2)"
 
 
 @pytest.mark.parametrize(

@@ -26,21 +26,21 @@ ABORTS = {
     "read/second-message-size-0": "rd_slice_narrow_copy",
 }
 """Cases that abort librdkafka 2.0.2, by the function with the failed assertion."""
-BESIDE_ABORTS = ("batch/*-records:read", "compression/*:read")
+OTHER_READS = ("batch/*-records:read", "compression/*:read")
 UNSHOWN = ("mixed-log/v0-only:read", "read/only-a-cut-batch", "read/base-offset-negative")
 """Fields missing in the output of kcat: it prints 0 for a missing timestamp, and has its own end."""
-ASKED = {
+SELECTED_CASES = {
     "kafka-clients": ("*:read", "read/*", "request/*", "*:encode"),
     "kafka-python": (*SAMPLE, "read/abort*", "read/v1-*", "request/*"),
     "aiokafka": (*SAMPLE, "read/abort*", "read/v1-*", "request/*"),
     "confluent-kafka": (THREE, "read/abort*", "read/v1-*", "request/*"),
-    "kcat": ("read/abort*", "read/v1-*", "request/*", *ABORTS, *BESIDE_ABORTS, *UNSHOWN),
+    "kcat": ("read/abort*", "read/v1-*", "request/*", *ABORTS, *OTHER_READS, *UNSHOWN),
 }
 
 
-def asked(name):
+def selected_cases(name):
     """Return the cases for a client."""
-    return (*ASKED[name], *verdicts(name))
+    return (*SELECTED_CASES[name], *verdicts(name))
 
 
 def matching(found, *patterns):
@@ -115,7 +115,7 @@ def test_the_aborts_of_librdkafka_are_attributed_only_to_their_cases(run):
     version, found = run("kcat")
     if "librdkafka 2.0.2" not in version:
         pytest.skip("this kcat has another librdkafka, which may have mended them")
-    rows = matching(found, *ABORTS, *BESIDE_ABORTS)
+    rows = matching(found, *ABORTS, *OTHER_READS)
     crashes = {case: row["detail"] for case, row in rows.items() if row["verdict"] == "crash"}
     assert set(ABORTS) <= set(crashes)
     assert all(function in crashes[case] for case, function in ABORTS.items())
@@ -138,13 +138,13 @@ def test_adapter_and_live_client_agree(name, request, run, tmp_path, traces):
     live = matching(run(name)[1], *SAMPLE)
     adapter = judged(name, tmp_path, traces.env, *SAMPLE)
     fine = ("pass", "either")
-    told = {
+    compared = {
         case: (adapter[case]["verdict"], row["verdict"])
         for case, row in live.items()
         if row["verdict"] != "skip" and case not in SHAKY and case not in UNLIKE
     }
-    assert len(told) > 80
-    assert {case: both for case, both in told.items() if both[0] != both[1] and not set(both) <= set(fine)} == {}
+    assert len(compared) > 80
+    assert {case: both for case, both in compared.items() if both[0] != both[1] and not set(both) <= set(fine)} == {}
 
 
 def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, run):

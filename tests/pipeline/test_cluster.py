@@ -47,10 +47,10 @@ class Cluster:
         self.env = {**env, "PYSPARK_PYTHON": sys.executable}
         self.stack = stack
         self.master = self.start("master.Master", "--port", "0", "--webui-port", "0")
-        self.url = self.said(self.master, "Starting Spark master at ").split()[0]
+        self.url = self.wait_for_output(self.master, "Starting Spark master at ").split()[0]
         self.workers = [self.worker(name) for name in ("one", "two")]
         for worker in self.workers:
-            self.said(worker, "Successfully registered with master")
+            self.wait_for_output(worker, "Successfully registered with master")
 
     def worker(self, name):
         given = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self.folder / name)]
@@ -58,7 +58,7 @@ class Cluster:
 
     def start(self, program, *arguments):
         log = self.folder / f"{len(list(self.folder.glob('*.log')))}.log"
-        with log.open("w") as said:
+        with log.open("w") as output:
             started = subprocess.Popen(
                 [
                     Path(pyspark.__file__).parent / "bin" / "spark-class",
@@ -66,7 +66,7 @@ class Cluster:
                     *("--host", "127.0.0.1", *arguments),
                 ],
                 env=self.env,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -81,7 +81,7 @@ class Cluster:
         process.wait()
 
     @staticmethod
-    def said(process, words):
+    def wait_for_output(process, words):
         """Wait for some words in the output of a process, and return the text after them."""
         until = time.monotonic() + 90
         while words not in (text := process.log.read_text()):
@@ -110,8 +110,8 @@ def cluster(tmp_path_factory):
 
 
 def arguments(out):
-    asked = ["--cases", str(CASES), "--select", "type:INT8", "--select", "type:INT16", "--out", str(out), "--quiet"]
-    return ["campaign", "module:./bytewise.py", *asked]
+    options = ["--cases", str(CASES), "--select", "type:INT8", "--select", "type:INT16", "--out", str(out), "--quiet"]
+    return ["campaign", "module:./bytewise.py", *options]
 
 
 def conformance(place, *given, env):
@@ -135,8 +135,8 @@ def tables(folder):
 def quiet(place):
     """Return the tables of an undisturbed campaign."""
     done = conformance(place, *arguments("quiet"), "--master", "local[2]", env=dict(os.environ))
-    said = done.communicate(timeout=600)
-    assert done.returncode == 1, said
+    output = done.communicate(timeout=600)
+    assert done.returncode == 1, output
     return tables(place / "quiet")
 
 
@@ -160,9 +160,9 @@ def test_a_campaign_that_loses_a_worker_has_the_same_tables(cluster, place, quie
     assert len({path.parent.parent for path in work}) == 2, "both workers have an executor"
     cluster.lose(lost)
     assert not (place / "lost" / "counts.parquet").exists(), "it was not finished"
-    said = running.communicate(timeout=400)
-    assert running.returncode == 1, said
-    assert said[1] == ""
+    output = running.communicate(timeout=400)
+    assert running.returncode == 1, output
+    assert output[1] == ""
     assert tables(place / "lost") == quiet
 
 
@@ -213,9 +213,9 @@ def findings(folder):
 def test_a_cluster_runs_an_audit(cluster, place, logs):
     env, options = on_cluster(cluster)
     running = conformance(place, "scan", str(place / "logs"), "--out", "found", *options, env=env)
-    said = running.communicate(timeout=400)
-    assert running.returncode == 1, said
-    assert "4 partitions, 12 segments" in said[0]
+    output = running.communicate(timeout=400)
+    assert running.returncode == 1, output
+    assert "4 partitions, 12 segments" in output[0]
     assert findings(place / "found") == logs
 
 

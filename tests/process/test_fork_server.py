@@ -65,10 +65,10 @@ def requests(*numbers):
 
 def outcomes(launch, *numbers, warm=True, **allowed):
     """Return the outcomes of requests, sent one after the other."""
-    allowance = ResourceLimits(**{"timeout": 20, **allowed})
+    limits = ResourceLimits(**{"timeout": 20, **allowed})
     start = ForkServer(launch, 20) if warm else None
     try:
-        with TargetSession(launch, allowance, start) as session:
+        with TargetSession(launch, limits, start) as session:
             return [outcome for each in requests(*numbers) for outcome in session.ask([each])]
     finally:
         if start is not None:
@@ -117,27 +117,27 @@ def test_a_target_opened_again_is_not_loaded_again(launch, tmp_path):
 
 def test_a_module_is_loaded_before_the_first_request_and_the_first_session_uses_that_process(launch, tmp_path):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
-        begun = spec.fork_server._begun[0].result()
-        while begun.alive and not (tmp_path / "loaded").exists():
+        started = spec.fork_server._started[0].result()
+        while started.alive and not (tmp_path / "loaded").exists():
             time.sleep(0.01)
         with closing(spec.open()) as target:
             assert target.describe().name == "m"
-            assert target._first._process is begun
-            assert spec.fork_server._begun == []
+            assert target._first._process is started
+            assert spec.fork_server._started == []
     assert loaded(tmp_path) == 1
 
 
 def test_an_unused_process_is_ended_with_its_fork_server(launch):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), ResourceLimits(timeout=20))) as spec:
-        begun = spec.fork_server._begun[0].result()
-        assert begun.alive
-    assert not begun.alive
+        started = spec.fork_server._started[0].result()
+        assert started.alive
+    assert not started.alive
 
 
 def test_a_program_target_is_started_at_its_first_request(launch):
     program = replace(launch("os._exit(5)"), forks=False)
     with loaded_once(TargetSpec("m", program, ResourceLimits(timeout=20))) as spec:
-        assert spec.fork_server._begun == []
+        assert spec.fork_server._started == []
 
 
 def test_a_failed_early_start_is_raised_at_the_first_request(launch):

@@ -127,7 +127,7 @@ def test_the_last_error_line_of_a_crashed_target_is_shown(suite, command_target)
     assert "the table is empty" in detail
 
 
-RUST_SAYS = """
+RUST_ERROR = """
 thread '<unnamed>' panicked at src/lib.rs:3:5:
 index 9 is out of bounds
 stack backtrace:
@@ -137,7 +137,7 @@ note: run with `RUST_BACKTRACE=full` for a verbose backtrace.
 """
 
 
-GO_SAYS = """
+GO_ERROR = """
 fatal error: runtime: out of memory
 
 goroutine 1 gp=0xc000002380 m=0 mp=0x8a2f40 [running]:
@@ -148,7 +148,7 @@ created by runtime.gcBgMarkStartWorkers in goroutine 1
 """
 
 
-NODE_SAYS = """
+NODE_ERROR = """
 node:internal/modules/run_main:123
     triggerUncaughtException(
     ^
@@ -164,9 +164,9 @@ Node.js v20.20.2
 @pytest.mark.parametrize(
     ("printed", "shown"),
     [
-        (NODE_SAYS, "Error: no table"),
-        (RUST_SAYS, "index 9 is out of bounds"),
-        (GO_SAYS, "fatal error: runtime: out of memory"),
+        (NODE_ERROR, "Error: no table"),
+        (RUST_ERROR, "index 9 is out of bounds"),
+        (GO_ERROR, "fatal error: runtime: out of memory"),
         ("E: no table\n\tat Main.java\n", "E: no table"),
         ("  a\n  b\n", "b"),
     ],

@@ -31,17 +31,17 @@ os.set_inheritable(shared, True)
 fcntl.flock(shared, fcntl.LOCK_SH)
 def orphan(work):
     # Runs `work` in a process without its parents, its session and its environment.
-    begun, begins = os.pipe()
+    reader, writer = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             log(str(os.getpid()))
-            os.write(begins, b"%8d" % os.getpid()); os.close(begins); os.close(begun)
+            os.write(writer, b"%8d" % os.getpid()); os.close(writer); os.close(reader)
             work()
         os._exit(0)
     os.wait()
-    os.close(begins)
-    return int(os.read(begun, 8)), os.close(begun)
+    os.close(writer)
+    return int(os.read(reader, 8)), os.close(reader)
 def sleeper():
     os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(100)"], {})
 def twin(other):

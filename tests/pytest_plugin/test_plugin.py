@@ -75,7 +75,7 @@ def foreign(tmp_path, tmp_path_factory, traces):
     """Return a user's project with its own test and an adapter with several faults."""
     (tmp_path / "test_own.py").write_text(OWN)
     (tmp_path / "wrong.py").write_text(WRONG)
-    return Foreign(tmp_path, tmp_path_factory.mktemp("said"), traces.env)
+    return Foreign(tmp_path, tmp_path_factory.mktemp("output"), traces.env)
 
 
 class Foreign:
@@ -250,12 +250,12 @@ import os
 
 if os.path.exists("dies"):
     os._exit(9)
-asked = 0
+count = 0
 
 def decode(kind, data, **parameters):
-    global asked
-    asked += 1
-    if asked > {}:
+    global count
+    count += 1
+    if count > {}:
         open("dies", "w").close()
         os._exit(7)
     return decoded(kind, data)

@@ -84,8 +84,8 @@ def test_a_target_that_is_no_module_has_no_file():
 
 
 def test_unjudged_targets_adapter_faults_and_stale_entries_are_annotations():
-    told = annotations(run(RIGHT, FAULT), run(problem="it is gone"), stale=[("varint/*", "no case has this id")])
-    found = re.findall(r"::error [^\n]*?title=(.*?)::([^\n%]*)", told)
+    text = annotations(run(RIGHT, FAULT), run(problem="it is gone"), stale=[("varint/*", "no case has this id")])
+    found = re.findall(r"::error [^\n]*?title=(.*?)::([^\n%]*)", text)
     assert [message for _, message in found] == [
         "it is gone",
         "adapter: no JSON (1 cases)",
@@ -103,9 +103,9 @@ def test_the_number_of_annotations_is_limited_and_the_last_counts_the_rest():
 
 @given(st.text() | st.sampled_from([EVIL]), st.text() | st.sampled_from([EVIL]))
 def test_text_of_a_target_neither_ends_nor_starts_an_annotation(name, message):
-    told = annotations(run(result(0, Rejected("other", message)), calls_itself=name, name=f"module:{EVIL}.py"))
-    assert len(told.splitlines()) == 1
-    assert len(read(told)) == 1
+    text = annotations(run(result(0, Rejected("other", message)), calls_itself=name, name=f"module:{EVIL}.py"))
+    assert len(text.splitlines()) == 1
+    assert len(read(text)) == 1
 
 
 # --- the step -----------------------------------------------------------------------------------------

@@ -358,13 +358,13 @@ def test_a_wrong_field_is_shown_at_its_bytes(catalog):
     assert "→" in report(run(result(one, Accepted({"value": answer, "consumed": 88}))), catalog)
 
 
-@pytest.mark.parametrize("field, is_told", [("records", True), ("baseSequence", False)])
-def test_the_note_of_a_vector_is_shown_only_for_its_own_fault(field, is_told, catalog):
-    asked = catalog.cases["batch/record-count-3"]
-    answer = asked.wire.notation.render(asked.expect.value)
+@pytest.mark.parametrize("field, is_shown", [("records", True), ("baseSequence", False)])
+def test_the_note_of_a_vector_is_shown_only_for_its_own_fault(field, is_shown, catalog):
+    case = catalog.cases["batch/record-count-3"]
+    answer = case.wire.notation.render(case.expect.value)
     answer[field] = answer["records"][:2] if field == "records" else 7
-    wrong = result(asked, Accepted({"value": answer, "consumed": len(asked.data)}))
-    assert (asked.note in report(run(wrong), catalog)) is is_told
+    wrong = result(case, Accepted({"value": answer, "consumed": len(case.data)}))
+    assert (case.note in report(run(wrong), catalog)) is is_shown
 
 
 def test_a_wrong_flag_is_shown_at_the_attributes():

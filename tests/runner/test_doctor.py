@@ -160,23 +160,23 @@ def test_the_reference_passes(tmp_path):
 OF_THE_REFERENCE = """
 import json, sys
 from conformance.targets.reference import answer
-said = {said}
-def told(request):
+description = {description}
+def changed_answer(request):
     op, name, version = (request.get(key) for key in ("op", "message", "version"))
     answered = answer(request)
     if op == "describe":
-        return {{**answered, "language": "python", **said}}
+        return {{**answered, "language": "python", **description}}
     {deed}
     return answered
 for line in sys.stdin:
     request = json.loads(line)
-    print(json.dumps({{"id": request["id"], **told(request)}}), flush=True)
+    print(json.dumps({{"id": request["id"], **changed_answer(request)}}), flush=True)
 """
 
 
-def checks(tmp_path, said, deed="pass"):
+def checks(tmp_path, description, deed="pass"):
     """Return the checks of `doctor` for an adapter like the reference, with another description and a fault."""
-    (tmp_path / "t.py").write_text(OF_THE_REFERENCE.format(said=said, deed=deed))
+    (tmp_path / "t.py").write_text(OF_THE_REFERENCE.format(description=description, deed=deed))
     launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
     return {check.what: check for check in examine(launch, shipped_types())}
 
@@ -194,10 +194,10 @@ def test_a_claimed_message_is_tested_in_each_version(tmp_path):
 
 
 def test_unknown_keys_of_describe_are_reported_with_similar_names(tmp_path):
-    said = {"supports": {"decodes": ["INT8"], "read": True}, "magic": [2], "colour": "red"}
-    told = checks(tmp_path, said)["describe has entries that this release of the suite does not read"]
-    assert told.good
-    assert told.detail == "magic (is it magics?), colour, supports.decodes (is it decode or encode?)"
+    description = {"supports": {"decodes": ["INT8"], "read": True}, "magic": [2], "colour": "red"}
+    check = checks(tmp_path, description)["describe has entries that this release of the suite does not read"]
+    assert check.good
+    assert check.detail == "magic (is it magics?), colour, supports.decodes (is it decode or encode?)"
 
 
 def test_a_generic_codec_gets_every_message_with_its_definition(tmp_path):
@@ -226,8 +226,8 @@ def test_fields_with_other_names_are_reported(tmp_path):
 
 
 def test_messages_and_versions_without_a_definition_are_reported(tmp_path):
-    said = {**HEARTBEATS, "messages": {"HeartbeatRequest": "3-9", "VoteRequest": "0"}}
-    found = checks(tmp_path, said)
+    description = {**HEARTBEATS, "messages": {"HeartbeatRequest": "3-9", "VoteRequest": "0"}}
+    found = checks(tmp_path, description)
     assert found["decode HeartbeatRequest 3-9"].detail.endswith(
         "its definition has the versions 0-4, so other versions are not tested"
     )
@@ -282,8 +282,11 @@ def test_each_claimed_codec_and_magic_is_tested(tmp_path):
 
 
 def test_unused_entry_points_are_not_tested_and_reported_as_such(tmp_path):
-    said = {"supports": {"decode": ["INT8", "INT16"]}, "via": {"decode": "public: poll", "decode INT8": "unused: byte"}}
-    found = checks(tmp_path, said, "assert request.get('type') != 'INT8'")
+    description = {
+        "supports": {"decode": ["INT8", "INT16"]},
+        "via": {"decode": "public: poll", "decode INT8": "unused: byte"},
+    }
+    found = checks(tmp_path, description, "assert request.get('type') != 'INT8'")
     assert [check for check in found.values() if not check.good] == []
     assert found["decode INT8"].detail == "not tested, because the library does not use this call: via unused: byte"
     assert found["decode INT16"].detail.endswith("; via public: poll")
@@ -294,9 +297,9 @@ def test_doctor_accepts_definitions_of_claimed_messages(tmp_path):
     (tmp_path / "Mine.json").write_text(
         json.dumps({**definition, "fields": [{"name": "A", "type": "int8", "versions": "0+"}]})
     )
-    said = {"supports": {"decode": ["MESSAGE"]}, "messages": {"Mine": "0"}}
+    description = {"supports": {"decode": ["MESSAGE"]}, "messages": {"Mine": "0"}}
     (tmp_path / "t.py").write_text(
-        OF_THE_REFERENCE.format(said=said, deed="if name: return {'ok': True, 'value': {'A': 0}}")
+        OF_THE_REFERENCE.format(description=description, deed="if name: return {'ok': True, 'value': {'A': 0}}")
     )
     done = conformance("doctor", f"command:{sys.executable} t.py", "--definitions", "Mine.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -40,20 +40,20 @@ LONG = 60
 """Timeout in seconds of a waiting test."""
 
 
-class Asked:
+class RecordingTarget:
     """The reference with a record of its requests, and without one claimed type."""
 
     starts = unjudged = 0
 
     def __init__(self, without=""):
-        self.without, self.asked = without, []
+        self.without, self.requested = without, []
 
     def describe(self):
         return protocol.description(reference.describe())
 
     def ask(self, cases, *_, **__):
         for case in cases:
-            self.asked.append(case.id)
+            self.requested.append(case.id)
             yield (
                 Unsupported("not really")
                 if case.type == self.without
@@ -70,14 +70,14 @@ class Asked:
 class Spec:
     """The specification of that target."""
 
-    name = "asked"
+    name = "recording"
 
     def __init__(self, target):
         self.open = lambda: target
 
 
 def judged(target, catalog, cases, further, on_result=None, stop=None):
-    run = TargetRun("asked", on_result=on_result)
+    run = TargetRun("recording", on_result=on_result)
     judge_target(Spec(target), run, cases, catalog.requirements, FailurePolicy(), further=further, stop=stop)
     return run
 
@@ -100,7 +100,10 @@ def test_vectors_are_judged_before_cases_are_generated(catalog, parts):
     further = DeferredCases(make)
     runs = []
     run_parallel(
-        [further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))]
+        [
+            further.make,
+            lambda _: runs.append(judged(RecordingTarget(), catalog, vectors, further, lambda _: seen.set())),
+        ]
     )
     assert [result.summary.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
     assert {result.verdict.kind for result in runs[0].results} <= {VerdictKind.PASS, VerdictKind.EITHER}
@@ -108,26 +111,26 @@ def test_vectors_are_judged_before_cases_are_generated(catalog, parts):
 
 def test_a_claim_is_probed_once_before_its_cases(catalog, parts):
     vectors, generated = parts
-    target = Asked(without="UUID")
+    target = RecordingTarget(without="UUID")
     run = judged(target, catalog, vectors, lambda: generated)
-    assert target.asked.count("probe/VARINT:decode") == target.asked.count("probe/UUID:decode") == 1
-    assert target.asked.index(vectors[0].id) < target.asked.index("probe/UUID:decode")
+    assert target.requested.count("probe/VARINT:decode") == target.requested.count("probe/UUID:decode") == 1
+    assert target.requested.index(vectors[0].id) < target.requested.index("probe/UUID:decode")
     assert [one.summary.id for one in run.results if one.verdict.kind is VerdictKind.PROTOCOL] == [
         "probe/UUID:decode",
         "probe/UUID:encode",
     ]
-    again = Asked(without="VARINT")
+    again = RecordingTarget(without="VARINT")
     run = judged(again, catalog, vectors, lambda: generated)
     assert sum(one.verdict.kind is VerdictKind.PROTOCOL for one in run.results) == 3
-    assert not [name for name in again.asked if "/VARINT/" in name]
+    assert not [name for name in again.requested if "/VARINT/" in name]
 
 
 def test_a_stop_ends_the_generation_and_waiting_threads(catalog, parts):
     stop, endless = StopEvent(), DeferredCases(lambda: iter(lambda: parts[1][0], None))
-    run = TargetRun("asked", on_result=lambda _: stop.set())
+    run = TargetRun("recording", on_result=lambda _: stop.set())
     with ThreadPoolExecutor(2) as pool:
         making = pool.submit(endless.make, stop)
-        pool.submit(judged, Asked(), catalog, parts[0], endless, lambda _: stop.set(), stop).result(LONG)
+        pool.submit(judged, RecordingTarget(), catalog, parts[0], endless, lambda _: stop.set(), stop).result(LONG)
         assert isinstance(making.exception(LONG), CannotStart)
     assert run.problem == ""
 
@@ -141,7 +144,7 @@ def test_an_error_of_the_generation_is_raised_at_the_next_case(catalog, parts):
     with pytest.raises(ZeroDivisionError):
         further.make(StopEvent())
     with pytest.raises(ZeroDivisionError):
-        judged(Asked(), catalog, parts[0], further)
+        judged(RecordingTarget(), catalog, parts[0], further)
 
 
 def test_the_number_of_generated_cases_is_known_after_generation(parts):
@@ -155,7 +158,7 @@ def test_the_number_of_generated_cases_is_known_after_generation(parts):
 
 
 def test_a_generation_in_two_parts_equals_the_selection(catalog):
-    spec = Spec(Asked())
+    spec = Spec(RecordingTarget())
     for patterns in ((), ("type:VARINT", NAMED), (NAMED,)):
         selection = Selection(patterns, generated=2)
         whole = [case.id for case in selected_cases(selection, catalog, [spec])]

@@ -236,16 +236,16 @@ def test_a_fault_in_log_operations_shrinks_to_a_reproducing_vector(name, catalog
 
 
 def test_shrinking_keeps_the_operation_and_stops_at_its_budget():
-    asked = []
+    requests = []
 
     def shows(data):
-        asked.append(data)
+        requests.append(data)
         return data.startswith(b"\x01")
 
     assert shrink_bytes("INT8", b"\x01" + bytes(100), shows) == b"\x01"
-    asked.clear()
+    requests.clear()
     shrink_bytes("INT8", b"\x01" + bytes(100), shows, ShrinkBudget(questions=3))
-    assert len(asked) <= 3
+    assert len(requests) <= 3
 
 
 def test_a_value_shrinks_to_the_smallest_failing_one():
@@ -309,7 +309,7 @@ def test_a_failed_step_is_retried_only_after_all_others():
 
 
 def test_message_sets_to_encode_shrink_to_valid_encode_requests(catalog):
-    asked = []
+    offsets_by_request = []
 
     def shows(value):
         parts = {"magic": 1, "compression": "none", "value": value}
@@ -317,12 +317,12 @@ def test_message_sets_to_encode_shrink_to_valid_encode_requests(catalog):
             case = ad_hoc_case("encode", codec.wire("MESSAGE_SET"), parts, catalog)
         except NotationError:
             return False
-        asked.append([message["offset"] for message in case.request["value"]])
+        offsets_by_request.append([message["offset"] for message in case.request["value"]])
         return len(value) > 1
 
     messages = [{"offset": str(at), "timestamp": "9", "key": "00", "value": None} for at in (5, 7, 9)]
     assert len(shrink_value(messages, shows)) == 2
-    assert all(int(one) < int(other) for offsets in asked for one, other in pairwise(offsets))
+    assert all(int(one) < int(other) for offsets in offsets_by_request for one, other in pairwise(offsets))
 
 
 def test_saved_failures_run_as_vectors_with_the_same_failure(tmp_path):
@@ -356,8 +356,8 @@ def test_a_message_to_encode_is_saved_as_a_vector_with_the_same_request(name, ki
     result = Result("t", case, Accepted({"hex": "00"}), Verdict(VerdictKind.FAIL, "other bytes"), "must")
     (path,) = save_all([TargetRun("t", shrunk=[ShrunkFailure(result, 1, case.id)])], tmp_path, OutputFiles())
     (vector,) = read_vectors(path, types)
-    asked = {made.op: made for made in make_cases(vector, catalog.requirements)}
-    assert (asked["encode"].request, asked["encode"].expect) == (case.request, case.expect)
+    cases_by_op = {made.op: made for made in make_cases(vector, catalog.requirements)}
+    assert (cases_by_op["encode"].request, cases_by_op["encode"].expect) == (case.request, case.expect)
 
 
 def shrunk_failure(type, digest):

@@ -34,8 +34,8 @@ def judged(bad, cases, catalog, env, jobs=1):
     """Return the record of a run of a bad target over cases."""
     launch = LaunchSpec(bad.name, (sys.executable, "-m", "conformance.selftest.bad_targets", bad.name), env, str(ROOT))
     startup = bad.seconds if bad.problem else 30
-    allowance = ResourceLimits(bad.seconds, startup, memory=(400 if bad.once else 1024) << 20)
-    return run_of(TargetSpec(bad.name, launch, allowance, jobs), cases, catalog)
+    limits = ResourceLimits(bad.seconds, startup, memory=(400 if bad.once else 1024) << 20)
+    return run_of(TargetSpec(bad.name, launch, limits, jobs), cases, catalog)
 
 
 def run_of(spec, cases, catalog):
@@ -76,10 +76,10 @@ def escapes(bad, record):
         if isinstance(result.case.expect, bad.never_passes) and result.verdict.kind is VerdictKind.PASS
     ]
     unreported = [] if bad.problem in record.problem and bool(bad.problem) == bool(record.problem) else [bad.problem]
-    return [*(set(bad.caught) - catches(record.results)), *passed, *unreported, *elsewhere(bad, record)]
+    return [*(set(bad.caught) - catches(record.results)), *passed, *unreported, *other_failures(bad, record)]
 
 
-def elsewhere(bad, record):
+def other_failures(bad, record):
     """Return the failures of a bad target with a single fault in other cases, and flaky ones."""
     wrong = [result for result in record.results if result.verdict.kind in BAD]
     return [result.case.id for result in wrong if bad.once and (result.case.id != THE_ONE or result.verdict.flaky)]

@@ -39,7 +39,7 @@ _SKIPPABLE = b"\x5a\x2a\x4d\x18" + bytes(4)
 # --- requests -----------------------------------------------------------------------------------------
 
 
-def asking(make: Callable[[int], Request]) -> Row:
+def answering(make: Callable[[int], Request]) -> Row:
     """Return the work of the reference for a protocol request."""
 
     def row(size: int) -> Callable[[], object]:
@@ -50,7 +50,7 @@ def asking(make: Callable[[int], Request]) -> Row:
 
 
 def decoding(name: str, make: Callable[[int], bytes]) -> Row:
-    return asking(lambda size: {"op": "decode", "type": name, "hex": make(size).hex()})
+    return answering(lambda size: {"op": "decode", "type": name, "hex": make(size).hex()})
 
 
 def packed(number: int, make: Callable[[int], bytes], count: Callable[[int], int] = lambda _: 1) -> Row:
@@ -212,7 +212,7 @@ COUNTS: dict[str, Row] = {
     "arrays in an array": decoding(
         "COMPACT_ARRAY<COMPACT_ARRAY<INT8>>", lambda size: _uvarint(size + 1) + b"".join(_two(size, b"\1", b"\2x"))
     ),
-    "structures without fields": asking(_empty_structures),
+    "structures without fields": answering(_empty_structures),
     "characters": decoding(
         "COMPACT_STRING", lambda size: _uvarint(size + 1) + b"\xc3\xa9" * (size // 2) + b"x" * (size % 2)
     ),
@@ -232,20 +232,20 @@ COUNTS: dict[str, Row] = {
 """Structures with a large count or length."""
 
 QUESTIONS: dict[str, Row] = {
-    "batches that are read": asking(lambda size: _read(b"".join(map(batch, range(size))))),
-    "transactions that are read": asking(lambda size: _read(_transactions(size), aborted=3 * size)),
-    "aborted transactions": asking(lambda size: _read(ONE, aborted=size)),
-    "batches of one producer": asking(lambda size: _sequence(size, 1)),
-    "gaps of one producer": asking(lambda size: _sequence(size, 1 << 20)),
+    "batches that are read": answering(lambda size: _read(b"".join(map(batch, range(size))))),
+    "transactions that are read": answering(lambda size: _read(_transactions(size), aborted=3 * size)),
+    "aborted transactions": answering(lambda size: _read(ONE, aborted=size)),
+    "batches of one producer": answering(lambda size: _sequence(size, 1)),
+    "gaps of one producer": answering(lambda size: _sequence(size, 1 << 20)),
     "batches of one producer that are judged": _fates(1),
     "gaps of one producer that are judged": _fates(1 << 20),
-    "messages converted up": asking(
+    "messages converted up": answering(
         lambda size: {"op": "convert", "hex": b"".join(map(message, range(size))).hex(), "magic": 2, "baseOffset": "0"}
     ),
-    "batches converted down": asking(
+    "batches converted down": answering(
         lambda size: {"op": "convert", "hex": b"".join(map(batch, range(size))).hex(), "magic": 1}
     ),
-    "records to encode": asking(_to_encode),
+    "records to encode": answering(_to_encode),
     "a fetch that is judged": _judging,
     "records compacted": _compacting,
     "compressed batches annotated": _annotating,

@@ -31,8 +31,8 @@ def tiny(folder, program, **claims):
 
 def judged(target, folder, env, *select, status=None, options=(), op="read", limits=None):
     patterns = [part for pattern in select for part in ("--select", pattern)]
-    asked = ("run", target, *patterns, "--generated", "0", "--json", "r.json", "--quiet", *options)
-    done = conformance(*asked, cwd=folder, env=env, limits=limits)
+    arguments = ("run", target, *patterns, "--generated", "0", "--json", "r.json", "--quiet", *options)
+    done = conformance(*arguments, cwd=folder, env=env, limits=limits)
     assert done.returncode in (0, 1, 3) if status is None else done.returncode == status, done.stdout + done.stderr
     rows = json.loads((folder / "r.json").read_text())["results"]
     return {row["id"]: row for row in rows if op in ("", row["op"])}

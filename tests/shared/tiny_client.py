@@ -14,8 +14,8 @@ from conformance.targets.reference import answer
 END = b"conformance.end".hex()
 
 
-def say(**told):
-    sys.stdout.write(json.dumps(told) + "\n")
+def write_line(**fields):
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 
@@ -41,7 +41,7 @@ def response(name, version, frame):
     return header.value["CorrelationId"], body.value
 
 
-PATIENCE = 20
+MAX_RECONNECTS = 20
 """Maximum number of reconnects to read one topic."""
 
 
@@ -74,73 +74,73 @@ class Connection:
             data += chunk
         return data
 
-    def fetch(self, told, offset):
+    def fetch(self, line, offset):
         partition = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
         body = {
             "ReplicaId": -1,
             "MaxWaitMs": 100,
             "MinBytes": 1,
-            **({"IsolationLevel": int(told["isolation"] == "read_committed")} if self.version >= 4 else {}),
-            "Topics": ({"Topic": told["topic"], "Partitions": (partition,)},),
+            **({"IsolationLevel": int(line["isolation"] == "read_committed")} if self.version >= 4 else {}),
+            "Topics": ({"Topic": line["topic"], "Partitions": (partition,)},),
         }
         topics = self.ask("Fetch", self.version, body)["Responses"]
         return topics[0]["Partitions"][0] if topics else {"Records": None}
 
 
-def leading(told, connection):
+def leading(line, connection):
     """Return a connection to the leader of a topic."""
-    found = connection.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})
+    found = connection.ask("Metadata", 1, {"Topics": ({"Name": line["topic"]},)})
     leader = found["Topics"][0]["Partitions"][0]["LeaderId"]
     (node,) = [row for row in found["Brokers"] if row["NodeId"] == leader]
     return Connection(f"{node['Host']}:{node['Port']}")
 
 
-def beginning(told, connection, offset):
+def beginning(line, connection, offset):
     """Return the log start of a topic, or the given offset if the broker does not return it."""
-    rows = ({"Name": told["topic"], "Partitions": ({"PartitionIndex": 0, "Timestamp": -2},)},)
+    rows = ({"Name": line["topic"], "Partitions": ({"PartitionIndex": 0, "Timestamp": -2},)},)
     answer = connection.ask("ListOffsets", 1, {"ReplicaId": -1, "Topics": rows})
     (found,) = answer["Topics"][0]["Partitions"]
     return offset if found["ErrorCode"] else found["Offset"]
 
 
-def consume(told):
+def consume(line):
     """Report all records of a topic, like a correct consumer."""
-    connection, offset, ends = Connection(told["bootstrap"]), int(told["offset"]), 0
+    connection, offset, ends = Connection(line["bootstrap"]), int(line["offset"]), 0
     while True:
         try:
-            part = connection.fetch(told, offset)
+            part = connection.fetch(line, offset)
         except (BadSize, OSError):
             ends += 1
-            if ends > PATIENCE:
+            if ends > MAX_RECONNECTS:
                 raise
             time.sleep(0.1)
-            connection = Connection(told["bootstrap"])
+            connection = Connection(line["bootstrap"])
             continue
         if part.get("ErrorCode") == 6:
-            connection = leading(told, connection)
+            connection = leading(line, connection)
         if part.get("ErrorCode") == 1:
-            offset = beginning(told, connection, offset)
+            offset = beginning(line, connection, offset)
             continue
         listed = [
             {"producerId": str(row["ProducerId"]), "firstOffset": str(row["FirstOffset"])}
             for row in part.get("AbortedTransactions") or ()
         ]
-        asked = {"hex": (part["Records"] or b"").hex(), "isolation": told["isolation"], "fetchOffset": str(offset)}
-        seen = answer({"op": "read", **asked, "aborted": listed})["value"]
+        request = {"hex": (part["Records"] or b"").hex(), "isolation": line["isolation"], "fetchOffset": str(offset)}
+        seen = answer({"op": "read", **request, "aborted": listed})["value"]
         for record in seen["records"]:
-            say(topic=told["topic"], record=record)
+            write_line(topic=line["topic"], record=record)
             if record["key"] == END:
-                return say(topic=told["topic"], end=True)
+                return write_line(topic=line["topic"], end=True)
         if "error" in seen:
-            return say(topic=told["topic"], error=seen["error"], message="damaged")
+            return write_line(topic=line["topic"], error=seen["error"], message="damaged")
         offset = int(seen["nextOffset"])
         if offset >= 1 << 63:
-            return say(topic=told["topic"], error="other", message="no fetch can begin there")
+            return write_line(topic=line["topic"], error="other", message="no fetch can begin there")
 
 
-def told():
+def lines():
     """Yield the lines of the suite; consume the initial check topics here."""
-    say(version="1")
+    write_line(version="1")
     for line in map(json.loads, sys.stdin):
         if line["topic"].startswith("baseline"):
             consume(line)

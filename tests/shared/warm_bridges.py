@@ -76,7 +76,7 @@ def descendants():
 
 def _forked(launch, token, report, limits):
     """Return the supervisor of a bridge."""
-    told = {
+    message = {
         "arguments": launch.command[len(BRIDGE) - 1 :],
         "env": {**os.environ, **launch.env, TOKEN: token},
         "cwd": str(Path.cwd()),
@@ -84,7 +84,7 @@ def _forked(launch, token, report, limits):
     }
     with _one_at_a_time:
         _, channel = parent()
-        return fork_child(channel, json.dumps(told).encode(), report, lambda: channel.recv(32))
+        return fork_child(channel, json.dumps(message).encode(), report, lambda: channel.recv(32))
 
 
 # --- in the process that forks ------------------------------------------------------------------------
@@ -126,21 +126,21 @@ def _keep(pipes, suite, become):
     supervisor.supervise(pipes[3], suite, become, pipes[:3])
 
 
-def _become(told, pipes, handlers):
+def _become(message, pipes, handlers):
     """Run as the bridge; never returns."""
     for pipe, place in zip(pipes, range(3), strict=False):
         os.dup2(pipe, place)
     signal.set_wakeup_fd(-1)
     for number, handler in handlers.items():
         signal.signal(number, handler)
-    os.chdir(told["cwd"])
+    os.chdir(message["cwd"])
     subprocess.Popen = _Started
     for module, (name, seconds) in (
-        (one, limit) for one in (client_pool, case_run) for limit in told["limits"].items()
+        (one, limit) for one in (client_pool, case_run) for limit in message["limits"].items()
     ):
         if hasattr(module, name):
             setattr(module, name, seconds)
-    _be(told["arguments"], told["env"], bridge.main)
+    _be(message["arguments"], message["env"], bridge.main)
 
 
 class _Started(subprocess.Popen):
@@ -156,8 +156,8 @@ class _Started(subprocess.Popen):
 def _execute(program):
     """Run a program like an interpreter."""
     sys.path[0] = str(program.parent)
-    told = {"__name__": "__main__", "__file__": str(program)}
-    exec(compile(program.read_text(), program, "exec"), told)
+    namespace = {"__name__": "__main__", "__file__": str(program)}
+    exec(compile(program.read_text(), program, "exec"), namespace)
 
 
 def _be(arguments, env, work):

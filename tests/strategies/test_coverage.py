@@ -11,7 +11,7 @@ from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.strategies.seeded import _mutation_schedule as mutation_schedule
 from conformance.strategies.seeded import log_requests
-from conformance.strategies.seeded._mutation_schedule import STACKED, damaged, due_at, in_order, places
+from conformance.strategies.seeded._mutation_schedule import STACKED, damaged, in_order, places, scheduled_mutations
 from conformance.strategies.seeded._random_choices import RandomChoices
 from conformance.strategies.seeded._repair import lay_out
 from conformance.strategies.seeded.generator import generate
@@ -85,7 +85,7 @@ def test_after_every_field_two_mutations_are_combined():
 def test_no_two_mutations_are_combined_again_before_all_other_pairs():
     wire = codec.wire("TAGGED_FIELDS")
     count = len(in_order(wire, 0))
-    seconds = [due_at(wire, (2 * turn + 1) * count + 5, 0)[1] for turn in range(count)]
+    seconds = [scheduled_mutations(wire, (2 * turn + 1) * count + 5, 0)[1] for turn in range(count)]
     assert Counter(seconds) == Counter(in_order(wire, 0))
 
 

@@ -77,7 +77,7 @@ NUMBERS = [name for name, row in PRIMITIVES.items() if len(row.edges) > 3 and na
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _elsewhere(tmp_path_factory):
+def _hypothesis_folder(tmp_path_factory):
     """Keep Hypothesis's notes on local modules out of the checkout, whose modules look like the user's own."""
     configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
     yield

@@ -78,7 +78,7 @@ class Wrong:
     """Answers 7 to each request, and records it."""
 
     def __init__(self, **more):
-        self.described, self.asked = described(**more), []
+        self.described, self.requested = described(**more), []
 
     def describe(self):
         return self.described
@@ -87,7 +87,7 @@ class Wrong:
         pass
 
     def ask(self, cases, *_, **__):
-        self.asked += cases
+        self.requested += cases
         return (Accepted({"value": 7, "consumed": 1}) for _ in cases)
 
 
@@ -103,7 +103,7 @@ def test_an_unused_entry_point_is_neither_tested_nor_judged(catalog):
     (result,) = results(catalog, target, "varint/minus-1")
     assert result.verdict.kind is VerdictKind.SKIP
     assert result.verdict.detail == "not judged: the library does not use VarInt32.decode"
-    assert target.asked == []
+    assert target.requested == []
 
 
 def test_a_failure_names_its_entry_point(catalog):

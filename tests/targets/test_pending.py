@@ -36,7 +36,7 @@ def decode(type, data, **parameters):
 """
 SPINS = "\n        while True: pass"
 TIMEOUT = "no answer within 3 s"
-BESIDE = "; another case of this requirement ran at the same time with priority, and got no answer either"
+AT_THE_SAME_TIME = "; another case of this requirement ran at the same time with priority, and got no answer either"
 
 
 @pytest.fixture
@@ -81,13 +81,13 @@ def test_later_requests_are_answered_during_a_timeout(session):
 def test_of_a_timeout_group_only_the_first_request_runs_at_normal_priority(session):
     running = session(SPINS)
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 2, 3, 5)]))
-    leader, *followers = (asked.process for asked in running._slow.requests)
+    leader, *followers = (pending.process for pending in running._slow.requests)
     assert {priority for process in followers for priority in priorities(process)} == {19}
     assert 19 not in priorities(leader)
     assert flat(ordered([ahead])) == [
         NoAnswer("timeout", TIMEOUT),
         accepted(2),
-        *[NoAnswer("timeout", TIMEOUT + BESIDE)] * 2,
+        *[NoAnswer("timeout", TIMEOUT + AT_THE_SAME_TIME)] * 2,
     ]
 
 
@@ -101,14 +101,14 @@ def test_later_requests_of_a_group_are_stopped_until_the_first_one_times_out(ses
     running = session("time.sleep(3600)")
     ahead = flat(running.send_batches([question(number, "read a.b") for number in (1, 3)]))
     leader, follower = running._slow.requests
-    states = {asked: set() for asked in (leader, follower)}
+    states = {pending: set() for pending in (leader, follower)}
     while follower.outcome is None:
-        for asked, seen in states.items():
-            seen |= {each.status() for each in asked.process._family if asked.outcome is None}
+        for pending, seen in states.items():
+            seen |= {each.status() for each in pending.process._family if pending.outcome is None}
         running._slow.poll()
     assert psutil.STATUS_STOPPED in states[follower]
     assert psutil.STATUS_STOPPED not in states[leader]
-    assert flat(ordered([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + BESIDE)]
+    assert flat(ordered([ahead])) == [NoAnswer("timeout", TIMEOUT), NoAnswer("timeout", TIMEOUT + AT_THE_SAME_TIME)]
 
 
 def test_later_requests_of_a_group_are_stopped_even_with_many_other_requests(session):
@@ -122,14 +122,14 @@ def test_a_stopped_process_does_not_use_up_its_timeout(monkeypatch):
     now, done = [100.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     process = type("Process", (), {"cpu_wait_s": lambda _: 0.0, "suspend": lambda _, thaw=False: done.append(thaw)})()
-    asked = PendingRequest(question(1), 1, process)
+    pending = PendingRequest(question(1), 1, process)
     for seconds in (2, 50):
         now[0] += seconds
-        asked.suspend()
-    asked.resume()
+        pending.suspend()
+    pending.resume()
     now[0] += 1
-    asked.resume()
-    assert asked.elapsed_s() == asked.cpu_available_s() == 3
+    pending.resume()
+    assert pending.elapsed_s() == pending.cpu_available_s() == 3
     assert done == [False, True]
 
 
@@ -148,15 +148,15 @@ def test_a_timeout_uses_the_wall_clock_after_half_of_it_on_the_cpu_or_four_times
         raise AnswerTimeout
 
     process = type("Process", (), {"cpu_wait_s": lambda _: delay[0], "line": lambda _, until: line(until)})()
-    asked = PendingRequest(question(1), 1, process)
+    pending = PendingRequest(question(1), 1, process)
     now[0] += passed
     delay[0] = passed - own
-    asked._last_poll = now[0]
+    pending._last_poll = now[0]
     if is_over:
         with pytest.raises(AnswerTimeout):
-            asked.line(3.0, 0)
+            pending.line(3.0, 0)
     else:
-        assert asked.line(3.0, 0) is None
+        assert pending.line(3.0, 0) is None
 
 
 def test_requests_of_different_groups_have_separate_timeouts(session):
@@ -170,11 +170,11 @@ def test_a_late_answer_of_the_first_request_clears_its_group(session):
 
 
 def test_a_pending_outcome_delays_only_later_outcomes():
-    asked = PendingRequest(question(1), 1, type("Process", (), {"cpu_wait_s": lambda _: 0.0})())
+    pending = PendingRequest(question(1), 1, type("Process", (), {"cpu_wait_s": lambda _: 0.0})())
 
     def outcomes():
-        yield [accepted(0), asked, accepted(2)]
-        asked.outcome = accepted(1)
+        yield [accepted(0), pending, accepted(2)]
+        pending.outcome = accepted(1)
         yield [accepted(3)]
 
     taken = ordered(outcomes())

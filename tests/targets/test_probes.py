@@ -60,20 +60,20 @@ def test_a_disproved_message_claim_affects_no_other_message(catalog):
     assert [first.verdict.detail, last.verdict.detail] == [reason.format(",1"), reason.format(",0")]
 
 
-@pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([1, 0], 1), ([0, 1, 2], 2), ([2, 9], 2), (None, 2)])
-def test_a_probe_log_has_the_newest_claimed_magic(claimed, due):
+@pytest.mark.parametrize(("claimed", "expected"), [([0], 0), ([1, 0], 1), ([0, 1, 2], 2), ([2, 9], 2), (None, 2)])
+def test_a_probe_log_has_the_newest_claimed_magic(claimed, expected):
     magics = {} if claimed is None else {"magics": claimed}
     reads = {"supports": {"read": True, "decode": ["LOG"]}}
     described = protocol.description({"ok": True, "name": "t", **reads, **magics})
     cases = [probe_case("read", codec.wire("LOG")), probe_case("decode", codec.wire("LOG"))]
     probes = [*probes_for(described, cases)]
     assert len(probes) == 2
-    assert {stored_magic(probe.data) for probe in probes} == {due}
+    assert {stored_magic(probe.data) for probe in probes} == {expected}
 
 
-@pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([0, 1], 1), ([2, 1, 0], 1), (None, 1)])
-def test_a_probe_message_set_has_the_newest_possible_magic(claimed, due):
+@pytest.mark.parametrize(("claimed", "expected"), [([0], 0), ([0, 1], 1), ([2, 1, 0], 1), (None, 1)])
+def test_a_probe_message_set_has_the_newest_possible_magic(claimed, expected):
     magics = {} if claimed is None else {"magics": claimed}
     described = protocol.description({"ok": True, "name": "t", "supports": {"decode": ["MESSAGE_SET"]}, **magics})
     (probe,) = probes_for(described, [probe_case("decode", codec.wire("MESSAGE_SET"))])
-    assert stored_magic(probe.data) == due
+    assert stored_magic(probe.data) == expected

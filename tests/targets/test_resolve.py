@@ -37,9 +37,9 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", NO_MODULES)
 def test_a_file_that_is_no_python_module_is_an_error_with_a_suggestion(name):
-    with pytest.raises(UnknownTarget) as told:
+    with pytest.raises(UnknownTarget) as error:
         resolve(f"module:{name}")
-    assert str(told.value) == f"module:{name}: {NO_MODULES[name]}"
+    assert str(error.value) == f"module:{name}: {NO_MODULES[name]}"
 
 
 @pytest.mark.usefixtures("here")
@@ -51,15 +51,15 @@ def test_a_possible_python_module_is_started_as_one(name, here):
 
 @pytest.mark.parametrize("command", ["run", "doctor", "serve"])
 def test_a_wrong_target_is_one_error_line(command, here):
-    asked = [sys.executable, "-m", "conformance", command, "module:./adapter.go"]
-    done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-m", "conformance", command, "module:./adapter.go"]
+    done = subprocess.run(arguments, cwd=here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"conformance: module:./adapter.go: {NO_MODULES['./adapter.go']}\n"
 
 
 def test_a_module_without_describe_is_reported(here):
-    asked = [sys.executable, "-m", "conformance", "doctor", "module:./adapter.py"]
-    done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-m", "conformance", "doctor", "module:./adapter.py"]
+    done = subprocess.run(arguments, cwd=here, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert done.stdout == (
         "FAIL  starts and describes itself: module:./adapter.py did not describe itself: describe crashed: "
@@ -87,7 +87,7 @@ def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_pa
     (tmp_path / "driver.yaml").write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
     (tmp_path / "driver.py").write_text("")
     allowed = [
-        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, ResourceLimits(memory=memory)).allowance.memory
+        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, ResourceLimits(memory=memory)).limits.memory
         for memory in (100, 400)
     ]
     assert allowed[1] - allowed[0] == 2 * 300
@@ -95,4 +95,4 @@ def test_each_of_two_processes_of_a_live_client_has_the_full_memory_limit(tmp_pa
 
 def test_the_memory_limit_of_a_broker_covers_the_data_of_all_cases():
     """kfake has 2 GiB at the end of a whole run, which is no failure of the last case."""
-    assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).allowance.memory > 4 << 30
+    assert target_spec("broker:127.0.0.1:9092", None, ResourceLimits(memory=1 << 30)).limits.memory > 4 << 30

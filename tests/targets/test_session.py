@@ -49,7 +49,7 @@ def session(python_target, traces):
         each.finish()
 
 
-def asked(tmp_path):
+def request_counts(tmp_path):
     """Return how many times each request reached the target, from the target's log."""
     log = tmp_path / "log"
     return Counter(int(line, 16) for line in log.read_text().split()) if log.exists() else Counter()
@@ -90,7 +90,7 @@ def test_of_many_requests_in_flight_only_the_crashing_one_is_a_crash(killer, ses
     assert list(broken(outcomes)) == [killer]
     assert outcomes[killer] == NoAnswer("crash", "exited with status 5")
     assert honest(outcomes) == [number for number in range(100) if number != killer]
-    assert max(asked(tmp_path).values()) <= 2
+    assert max(request_counts(tmp_path).values()) <= 2
 
 
 def test_each_of_several_crashing_requests_is_a_crash(session, tmp_path):
@@ -98,7 +98,7 @@ def test_each_of_several_crashing_requests_is_a_crash(session, tmp_path):
     assert list(broken(outcomes)) == [3, 10, 17, 24, 31, 38]
     assert {outcome.detail for outcome in broken(outcomes).values()} == {"was killed by SIGSEGV"}
     assert len(honest(outcomes)) == 34
-    assert max(asked(tmp_path).values()) <= 2
+    assert max(request_counts(tmp_path).values()) <= 2
 
 
 def test_an_unanswered_request_is_a_timeout(session):
@@ -119,14 +119,14 @@ def test_an_invalid_answer_on_its_own_line_needs_no_restart(session, tmp_path):
     body = LOGS + '    if number == 5: say(request, ok="perhaps"); continue\n' + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert list(broken(outcomes)) == [5]
-    assert asked(tmp_path) == Counter(range(20))
+    assert request_counts(tmp_path) == Counter(range(20))
 
 
 def test_a_crash_caught_by_the_adapter_needs_no_restart(session, tmp_path):
     body = LOGS + '    if number == 5: say(request, crash="NullPointerException"); continue\n' + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
     assert broken(outcomes) == {5: NoAnswer("crash", "NullPointerException")}
-    assert asked(tmp_path) == Counter(range(20))
+    assert request_counts(tmp_path) == Counter(range(20))
 
 
 @pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
@@ -156,7 +156,7 @@ def test_a_crash_that_needs_several_requests_is_attributed_to_the_first_unanswer
     assert "again when all were replayed" in outcomes[7].detail
     assert not outcomes[7].flaky
     assert honest(outcomes) == OTHERS
-    assert max(asked(tmp_path).values()) == 3
+    assert max(request_counts(tmp_path).values()) == 3
 
 
 def test_a_later_crash_in_a_replay_is_attributed_to_its_first_unanswered_request(session):
@@ -180,8 +180,8 @@ def test_a_crash_that_does_not_repeat_is_flaky(session, tmp_path):
     assert list(broken(outcomes)) == [7]
     assert "it did not happen again" in outcomes[7].detail
     assert outcomes[7].flaky
-    assert asked(tmp_path)[6] == 1
-    assert asked(tmp_path)[19] <= 3
+    assert request_counts(tmp_path)[6] == 1
+    assert request_counts(tmp_path)[19] <= 3
 
 
 def test_a_target_that_crashes_at_every_second_request_is_given_up(session, monkeypatch):
@@ -199,8 +199,8 @@ def test_a_target_that_crashes_at_every_second_request_is_given_up(session, monk
 def test_a_timeout_that_does_not_repeat_is_ignored(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(20))) == list(range(20))
-    assert asked(tmp_path)[6] == 1
-    assert asked(tmp_path)[7] == asked(tmp_path)[19] + 1 == 3
+    assert request_counts(tmp_path)[6] == 1
+    assert request_counts(tmp_path)[7] == request_counts(tmp_path)[19] + 1 == 3
 
 
 def test_a_repeated_timeout_in_a_replay_is_attributed_to_the_first_unanswered_request(session):
@@ -259,7 +259,7 @@ def test_the_number_of_pending_requests_has_a_limit(session, monkeypatch, tmp_pa
     outcomes = list(session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(9)))
     assert list(broken(outcomes)) == [3, 4]
     assert set(outcomes[5:]) == {Unsupported("not sent: the target was given up after 2 faults (timeout)")}
-    assert max(asked(tmp_path)) == 4
+    assert max(request_counts(tmp_path)) == 4
 
 
 def test_a_late_answer_within_the_timeout_counts(session):
@@ -332,7 +332,7 @@ def test_a_crash_after_the_last_answer_is_no_failure(session, tmp_path):
     until(lambda: not running._process.alive)
     outcomes = [*first, *running.ask([question(number) for number in range(20, 40)])]
     assert honest(outcomes) == list(range(40))
-    assert asked(tmp_path) == Counter(range(40))
+    assert request_counts(tmp_path) == Counter(range(40))
 
 
 # --- time ---------------------------------------------------------------------------------------------
@@ -344,10 +344,10 @@ def test_slow_requests_in_flight_have_separate_timeouts(session):
 
 
 def test_the_timeout_runs_only_while_the_session_waits(session):
-    asking = session(LOGS + ANSWERS, timeout=1).ask(questions(20))
-    first = next(asking)
+    outcomes = session(LOGS + ANSWERS, timeout=1).ask(questions(20))
+    first = next(outcomes)
     time.sleep(1.5)
-    assert honest([first, *asking]) == list(range(20))
+    assert honest([first, *outcomes]) == list(range(20))
 
 
 def test_standard_error_and_partial_lines_extend_no_timeout(python_target, monkeypatch):
@@ -369,13 +369,13 @@ def test_only_a_repeatedly_slow_answer_is_slow(session, tmp_path):
     assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when repeated, for \d+ bytes", outcomes[5].detail)
     assert len(honest(outcomes)) == 19
     # In the sequence, then the warm-up of a separate process, and the retry.
-    assert asked(tmp_path)[5] == 3
+    assert request_counts(tmp_path)[5] == 3
 
 
 def test_an_answer_that_is_slow_once_is_accepted(session, tmp_path):
     body = STARTS + LOGS + "    if number == 5 and start == 1: time.sleep(1.5)\n" + ANSWERS
     assert honest(session(body).ask(questions(20))) == list(range(20))
-    assert asked(tmp_path)[5] == 3
+    assert request_counts(tmp_path)[5] == 3
 
 
 def test_an_answer_delayed_by_other_processes_is_not_retried(session, tmp_path, monkeypatch):
@@ -383,7 +383,7 @@ def test_an_answer_delayed_by_other_processes_is_not_retried(session, tmp_path, 
     monkeypatch.setattr(ChildProcess, "cpu_wait_s", lambda _: time.monotonic() - began)
     outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
     assert honest(outcomes) == list(range(20))
-    assert asked(tmp_path)[5] == 1
+    assert request_counts(tmp_path)[5] == 1
 
 
 def test_a_process_slow_only_at_its_first_answer_is_accepted(session):
@@ -416,7 +416,7 @@ def test_a_uniformly_slow_target_has_no_slow_answer(session, tmp_path):
     running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS, base_seconds=0.1)
     outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
     assert honest(outcomes) == list(range(4))
-    assert asked(tmp_path) == Counter(range(4))
+    assert request_counts(tmp_path) == Counter(range(4))
 
 
 # Each allocates the MiB in the second byte of a request, and frees them before its answer.
@@ -492,7 +492,7 @@ def test_after_many_faults_the_other_cases_are_skipped_with_a_reason(fault, how,
     assert list(broken(outcomes)) == [10, 11, 12]
     assert honest(outcomes) == list(range(10))
     assert set(outcomes[13:]) == {Unsupported(f"not sent: the target was given up after 3 faults ({how})")}
-    assert max(asked(tmp_path)) < 10 + WINDOW
+    assert max(request_counts(tmp_path)) < 10 + WINDOW
 
 
 def test_faults_are_counted_over_all_requests_of_a_session(session, monkeypatch):
@@ -509,7 +509,7 @@ def test_a_closed_output_is_tolerated_a_few_times(session, tmp_path):
     assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and continued to run"}
     assert honest(outcomes) == list(range(10))
     assert set(outcomes[14:]) == {Unsupported("not sent: the target was given up after 4 faults (closed output)")}
-    assert asked(tmp_path).total() == 10 + 1 + 4
+    assert request_counts(tmp_path).total() == 10 + 1 + 4
 
 
 @pytest.mark.parametrize(
@@ -557,7 +557,7 @@ def test_a_failed_restart_is_attributed_to_the_request(session):
 def test_an_invalid_description_is_reported_and_not_retried(described, message, session, tmp_path):
     with pytest.raises(CannotStart, match=message):
         session(f"log('0')\nDESCRIBED = {described!r}\n" + LOGS).describe()
-    assert asked(tmp_path) == {0: 1}
+    assert request_counts(tmp_path) == {0: 1}
 
 
 def test_a_program_that_cannot_run_is_one_line(tmp_path):
@@ -570,7 +570,7 @@ def test_a_program_that_cannot_run_is_one_line(tmp_path):
 def test_an_abort_ends_waiting_threads(session, tmp_path):
     running = session(LOGS + "    time.sleep(3600)\n", timeout=3600)
     running.describe()
-    waiting = threading.Thread(target=lambda: (until(lambda: asked(tmp_path)), running.abort()))
+    waiting = threading.Thread(target=lambda: (until(lambda: request_counts(tmp_path)), running.abort()))
     waiting.start()
     with pytest.raises(CannotStart, match="stopped"):
         list(running.ask(questions(3)))
@@ -616,7 +616,7 @@ for line in iter(sys.stdin.buffer.raw.readline, b""):
 """
     large = protocol.body({"op": "decode", "hex": "00" * 30_000})
     assert len(list(session(body).ask([*questions(5), large, *questions(5), large, *questions(5)]))) == 17
-    assert asked(tmp_path) == {0: 2}
+    assert request_counts(tmp_path) == {0: 2}
 
 
 def test_partial_and_combined_answers_are_read_equally(session):

@@ -152,11 +152,12 @@ def test_operations_get_type_input_and_parameters(module, answers):
 
 
 WHOLE_LOGS = """
-def read(data, **asked):
-    return {"records": [{"offset": 2**62, "value": data}], "nextOffset": asked["fetchOffset"], "asked": sorted(asked)}
+def read(data, **options):
+    records = [{"offset": 2**62, "value": data}]
+    return {"records": records, "nextOffset": options["fetchOffset"], "options": sorted(options)}
 
-def convert(data, **asked):
-    return data[::-1] + bytes([asked["magic"]])
+def convert(data, **options):
+    return data[::-1] + bytes([options["magic"]])
 
 def sequence(batches):
     return ["accept" if batch["baseSequence"] == 0 else "out-of-order" for batch in batches]
@@ -177,7 +178,7 @@ def test_operations_on_whole_logs_get_the_bytes_and_the_parameters(module, answe
             "value": {
                 "records": [{"offset": 2**62, "value": "01ff"}],
                 "nextOffset": "5",
-                "asked": ["aborted", "fetchOffset", "isolation"],
+                "options": ["aborted", "fetchOffset", "isolation"],
             },
         },
         {"ok": True, "hex": "ff0101"},
@@ -208,7 +209,7 @@ def test_a_missing_operation_on_whole_logs_is_unsupported(request_, module, answ
     ],
 )
 def test_a_conversion_is_handled_like_other_operations(body, answered, module, answers):
-    path = module(rest=f"def convert(data, **asked):\n    {body}\n")
+    path = module(rest=f"def convert(data, **options):\n    {body}\n")
     (found,), _ = answers(path, {"op": "convert", "hex": "", "magic": 0})
     assert found == answered
 
@@ -254,8 +255,8 @@ def test_a_declared_exception_is_a_rejection_and_others_are_crashes(raised, answ
 def test_endless_recursion_is_a_crash_and_the_next_request_is_answered(module, answers):
     # Without **parameters in the recursion, because Python 3.13.0 never returns from that.
     path = module("    return deeper(1) if data else 1\n", "def deeper(n):\n    return deeper(n + 1)\n")
-    asked = [{"op": "decode", "type": "INT8", "hex": digits} for digits in ("01", "")]
-    found, ended = answers(path, *asked)
+    requests = [{"op": "decode", "type": "INT8", "hex": digits} for digits in ("01", "")]
+    found, ended = answers(path, *requests)
     assert found[0]["crash"].startswith("RecursionError")
     assert found[1] == {"ok": True, "value": 1}
     assert ended.returncode == 0
@@ -298,8 +299,8 @@ def test_objects_of_a_loaded_module_are_excluded_from_garbage_collection(answer)
     """A collection would copy all of their memory in a forked process."""
     body = """
     import gc
-    asked = [data]
-    return [any(one is LOADED for one in gc.get_objects()), any(one is asked for one in gc.get_objects())]
+    argument = [data]
+    return [any(one is LOADED for one in gc.get_objects()), any(one is argument for one in gc.get_objects())]
 """
     assert answer(body, "LOADED = [object()]\n")["value"] == [False, True]
 
@@ -406,8 +407,8 @@ def test_a_module_runs_under_the_python_of_the_users_choice(version, module, ans
     path = module(
         "    if data == b'\\x02': raise Reject('malformed', 'two')\n    return [data, 1.0, sys.version[:3]], 1\n"
     )
-    asked = [{"op": "decode", "type": "INT8", "hex": digits} for digits in ("01", "02")]
-    found, _ = answers(path, *asked, python=python)
+    requests = [{"op": "decode", "type": "INT8", "hex": digits} for digits in ("01", "02")]
+    found, _ = answers(path, *requests, python=python)
     assert found == [
         {"ok": True, "value": ["01", "3ff0000000000000", version[:3]], "consumed": 1},
         {"ok": False, "error": "malformed", "message": "two"},

@@ -18,7 +18,7 @@ LARGE = [Accepted({}, _MAX_UNJUDGED_BYTES // 10)]
 def give(target, number, answers, count):
     def work():
         for _ in range(count):
-            target._hand_over(LARGE, number, answers)
+            target._put_outcomes(LARGE, number, answers)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -31,10 +31,10 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
     assert answers.qsize() == 2
-    due = queue.SimpleQueue()
-    assert not give(target, 0, due, 1).is_alive(), "there is room for the awaited one"
-    for held in (due, answers, answers, answers, answers, answers):
-        target._mark_taken(held.get(timeout=60), 0 if held is due else 1)
+    awaited = queue.SimpleQueue()
+    assert not give(target, 0, awaited, 1).is_alive(), "there is room for the awaited one"
+    for held in (awaited, answers, answers, answers, answers, answers):
+        target._mark_taken(held.get(timeout=60), 0 if held is awaited else 1)
     thread.join(60)
     assert not thread.is_alive()
 
@@ -42,7 +42,7 @@ def test_large_answers_wait_until_earlier_ones_are_judged():
 def test_small_answers_do_not_wait():
     target, answers = WorkerPool(LaunchSpec("t", ("true",)), ResourceLimits(), 2), queue.SimpleQueue()
     for _ in range(1000):
-        target._hand_over([Accepted({}, 100)], 7, answers)
+        target._put_outcomes([Accepted({}, 100)], 7, answers)
     assert answers.qsize() == target.unjudged == 1000
 
 
@@ -75,16 +75,16 @@ for request in requests():
 
 IN_TENS = """
 import json, sys
-asked = []
+numbers = []
 for line in sys.stdin:
     request = json.loads(line)
     if request["op"] == "describe":
         print(json.dumps({"id": request["id"], "ok": True, "protocol": 1, "name": "in tens"}), flush=True)
         continue
-    asked.append(request["id"])
-    if len(asked) == 10:
-        print("\\n".join(json.dumps({"id": number, "ok": True}) for number in asked), flush=True)
-        asked.clear()
+    numbers.append(request["id"])
+    if len(numbers) == 10:
+        print("\\n".join(json.dumps({"id": number, "ok": True}) for number in numbers), flush=True)
+        numbers.clear()
 """
 
 

@@ -16,21 +16,21 @@ import (
 
 var end = hex.EncodeToString([]byte("conformance.end")) // key of the record that ends a topic
 
-const much = 4 << 20 // maximum bytes of a line
+const maxLineBytes = 4 << 20 // maximum bytes of a line
 
-// told is a line of the suite: a topic to consume or, with `produce`, to write to.
-type told struct {
-	Topic     string `json:"topic"`
-	Partition int    `json:"partition"`
-	Offset    int64  `json:"offset,string"`
-	Group     bool   `json:"group"` // consume as a member of the group with the topic's name, and commit
-	Isolation string `json:"isolation"`
-	Bootstrap string `json:"bootstrap"`
-	Produce   *asked `json:"produce"`
+// task is a line of the suite: a topic to consume or, with `produce`, to write to.
+type task struct {
+	Topic     string          `json:"topic"`
+	Partition int             `json:"partition"`
+	Offset    int64           `json:"offset,string"`
+	Group     bool            `json:"group"` // consume as a member of the group with the topic's name, and commit
+	Isolation string          `json:"isolation"`
+	Bootstrap string          `json:"bootstrap"`
+	Produce   *produceOptions `json:"produce"`
 }
 
-// asked is the work of a producer: each list of records is one batch, sent before the next one, or all together.
-type asked struct {
+// produceOptions is the work of a producer. Each list of records is one batch: one after the other, or all together.
+type produceOptions struct {
 	Batches       [][]record `json:"batches"`
 	Together      bool       `json:"together"`
 	BatchBytes    int32      `json:"batchBytes"`
@@ -41,8 +41,7 @@ type asked struct {
 	GivenUp       []bool     `json:"givenUp"` // true if errors of a batch are ignored
 }
 
-// record is one from the consumer, or one for the producer to write, in the notation of `read` without empty
-// fields.
+// record is a record of the consumer or for the producer, in the notation of `read` without empty fields.
 type record struct {
 	Offset        string   `json:"offset"`
 	Timestamp     string   `json:"timestamp,omitempty"`
@@ -62,67 +61,70 @@ type line map[string]any
 var out sync.Mutex
 
 // consumer passes on the records of a topic until the last one.
-type consumer func(topic told, hand func(record) bool) error
-type producer func(told) error
+type consumer func(task task, report func(record) bool) error
+type producer func(task) error
 
 // drive consumes or writes each topic of the suite, all in parallel, until the input ends.
 func drive(module string, consume consumer, produce producer) {
-	say(line{"version": version(module)})
+	writeLine(line{"version": version(module)})
 	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, much)
+	lines.Buffer(nil, maxLineBytes)
 	for lines.Scan() {
-		var topic told
-		if err := json.Unmarshal(lines.Bytes(), &topic); err != nil {
+		var task task
+		if err := json.Unmarshal(lines.Bytes(), &task); err != nil {
 			panic(err)
 		}
-		go one(topic, consume, produce)
+		go serve(task, consume, produce)
 	}
 }
 
-// one processes a topic until its end. A panic is a crash; an error is for the application.
-func one(topic told, consume consumer, produce producer) {
+// serve processes a topic until its end. A panic is a crash; an error is for the application.
+func serve(task task, consume consumer, produce producer) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			say(line{"topic": topic.Topic, "crash": fmt.Sprint(cause)})
+			writeLine(line{"topic": task.Topic, "crash": fmt.Sprint(cause)})
 		}
 	}()
-	if topic.Produce == nil {
-		produce = func(topic told) error { return consume(topic, topic.hand) }
+	var err error
+	if task.Produce != nil {
+		err = produce(task)
+	} else {
+		err = consume(task, task.report)
 	}
-	if err := produce(topic); err != nil {
-		say(line{"topic": topic.Topic, "error": "other", "message": err.Error()})
+	if err != nil {
+		writeLine(line{"topic": task.Topic, "error": "other", "message": err.Error()})
 		return
 	}
-	say(line{"topic": topic.Topic, "end": true})
+	writeLine(line{"topic": task.Topic, "end": true})
 }
 
-// hand reports a record of the consumer, and returns true for the last one of its topic.
-func (topic told) hand(record record) bool {
-	say(line{"topic": topic.Topic, "record": record})
+// report writes a record of the consumer, and returns true for the last one of its topic.
+func (task task) report(record record) bool {
+	writeLine(line{"topic": task.Topic, "record": record})
 	return record.Key != nil && *record.Key == end
 }
 
 // send writes the batches one by one or all together, in transactions if requested, each committed or aborted, until
 // the first error.
-func (asked *asked) send(begin func() error, write func([]record) error, commit, abort func() error) error {
+func (options *produceOptions) send(begin func() error, write func([]record) error, commit, abort func() error) error {
 	ends := map[string]func() error{"commit": commit, "abort": abort}
-	batches := asked.Batches
-	if asked.Together {
+	batches := options.Batches
+	if options.Together {
 		batches = [][]record{slices.Concat(batches...)}
 	}
 	var err error
 	for at, batch := range batches {
-		if asked.Transactional && (at == 0 || asked.Ends[at-1] != "") {
+		if options.Transactional && (at == 0 || options.Ends[at-1] != "") {
 			err = begin()
 		}
 		if err == nil && len(batch) > 0 {
 			err = write(batch)
 		}
-		if asked.GivenUp[at] {
+		if options.GivenUp[at] {
 			err = nil
 		}
-		if err == nil && asked.Ends[at] != "" {
-			err = ends[asked.Ends[at]]()
+		if err == nil && options.Ends[at] != "" {
+			err = ends[options.Ends[at]]()
 		}
 		if err != nil {
 			return err
@@ -132,10 +134,10 @@ func (asked *asked) send(begin func() error, write func([]record) error, commit,
 }
 
 // each applies a function to every element.
-func each[From, To any](all []From, made func(From) To) []To {
-	results := make([]To, len(all))
-	for index, one := range all {
-		results[index] = made(one)
+func each[From, To any](elements []From, convert func(From) To) []To {
+	results := make([]To, len(elements))
+	for index, element := range elements {
+		results[index] = convert(element)
 	}
 	return results
 }
@@ -173,17 +175,17 @@ func octets(digits *string) []byte {
 	return data
 }
 
-// moment returns the timestamp of a record to write.
-func moment(told record) time.Time {
-	milliseconds, err := strconv.ParseInt(told.Timestamp, 10, 64)
+// timestamp returns the timestamp of a record to write.
+func timestamp(row record) time.Time {
+	milliseconds, err := strconv.ParseInt(row.Timestamp, 10, 64)
 	if err != nil {
 		panic(err)
 	}
 	return time.UnixMilli(milliseconds)
 }
 
-func say(told line) {
-	text, err := json.Marshal(told)
+func writeLine(content line) {
+	text, err := json.Marshal(content)
 	if err != nil {
 		panic(err)
 	}

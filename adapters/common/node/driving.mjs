@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
+const writeLine = (content) => process.stdout.write(JSON.stringify(content) + "\n");
 
 /** Returns bytes as hex digits; other values by their text; null stays null. */
 export const hexed = (data) =>
@@ -31,31 +31,31 @@ export async function inTurn({ together, transactional, ends, givenUp }, batches
 }
 
 /** A record that the client's interface cannot express; the message names the part. */
-export class CannotBeTold extends Error {}
+export class CannotExpress extends Error {}
 
 /**
- * Consumes or writes each topic of the suite, all in parallel, until the input ends. `consume` gets `hand`, which takes
- * a record and returns true for the last one; `cause` returns the reported part of an error.
+ * Consumes or writes each topic of the suite, all in parallel, until the input ends. `consume` gets `report`, which
+ * writes a record and returns true for the last one; `cause` returns the reported part of an error.
  */
 export function drive(name, { consume, produce, cause = (error) => error }) {
-  say({ version: installed(name) });
+  writeLine({ version: installed(name) });
   createInterface({ input: process.stdin })
-    .on("line", (line) => answer(JSON.parse(line)))
+    .on("line", (line) => serve(JSON.parse(line)))
     .on("close", () => process.exit());
 
-  async function answer(told) {
-    const { topic } = told;
-    const hand = (record) => {
-      say({ topic, record });
+  async function serve(task) {
+    const { topic } = task;
+    const report = (record) => {
+      writeLine({ topic, record });
       return record.key === END;
     };
     try {
-      await ("produce" in told ? produce(told) : consume(told, hand));
-      say({ topic, end: true });
+      await ("produce" in task ? produce(task) : consume(task, report));
+      writeLine({ topic, end: true });
     } catch (error) {
-      if (error instanceof CannotBeTold) return say({ topic, unsupported: error.message });
+      if (error instanceof CannotExpress) return writeLine({ topic, unsupported: error.message });
       const { name, message } = cause(error);
-      say({ topic, error: "other", message: `${name}: ${message}` });
+      writeLine({ topic, error: "other", message: `${name}: ${message}` });
     }
   }
 }

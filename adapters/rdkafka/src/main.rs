@@ -4,7 +4,7 @@ mod driving;
 mod records;
 mod writer;
 
-use driving::{drive, pinned, Done, Hand, Told};
+use driving::{drive, pinned, Done, Report, Task};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaError::MessageConsumption;
@@ -16,23 +16,23 @@ use records::shown;
 use std::time::Duration;
 
 /// Passes on the messages of poll until the last one or its first error.
-fn consume(told: &Told, hand: &mut Hand) -> Done {
+fn consume(task: &Task, report: &mut Report) -> Done {
     let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", &told.bootstrap)
-        .set("group.id", &told.topic) // required even without joining the group
+        .set("bootstrap.servers", &task.bootstrap)
+        .set("group.id", &task.topic) // required even without joining the group
         .set("enable.auto.commit", "false")
-        .set("isolation.level", &told.isolation)
+        .set("isolation.level", &task.isolation)
         .set("check.crcs", "true") // off by default
         .set("fetch.error.backoff.ms", "10")
         .set("client.rack", "rack")
         .set("heartbeat.interval.ms", "100")
-        .set("auto.offset.reset", if told.group { "earliest" } else { "latest" })
+        .set("auto.offset.reset", if task.group { "earliest" } else { "latest" })
         .create()?;
-    if told.group {
-        consumer.subscribe(&[&told.topic])?;
+    if task.group {
+        consumer.subscribe(&[&task.topic])?;
     } else {
         let mut begin = TopicPartitionList::new();
-        begin.add_partition_offset(&told.topic, told.partition, Offset::Offset(told.offset))?;
+        begin.add_partition_offset(&task.topic, task.partition, Offset::Offset(task.offset))?;
         consumer.assign(&begin)?;
     }
     loop {
@@ -41,10 +41,10 @@ fn consume(told: &Told, hand: &mut Hand) -> Done {
                 continue; // it reconnects by itself
             }
             let message = message?;
-            if hand(message.key(), shown(&message)) {
+            if report(message.key(), shown(&message)) {
                 return Ok(());
             }
-            if told.group {
+            if task.group {
                 consumer.commit_message(&message, CommitMode::Sync)?;
             }
         }

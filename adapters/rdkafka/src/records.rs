@@ -1,6 +1,6 @@
 //! Records of rdkafka: consumed ones in the notation of the suite, and the ones to write.
 
-use crate::driving::{hexed, Row, Told};
+use crate::driving::{hexed, Row, Task};
 use rdkafka::message::{BorrowedMessage, Header, Headers, Message, OwnedHeaders, Timestamp};
 use rdkafka::producer::FutureRecord;
 use serde_json::{json, Value};
@@ -22,7 +22,7 @@ pub fn shown(message: &BorrowedMessage) -> Value {
     record
 }
 
-pub fn taken<'a>(told: &'a Told, row: &'a Row) -> FutureRecord<'a, Vec<u8>, Vec<u8>> {
+pub fn client_record<'a>(task: &'a Task, row: &'a Row) -> FutureRecord<'a, Vec<u8>, Vec<u8>> {
     let headers = row.headers.iter().fold(OwnedHeaders::new(), |all, header| {
         all.insert(Header {
             key: &header.key,
@@ -30,8 +30,8 @@ pub fn taken<'a>(told: &'a Told, row: &'a Row) -> FutureRecord<'a, Vec<u8>, Vec<
         })
     });
     FutureRecord {
-        topic: &told.topic,
-        partition: Some(told.partition),
+        topic: &task.topic,
+        partition: Some(task.partition),
         payload: row.value.as_ref(),
         key: row.key.as_ref(),
         timestamp: Some(row.timestamp),

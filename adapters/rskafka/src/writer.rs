@@ -1,32 +1,32 @@
 //! rskafka as an application uses it to write: produce, which sends one batch.
 
-use crate::driving::{CannotBeTold, Done, Produce, Row, Told};
+use crate::driving::{CannotExpress, Done, ProduceOptions, Row, Task};
 use chrono::DateTime;
 use rskafka::client::partition::{Compression, UnknownTopicHandling};
 use rskafka::client::ClientBuilder;
 use rskafka::record::Record;
 
 /// Writes batches, each with a separate call.
-pub async fn produce(told: &Told, asked: &Produce) -> Done {
-    let batches: Result<Vec<Vec<Record>>, CannotBeTold> = asked
+pub async fn produce(task: &Task, options: &ProduceOptions) -> Done {
+    let batches: Result<Vec<Vec<Record>>, CannotExpress> = options
         .batches
         .iter()
         .map(|rows| rows.iter().map(record).collect())
         .collect();
     let batches = batches?;
-    let compression = match asked.compression.as_str() {
+    let compression = match options.compression.as_str() {
         "gzip" => Compression::Gzip,
         "snappy" => Compression::Snappy,
         "lz4" => Compression::Lz4,
         "zstd" => Compression::Zstd,
         _ => Compression::NoCompression,
     };
-    let client = ClientBuilder::new(vec![told.bootstrap.clone()])
-        .client_id(told.topic.as_str())
+    let client = ClientBuilder::new(vec![task.bootstrap.clone()])
+        .client_id(task.topic.as_str())
         .build()
         .await?;
     let partition = client
-        .partition_client(&told.topic, told.partition, UnknownTopicHandling::Error)
+        .partition_client(&task.topic, task.partition, UnknownTopicHandling::Error)
         .await?;
     for batch in batches {
         partition.produce(batch, compression).await?;
@@ -34,12 +34,12 @@ pub async fn produce(told: &Told, asked: &Produce) -> Done {
     Ok(())
 }
 
-fn record(row: &Row) -> Result<Record, CannotBeTold> {
+fn record(row: &Row) -> Result<Record, CannotExpress> {
     if row.headers.iter().any(|header| header.value.is_none()) {
-        return Err(CannotBeTold("a header without a value"));
+        return Err(CannotExpress("a header without a value"));
     }
     if !row.headers.windows(2).all(|two| two[0].key < two[1].key) {
-        return Err(CannotBeTold(
+        return Err(CannotExpress(
             "headers in another order than that of their keys, or a key twice",
         ));
     }
@@ -51,6 +51,6 @@ fn record(row: &Row) -> Result<Record, CannotBeTold> {
             .map(|header| (header.key.clone(), header.value.clone().unwrap_or_default()))
             .collect(),
         timestamp: DateTime::from_timestamp_millis(row.timestamp)
-            .ok_or(CannotBeTold("a timestamp that DateTime does not reach"))?,
+            .ok_or(CannotExpress("a timestamp that DateTime does not reach"))?,
     })
 }

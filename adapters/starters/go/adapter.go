@@ -126,21 +126,21 @@ type request struct {
 
 type response map[string]any
 
-func answer(asked request) response {
-	codec := types[asked.Type]
+func answer(req request) response {
+	codec := types[req.Type]
 	switch {
-	case asked.Op == "describe":
+	case req.Op == "describe":
 		return describe()
-	case asked.Op == "decode" && codec.decode != nil:
-		return decode(codec, asked.Hex)
-	case asked.Op == "encode" && codec.encode != nil:
-		data, err := codec.encode(asked.Value)
+	case req.Op == "decode" && codec.decode != nil:
+		return decode(codec, req.Hex)
+	case req.Op == "encode" && codec.encode != nil:
+		data, err := codec.encode(req.Value)
 		if err != nil {
 			return refused(err)
 		}
 		return response{"ok": true, "hex": hex.EncodeToString(data)}
 	}
-	return response{"unsupported": fmt.Sprintf("no %s of %s", asked.Op, asked.Type)}
+	return response{"unsupported": fmt.Sprintf("no %s of %s", req.Op, req.Type)}
 }
 
 func decode(codec codec, digits string) response {
@@ -187,13 +187,13 @@ func refused(err error) response {
 }
 
 // answerOrCrash reports a panic, which the suite counts as a crash of your library.
-func answerOrCrash(asked request) (told response) {
+func answerOrCrash(req request) (resp response) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			told = response{"crash": fmt.Sprint(cause)}
+			resp = response{"crash": fmt.Sprint(cause)}
 		}
 	}()
-	return answer(asked)
+	return answer(req)
 }
 
 func main() {
@@ -203,17 +203,17 @@ func main() {
 		if err == io.EOF {
 			return
 		}
-		var asked request
+		var req request
 		if err == nil {
-			err = json.Unmarshal(line, &asked)
+			err = json.Unmarshal(line, &req)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		told := answerOrCrash(asked)
-		told["id"] = asked.ID
-		text, err := json.Marshal(told)
+		resp := answerOrCrash(req)
+		resp["id"] = req.ID
+		text, err := json.Marshal(resp)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -128,14 +128,14 @@ public class Adapter {
     static Map<String, Object> describe() {
         List<String> decoded = TYPES.keySet().stream().filter(name -> TYPES.get(name).decode() != null).toList();
         List<String> encoded = TYPES.keySet().stream().filter(name -> TYPES.get(name).encode() != null).toList();
-        Map<String, Object> told = fields("ok", true, "protocol", 1);
-        told.put("supports", fields("decode", decoded, "encode", encoded));
-        told.putAll(ABOUT);
-        return told;
+        Map<String, Object> response = fields("ok", true, "protocol", 1);
+        response.put("supports", fields("decode", decoded, "encode", encoded));
+        response.putAll(ABOUT);
+        return response;
     }
 
     /** Reports a rejection, and every other exception as a crash. */
-    static Map<String, Object> told(Map<?, ?> request) {
+    static Map<String, Object> answerOrCrash(Map<?, ?> request) {
         try {
             return answer(request);
         } catch (RuntimeException error) {
@@ -160,9 +160,9 @@ public class Adapter {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             Map<?, ?> request = (Map<?, ?>) new Json(line).value();
-            Map<String, Object> told = told(request);
-            told.put("id", request.get("id"));
-            out.print(Json.text(told) + "\n");
+            Map<String, Object> response = answerOrCrash(request);
+            response.put("id", request.get("id"));
+            out.print(Json.text(response) + "\n");
             out.flush();
         }
     }

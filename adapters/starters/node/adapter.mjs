@@ -89,7 +89,7 @@ class Refusal extends Error {
 
 // The rejections of your library: errors that it documents, or that an application should catch.
 // Every other exception is a crash.
-function told(error) {
+function errorResponse(error) {
   if (error instanceof Refusal) return { ok: false, error: error.error, message: error.message };
   return { crash: String(error) };
 }
@@ -109,11 +109,11 @@ function answer({ op, type, hex, value }) {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const request = JSON.parse(line);
-  let answered;
+  let response;
   try {
-    answered = answer(request);
+    response = answer(request);
   } catch (error) {
-    answered = told(error);
+    response = errorResponse(error);
   }
-  process.stdout.write(JSON.stringify({ id: request.id, ...answered }) + "\n");
+  process.stdout.write(JSON.stringify({ id: request.id, ...response }) + "\n");
 }

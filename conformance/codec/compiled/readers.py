@@ -104,7 +104,7 @@ def several_of(wire: WireType) -> Callable[[Cursor, int], list[Any]]:
 def _value(out: FunctionBuilder, wire: WireType) -> str:
     """Add lines that read a value at `pos`; return its name or expression."""
     if out.is_deep:
-        return _asked(out, f"{out.known(reader_of(wire))}(cursor)")
+        return _call_with_cursor(out, f"{out.known(reader_of(wire))}(cursor)")
     match wire.shape:
         case NumberShape() as number:
             return numbers(out, [number])[0]
@@ -120,10 +120,10 @@ def _value(out: FunctionBuilder, wire: WireType) -> str:
             return _counted(out, prefix, element)
         case Layout() as layout:
             return _structure(out, layout)
-    return _part_of_message(out, wire) or _asked(out, f"{out.known(wire.decode)}(cursor)")
+    return _part_of_message(out, wire) or _call_with_cursor(out, f"{out.known(wire.decode)}(cursor)")
 
 
-def _asked(out: FunctionBuilder, call: str) -> str:
+def _call_with_cursor(out: FunctionBuilder, call: str) -> str:
     """Add a call with the cursor, for a type that has only a function; return the name of its result."""
     value = out.name()
     out("cursor.pos = pos; cursor.end = end", f"{value} = {call}", "pos = cursor.pos; end = cursor.end")
@@ -256,7 +256,7 @@ def _field(out: FunctionBuilder, field: Field, names: dict[str, str], values: st
     if isinstance(field.wire, WireType):
         value = _value(out, field.wire)
     else:
-        value = _asked(out, f"{out.known(field.wire.read)}(cursor, {values})")
+        value = _call_with_cursor(out, f"{out.known(field.wire.read)}(cursor, {values})")
     _hold(out, field, value, begin, "pos", names)
 
 

@@ -62,7 +62,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
 
 def _is_for_spark(options: ScanOptions, size: int) -> bool:
     """Return whether the audit runs on Spark: by option, for a URI as output, or for too many bytes."""
-    return options.spark.is_asked_for or "://" in options.out or size > local_runner.MOST_BYTES
+    return options.spark.is_requested or "://" in options.out or size > local_runner.MOST_BYTES
 
 
 def _on_spark(segments: Sequence[Segment], rules: AuditSettings, options: ScanOptions) -> ScanResult:

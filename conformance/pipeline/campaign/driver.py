@@ -94,7 +94,7 @@ def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
         names=tuple(names),
         cases=options.cases,
         seed=options.seed,
-        terms=options.allowance,
+        terms=options.limits,
         python=options.python,
         messages=options.messages,
         corpus=_corpus(options.corpus, catalog),

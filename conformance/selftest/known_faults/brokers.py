@@ -12,9 +12,9 @@ from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_set import encode_set
 from conformance.selftest.mutators import Mutator, on
-from conformance.selftest.mutators.requests import result_beside, store_max_timestamp, with_broker
+from conformance.selftest.mutators.requests import change_other_partitions, store_max_timestamp, with_broker
 from conformance.selftest.seeded_fault import SeededFault
-from conformance.semantics.broker_steps import Fetch, FetchResult, InitProducerIdResult, RetryProduce, Step, Told
+from conformance.semantics.broker_steps import Fetch, FetchResult, InitProducerIdResult, RetryProduce, Step, StepResult
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.semantics.format_conversion import convert
 from conformance.semantics.partition_log import PartitionLog
@@ -46,9 +46,9 @@ class _WritesOtherMarker(PartitionLog):
 class _MisreportsResults(ReferenceBroker):
     """A broker that reports other results of its steps."""
 
-    change: Callable[[Step, Told], Told] = lambda _, result: result
+    change: Callable[[Step, StepResult], StepResult] = lambda _, result: result
 
-    def play(self, steps: Sequence[Step]) -> list[Told]:
+    def play(self, steps: Sequence[Step]) -> list[StepResult]:
         """Return the changed results."""
         results = ReferenceBroker.play(self, steps)
         return [self.change(step, result) for step, result in zip(steps, results, strict=True)]
@@ -59,7 +59,7 @@ def _misreport(change: Callable[[Step, Value], Values]) -> Mutator:
     return with_broker(lambda: _MisreportsResults(change=lambda step, one: replace(one, **change(step, one))))
 
 
-def _report(form: type[Told], change: Callable[[Value], Values]) -> Mutator:
+def _report(form: type[StepResult], change: Callable[[Value], Values]) -> Mutator:
     """Report other fields of accepted results of this class."""
     return _misreport(lambda _, result: change(result) if isinstance(result, form) and not result.refused else {})
 
@@ -133,7 +133,7 @@ PARTITIONS = (
         "high-watermark-of-the-last-record",
         "broker.serves-from-offset",
         "a broker reports the offset of the last record as its high watermark",
-        _report(FetchResult, lambda told: {"high_watermark": str(int(told.high_watermark) - 1)}),
+        _report(FetchResult, lambda result: {"high_watermark": str(int(result.high_watermark) - 1)}),
     ),
     _partition(
         "wrapped-repeat-takes-a-place",
@@ -163,14 +163,14 @@ PARTITIONS = (
         "offset-for-what-is-refused",
         "broker.tells-each-partition",
         "a broker returns an offset for data that it rejects in another partition",
-        result_beside(lambda _: {"baseOffset": "0", "hex": ""}),
+        change_other_partitions(lambda _: {"baseOffset": "0", "hex": ""}),
         "appends",
     ),
     _partition(
         "serves-what-is-refused",
         "broker.tells-each-partition",
         "a broker rejects data in another partition, but serves it",
-        result_beside(lambda _: {"baseOffset": "-1", "hex": "00"}),
+        change_other_partitions(lambda _: {"baseOffset": "-1", "hex": "00"}),
         "appends",
     ),
     _partition(

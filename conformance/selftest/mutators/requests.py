@@ -160,7 +160,7 @@ def with_broker(broker: Callable[[], ReferenceBroker]) -> Mutator:
     )
 
 
-def result_beside(result: Callable[[Request], Values]) -> Mutator:
+def change_other_partitions(result: Callable[[Request], Values]) -> Mutator:
     """Return another result for the other partitions of a Produce request."""
     return on("append", when=lambda request, _: "otherPartitions" in request)(
         lambda request, answer: {**answer, "value": {**answer["value"], "otherPartitions": [result(request)] * OTHERS}}

@@ -15,8 +15,8 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.selftest.mutators import Change, Mutator, answer_as, on, put
-from conformance.selftest.mutators.requests import result_beside, store_max_timestamp, with_broker
-from conformance.semantics.broker_steps import InitProducerIdResult, Produce, Step, Told
+from conformance.selftest.mutators.requests import change_other_partitions, store_max_timestamp, with_broker
+from conformance.semantics.broker_steps import InitProducerIdResult, Produce, Step, StepResult
 from conformance.semantics.consumer_view import AbortedTransaction
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.reference_broker import ReferenceBroker
@@ -58,7 +58,7 @@ APPENDS: dict[str, Mutator] = {
     "broker.supports-all-codecs": _reject_zstd,
     "broker.validates-records": _store_invalid,
     "broker.writes-max-timestamp": store_max_timestamp(1 << 42),
-    "broker.tells-each-partition": result_beside(
+    "broker.tells-each-partition": change_other_partitions(
         lambda request: {"baseOffset": "0", "hex": request["otherPartitions"]}
     ),
     "broker.tells-append-time": on("append")(
@@ -91,8 +91,8 @@ def _change_bytes(change: Change) -> Mutator:
     return _each(lambda _, __, row: {"hex": change(bytes.fromhex(row["hex"])).hex()} if row["hex"] else row)
 
 
-def _respond_in_version(due: ExpectedResponse, version: int) -> Values:
-    return {"hex": answer_to(ExpectedResponse(due.name, version, due.correlation)).hex()}
+def _respond_in_version(expected: ExpectedResponse, version: int) -> Values:
+    return {"hex": answer_to(ExpectedResponse(expected.name, version, expected.correlation)).hex()}
 
 
 def _contains(value: object, name: str, wanted: object) -> bool:
@@ -104,11 +104,13 @@ def _contains(value: object, name: str, wanted: object) -> bool:
 
 EXCHANGES: dict[str, Mutator] = {
     "definitions.response-version-matches": _each(
-        lambda _, due, row: _respond_in_version(due, due.version - 1) if due.version else row
+        lambda _, expected, row: _respond_in_version(expected, expected.version - 1) if expected.version else row
     ),
     "response.size": _change_bytes(lambda data: data + b"\0"),
     "response.correlation-id": _change_bytes(put(0, b"\x12\x34\x56\x78")),
-    "request.version-rejected": _each(lambda _, due, row: _respond_in_version(due, 0) if due.must_refuse else row),
+    "request.version-rejected": _each(
+        lambda _, expected, row: _respond_in_version(expected, 0) if expected.must_refuse else row
+    ),
     "api-versions.unknown-version": _change_bytes(put(4, b"\0\0")),
     "response.order": on("exchange", when=lambda request, _: bool(request.get("pipelined")), accepted=None)(
         lambda _, answer: {**answer, "value": answer["value"][::-1]}
@@ -165,18 +167,18 @@ class _OneProducerId(ReferenceBroker):
         default_factory=lambda: InitProducerIdResult(producer_id="4001", producer_epoch=0)
     )
 
-    def play(self, steps: Sequence[Step]) -> list[Told]:
+    def play(self, steps: Sequence[Step]) -> list[StepResult]:
         """Give all producers the same id."""
         results = ReferenceBroker.play(self, steps)
         return [self.given if isinstance(one, InitProducerIdResult) else one for one in results]
 
 
 class _AnswersAcksZero(ReferenceBroker):
-    def play(self, steps: Sequence[Step]) -> list[Told]:
+    def play(self, steps: Sequence[Step]) -> list[StepResult]:
         """Answer Produce requests with acks=0."""
         results = ReferenceBroker.play(self, steps)
         return [
-            replace(one, answered=True) if isinstance(step, Produce) and not step.wants_answer else one
+            replace(one, answered=True) if isinstance(step, Produce) and not step.needs_response else one
             for step, one in zip(steps, results, strict=True)
         ]
 

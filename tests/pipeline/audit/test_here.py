@@ -86,8 +86,8 @@ def test_a_log_too_large_without_spark_is_an_error_with_the_extra_to_install(tmp
     done = run("scan", logs, "--out", tmp_path / "out", before=before)
     assert done.returncode == 2
     install = "run pip install '.[spark]' in a checkout of kafka-conformance"
-    said = f"pyspark is not installed: {install} (0.0 MB; without Spark the limit is 0 MB)"
-    assert done.stderr == f"conformance: {said}\n"
+    message = f"pyspark is not installed: {install} (0.0 MB; without Spark the limit is 0 MB)"
+    assert done.stderr == f"conformance: {message}\n"
     assert not (tmp_path / "out").exists()
 
 

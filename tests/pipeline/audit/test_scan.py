@@ -59,8 +59,8 @@ def scanned(tmp_path_factory):
 
         patched.setattr(spark_runner, "session", opened)
         patched.delenv("PYTHONSAFEPATH", raising=False)
-        told = ("--out", folder / "out", "--json", folder / "found.json")
-        done = conformance("scan", logs, *told, "--master", "local[2]", cwd=folder)
+        options = ("--out", folder / "out", "--json", folder / "found.json")
+        done = conformance("scan", logs, *options, "--master", "local[2]", cwd=folder)
         yield folder, expected, done, kept[0]
 
 
@@ -114,15 +114,15 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
     assert whole == {"sound": (3, 12, 60), "broken": (3, 11, 55)}
     report = json.loads((folder / "found.json").read_text())
     assert [row["position"] for row in report["first"]] == [row[3] for row in expected[:2]]
-    told = [line for line in done.stdout.splitlines() if line.startswith("must ")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("must ")]
     details = [row["detail"] for row in rows(out / "findings")]
-    for line, (*_, file, at, _, rule, _), detail in zip(told, expected[:2], details[:2], strict=True):
+    for line, (*_, file, at, _, rule, _), detail in zip(lines, expected[:2], details[:2], strict=True):
         assert line.startswith(f"must {rule} {file}, byte {at} ")
         assert line.endswith(f": {detail}"), "a finding is one line of any length"
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
-    told = ["--out", f"{out}2", "--json", str(tmp_path / "here.json")]
-    local_runner = CliRunner().invoke(main, ["scan", str(folder / "logs"), *told])
+    options = ["--out", f"{out}2", "--json", str(tmp_path / "here.json")]
+    local_runner = CliRunner().invoke(main, ["scan", str(folder / "logs"), *options])
     assert (local_runner.exit_code, local_runner.output.replace(f"{out}2", str(out))) == (
         done.returncode,
         done.stderr + done.stdout,
@@ -131,7 +131,7 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["nowhere", "--out", "new"], "nowhere: no such file or folder"),
         (["logs", "--out", "logs"], "logs: expected a new or empty folder"),
@@ -141,13 +141,13 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
         (["logs", "--out", "/dev/null/new"], "/dev/null/new: Not a directory"),
     ],
 )
-def test_bad_input_gets_one_error_and_status_2_before_spark_is_started(tmp_path, monkeypatch, arguments, said):
+def test_bad_input_gets_one_error_and_status_2_before_spark_is_started(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     written("logs", partition())
     done = CliRunner().invoke(main, ["scan", *arguments, "--master", "nonesuch"])
     assert done.exit_code == 2
-    assert said in done.output
+    assert message in done.output
     assert not Path("new").exists()
 
 
@@ -214,7 +214,7 @@ def test_an_interrupted_scan_shows_no_java_error_and_leaves_no_process(tmp_path,
     logs.mkdir()
     (logs / f"{0:020}.log").write_bytes(b"".join(struct.pack(">q", at * RECORDS) + one[8:] for at in range(200_000)))
     command = [sys.executable, "-m", "conformance", "scan", str(logs), "--out", str(tmp_path / "out")]
-    begun = subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--master", "local[1]"],
         env=traces.env,
         stdout=subprocess.PIPE,
@@ -224,15 +224,15 @@ def test_an_interrupted_scan_shows_no_java_error_and_leaves_no_process(tmp_path,
     )
     until = time.monotonic() + 240
     try:
-        while not (started if moment == "starts" else is_at_work)(begun.pid):
+        while not (started if moment == "starts" else is_at_work)(process.pid):
             assert time.monotonic() < until
-            assert begun.poll() is None, begun.stdout.read()
+            assert process.poll() is None, process.stdout.read()
             time.sleep(0.05)
-        os.kill(begun.pid, number) if moment == "starts" else os.killpg(begun.pid, number)
-        said, _ = begun.communicate(timeout=240)
+        os.kill(process.pid, number) if moment == "starts" else os.killpg(process.pid, number)
+        message, _ = process.communicate(timeout=240)
     finally:
-        begun.kill()
-    assert (begun.returncode, said) == (130, "1 segments, 25.2 MB\n")
+        process.kill()
+    assert (process.returncode, message) == (130, "1 segments, 25.2 MB\n")
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -301,9 +301,11 @@ def as_bytes(value):
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-@pytest.mark.parametrize("options, said", [({"rows": "bytes"}, "batches, records"), ({"splitSize": "x"}, "splitSize")])
-def test_a_wrong_option_of_the_data_source_is_an_error_with_the_expected_form(spark, tmp_path, options, said):
-    with pytest.raises(Exception, match=said):
+@pytest.mark.parametrize(
+    "options, message", [({"rows": "bytes"}, "batches, records"), ({"splitSize": "x"}, "splitSize")]
+)
+def test_a_wrong_option_of_the_data_source_is_an_error_with_the_expected_form(spark, tmp_path, options, message):
+    with pytest.raises(Exception, match=message):
         spark.read.format("kafka-log").options(**options).load(str(tmp_path)).count()
 
 

@@ -50,12 +50,12 @@ import os, sys, time
 from conformance.targets.reference import answer
 from conformance.targets.reference import serve
 def respond(request):
-    asked = request.get("hex", "") if request.get("type") == "INT8" else ""
-    if asked.startswith("7f"):
+    digits = request.get("hex", "") if request.get("type") == "INT8" else ""
+    if digits.startswith("7f"):
         os._exit(3)
-    if asked.startswith("80"):
+    if digits.startswith("80"):
         time.sleep(600)
-    if asked.startswith("fe"):
+    if digits.startswith("fe"):
         sys.stdout.buffer.write(b"x" * 40_000_000)
     return answer(request)
 serve(sys.stdin.buffer, sys.stdout.buffer, respond)
@@ -155,9 +155,9 @@ def test_a_crash_a_timeout_or_a_flood_is_the_verdict_of_only_its_case(tmp_path, 
     store.finish()
     expected = {}
     for case in (case for number in range(2) for case in campaign.cases_of(number, catalog)):
-        asked = case.request.get("hex", "")
-        if case.type == "INT8" and asked[:2] in ("7f", "80", "fe"):
-            expected[case.id] = {"7f": "crash", "80": "timeout", "fe": "protocol"}[asked[:2]]
+        digits = case.request.get("hex", "")
+        if case.type == "INT8" and digits[:2] in ("7f", "80", "fe"):
+            expected[case.id] = {"7f": "crash", "80": "timeout", "fe": "protocol"}[digits[:2]]
     assert {"crash", "timeout", "protocol"} == set(expected.values())
     assert {row["id"]: row["verdict"] for row in rows_of(store.failures)} == expected
 
@@ -233,7 +233,7 @@ def test_a_known_failure_of_a_campaign_has_requirement_cause_and_the_reported_ta
     assert clusters(rows, (entry,), {OFF_BY_ONE: "other"}).known == {}
 
 
-def _as_told(outcome):
+def _reported(outcome):
     """Return the outcome; for a timeout without the parallel requests, which depend on the clock."""
     return replace(outcome, detail="") if isinstance(outcome, NoAnswer) else outcome
 
@@ -253,7 +253,7 @@ def test_a_row_is_converted_back_to_its_result(tmp_path, catalog):
         for one in rebuilt:
             before = wanted[one.case.id]
             assert (one.case, one.level) == (before.case, before.level)
-            assert _as_told(one.outcome) == _as_told(before.outcome)
+            assert _reported(one.outcome) == _reported(before.outcome)
             assert (one.counts, one.disputed, one.requirement) == (before.counts, before.disputed, before.requirement)
             assert (one.verdict.kind, one.verdict.path) == (before.verdict.kind, before.verdict.path)
 

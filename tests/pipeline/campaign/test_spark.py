@@ -36,8 +36,8 @@ CASES = 8000
 
 
 def arguments(out, *options):
-    asked = ["--cases", str(CASES), "--seed", "3", "--select", "type:VAR*", "--select", "type:RECORD"]
-    return ["campaign", LIAR, *asked, "--out", out, *options]
+    selection = ["--cases", str(CASES), "--seed", "3", "--select", "type:VAR*", "--select", "type:RECORD"]
+    return ["campaign", LIAR, *selection, "--out", out, *options]
 
 
 def command(out, master, *options):
@@ -122,8 +122,8 @@ def test_a_run_and_a_campaign_have_equal_results_for_every_jobs_and_hash_seed(qu
     folder, _ = quiet
     names = types_for(["type:VAR*", "type:RECORD"])
     campaign = Campaign((LIAR,), tuple(names), CASES, seed=3)
-    asked = {case.id for number in range(campaign.slices) for case in campaign.cases_of(number, catalog)}
-    told = {row["id"]: shared_fields(row) for row in rows_of(CampaignFolder(folder / "out").failures)}
+    case_ids = {case.id for number in range(campaign.slices) for case in campaign.cases_of(number, catalog)}
+    expected = {row["id"]: shared_fields(row) for row in rows_of(CampaignFolder(folder / "out").failures)}
     report = tmp_path / "run.json"
     select = [option for name in names for option in ("--select", f"gen/*/{name}/*")]
     many = ["--generated", str(-(-CASES // len(names))), "--seed", "3", "--jobs", "1"]
@@ -135,12 +135,12 @@ def test_a_run_and_a_campaign_have_equal_results_for_every_jobs_and_hash_seed(qu
         timeout=240,
     )
     rows = {row["id"]: row for row in json.loads(report.read_text())["results"]}
-    assert asked <= rows.keys()
+    assert case_ids <= rows.keys()
     failed = {
-        name: shared_fields(rows[name]) for name in asked if rows[name]["verdict"] in ("fail", "crash", "timeout")
+        name: shared_fields(rows[name]) for name in case_ids if rows[name]["verdict"] in ("fail", "crash", "timeout")
     }
-    assert failed == told
-    assert len(told) > 100
+    assert failed == expected
+    assert len(expected) > 100
 
 
 def shared_fields(row):
@@ -172,18 +172,18 @@ def test_a_campaign_has_the_same_tables_after_kills_and_a_crashed_java(quiet, tm
 
 def killed_at_any_moment(out, traces):
     """Kill a campaign with some finished slices, and check that no process is left."""
-    begun = subprocess.Popen(
+    process = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     slices = CampaignFolder(out).slices
     until = time.monotonic() + 120
     while not (slices.is_dir() and list(slices.glob("0*.parquet"))):
         assert time.monotonic() < until
-        assert begun.poll() is None, begun.stderr.read()
+        assert process.poll() is None, process.stderr.read()
         time.sleep(0.02)
     time.sleep(random.uniform(0, 1.5))
-    begun.send_signal(signal.SIGKILL)
-    begun.communicate()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     done = CampaignFolder(out).done()
     assert 0 < len(done) < CASES // 1000
     assert not CampaignFolder(out).complete
@@ -193,19 +193,19 @@ def killed_at_any_moment(out, traces):
 
 def java_dies(out, traces):
     """Kill the Java of a campaign: one line reports it with the command to continue."""
-    begun = subprocess.Popen(
+    process = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     until = time.monotonic() + 120
-    while not is_at_work(begun.pid):
+    while not is_at_work(process.pid):
         assert time.monotonic() < until
-        assert begun.poll() is None, begun.stdout.read()
+        assert process.poll() is None, process.stdout.read()
         time.sleep(0.02)
-    for child in psutil.Process(begun.pid).children():
+    for child in psutil.Process(process.pid).children():
         if child.name() == "java":
             child.kill()
-    output, _ = begun.communicate(timeout=120)
-    assert begun.returncode == 3, output
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 3, output
     assert "Spark stopped: its Java has ended (repeat the command to continue)\n" in output
     assert "Traceback" not in output
     assert "Connection refused" not in output
@@ -234,10 +234,10 @@ def test_a_campaign_imports_no_code_of_the_working_folder(is_submitted, tmp_path
     (target / "neighbour.py").write_text(f"answer = {DESCRIBED}\n")
     (target / "script.py").write_text(NEIGHBOURLY)
     driver.write_text("from conformance.cli import main\n\nmain()\n")
-    asked = ["campaign", f"command:{shlex.join([sys.executable, str(target / 'script.py')])}", *FEW]
-    command, env = [PROGRAM, *asked, "--master", "local[1]"], without_safe_path()
+    campaign_arguments = ["campaign", f"command:{shlex.join([sys.executable, str(target / 'script.py')])}", *FEW]
+    command, env = [PROGRAM, *campaign_arguments, "--master", "local[1]"], without_safe_path()
     if is_submitted:
-        command = [SPARK / "bin" / "spark-submit", "--master", "local[1]", driver, *asked]
+        command = [SPARK / "bin" / "spark-submit", "--master", "local[1]", driver, *campaign_arguments]
         env |= {"SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         command,
@@ -256,7 +256,7 @@ def test_a_campaign_imports_no_code_of_the_working_folder(is_submitted, tmp_path
 
 def test_an_interrupted_campaign_reports_its_results_and_leaves_no_process(tmp_path, traces):
     out, report = tmp_path / "out", tmp_path / "report.json"
-    begun = subprocess.Popen(
+    process = subprocess.Popen(
         command(out, "local[2]", "--json", report, "--quiet"),
         env=traces.env,
         stdout=subprocess.PIPE,
@@ -265,20 +265,20 @@ def test_an_interrupted_campaign_reports_its_results_and_leaves_no_process(tmp_p
     until = time.monotonic() + 120
     while not list(CampaignFolder(out).slices.glob("0*.parquet")):
         assert time.monotonic() < until
-        assert begun.poll() is None, begun.stderr.read()
+        assert process.poll() is None, process.stderr.read()
         time.sleep(0.02)
-    begun.send_signal(signal.SIGINT)
-    output = begun.communicate(timeout=120)
-    assert begun.returncode == 130, output
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=120)
+    assert process.returncode == 130, output
     assert output[1] == b""
     done = len(CampaignFolder(out).done())
     assert 0 < done < CASES // 1000
     assert not CampaignFolder(out).complete
-    told = json.loads(report.read_text())
-    assert told["summary"][LIAR]["fail"] > 0
-    results = sum(told["summary"][LIAR].values()) - told["summary"][LIAR]["disputed"]
+    result = json.loads(report.read_text())
+    assert result["summary"][LIAR]["fail"] > 0
+    results = sum(result["summary"][LIAR].values()) - result["summary"][LIAR]["disputed"]
     halt = f"interrupted after {results} cases"
-    assert [(one["status"], one["problem"]) for one in told["targets"]] == [("interrupted", halt)]
+    assert [(one["status"], one["problem"]) for one in result["targets"]] == [("interrupted", halt)]
     assert halt in output[0].decode()
 
 

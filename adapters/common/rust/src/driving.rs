@@ -14,9 +14,9 @@ use std::thread;
 
 const END: &[u8] = b"conformance.end"; // key of the record that ends a topic
 
-/// A line of the suite.
+/// A line of the suite: a topic to consume or to write to.
 #[derive(Deserialize)]
-pub struct Told {
+pub struct Task {
     pub topic: String,
     pub partition: i32,
     pub bootstrap: String,
@@ -27,12 +27,12 @@ pub struct Told {
     pub group: bool,
     #[serde(default)]
     pub isolation: String,
-    pub produce: Option<Produce>,
+    pub produce: Option<ProduceOptions>,
 }
 
 /// The batches to write to a topic, one after the other or all together.
 #[derive(Deserialize)]
-pub struct Produce {
+pub struct ProduceOptions {
     pub batches: Vec<Vec<Row>>,
     pub together: bool,
     #[serde(rename = "batchBytes")]
@@ -47,19 +47,27 @@ pub struct Produce {
     pub given_up: Vec<bool>,
 }
 
-impl Produce {
+impl ProduceOptions {
     /// The records to send before a flush: those of a batch, or all.
     pub fn in_turn(&self) -> Vec<Vec<&Row>> {
         match self.together {
             true => vec![self.batches.iter().flatten().collect()],
-            false => self.batches.iter().map(|rows| rows.iter().collect()).collect(),
+            false => self
+                .batches
+                .iter()
+                .map(|rows| rows.iter().collect())
+                .collect(),
         }
     }
 
     /// Returns an error for a record that the client's interface cannot express.
-    pub fn cannot(&self, is: fn(&Row) -> bool, what: &'static str) -> Result<(), CannotBeTold> {
-        match self.batches.iter().flatten().any(is) {
-            true => Err(CannotBeTold(what)),
+    pub fn cannot(
+        &self,
+        matches: fn(&Row) -> bool,
+        part: &'static str,
+    ) -> Result<(), CannotExpress> {
+        match self.batches.iter().flatten().any(matches) {
+            true => Err(CannotExpress(part)),
             false => Ok(()),
         }
     }
@@ -83,60 +91,64 @@ pub struct HeaderRow {
     pub value: Option<Vec<u8>>,
 }
 
-/// Takes a record in the notation of `read`, and returns true for the last one of the topic.
-pub type Hand<'a> = dyn FnMut(Option<&[u8]>, Value) -> bool + 'a;
+/// Writes a record in the notation of `read`, and returns true for the last one of the topic.
+pub type Report<'a> = dyn FnMut(Option<&[u8]>, Value) -> bool + 'a;
 
 pub type Done = Result<(), Box<dyn Error>>;
 
 /// A record that the client's interface cannot express, with the part.
 #[derive(Debug)]
-pub struct CannotBeTold(pub &'static str);
+pub struct CannotExpress(pub &'static str);
 
-impl Display for CannotBeTold {
+impl Display for CannotExpress {
     fn fmt(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
         to.write_str(self.0)
     }
 }
 
-impl Error for CannotBeTold {}
+impl Error for CannotExpress {}
 
 /// Consumes or writes each topic of the suite in a separate thread, until the input ends.
 pub fn drive(
     version: &str,
-    consume: fn(&Told, &mut Hand) -> Done,
-    produce: fn(&Told, &Produce) -> Done,
+    consume: fn(&Task, &mut Report) -> Done,
+    produce: fn(&Task, &ProduceOptions) -> Done,
 ) {
-    say(json!({"version": version}));
+    write_line(json!({"version": version}));
     for line in stdin().lines() {
-        let told: Told = serde_json::from_str(&line.expect("a line")).expect("what to do");
-        thread::spawn(move || one(&told, consume, produce));
+        let task: Task = serde_json::from_str(&line.expect("a line")).expect("a task");
+        thread::spawn(move || serve(&task, consume, produce));
     }
 }
 
 /// Processes a topic until its end. A panic is a crash; an error is for the application.
-fn one(told: &Told, consume: fn(&Told, &mut Hand) -> Done, produce: fn(&Told, &Produce) -> Done) {
-    let topic = &told.topic;
-    let mut hand = |key: Option<&[u8]>, mut record: Value| {
+fn serve(
+    task: &Task,
+    consume: fn(&Task, &mut Report) -> Done,
+    produce: fn(&Task, &ProduceOptions) -> Done,
+) {
+    let topic = &task.topic;
+    let mut report = |key: Option<&[u8]>, mut record: Value| {
         record["key"] = hexed(key);
-        say(json!({"topic": topic, "record": record}));
+        write_line(json!({"topic": topic, "record": record}));
         key == Some(END)
     };
-    let work = || match &told.produce {
-        Some(asked) => produce(told, asked),
-        None => consume(told, &mut hand),
+    let work = || match &task.produce {
+        Some(options) => produce(task, options),
+        None => consume(task, &mut report),
     };
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => say(json!({"topic": topic, "end": true})),
-        Ok(Err(error)) if error.is::<CannotBeTold>() => {
-            say(json!({"topic": topic, "unsupported": error.to_string()}))
+        Ok(Ok(())) => write_line(json!({"topic": topic, "end": true})),
+        Ok(Err(error)) if error.is::<CannotExpress>() => {
+            write_line(json!({"topic": topic, "unsupported": error.to_string()}))
         }
         Ok(Err(error)) => {
-            say(json!({"topic": topic, "error": "other", "message": error.to_string()}))
+            write_line(json!({"topic": topic, "error": "other", "message": error.to_string()}))
         }
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied());
-            say(json!({"topic": topic, "crash": text.unwrap_or("a panic")}));
+            write_line(json!({"topic": topic, "crash": text.unwrap_or("a panic")}));
         }
     }
 }
@@ -181,7 +193,7 @@ pub fn pinned<'a>(manifest: &'a str, name: &str) -> &'a str {
     pin.split_once('"').expect("a pin").0
 }
 
-fn say(line: Value) {
+fn write_line(line: Value) {
     let mut out = stdout().lock();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())

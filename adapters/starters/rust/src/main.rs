@@ -138,9 +138,9 @@ fn answer(request: &Json) -> Result<Answer, Refusal> {
     match (op, row) {
         ("decode", Some((_, Some(decode), _))) => {
             let (value, consumed) = decode(&bytes_of(request.text_at("hex")))?;
-            let mut told = vec![("ok", Json::Bool(true)), ("value", value)];
-            told.extend(consumed.map(|count| ("consumed", Json::Number(count as i64))));
-            Ok(told)
+            let mut response = vec![("ok", Json::Bool(true)), ("value", value)];
+            response.extend(consumed.map(|count| ("consumed", Json::Number(count as i64))));
+            Ok(response)
         }
         ("encode", Some((_, _, Some(encode)))) => {
             let data = encode(request.at("value"))?;
@@ -167,13 +167,13 @@ fn describe() -> Answer {
             Json::List(encoded.map(|row| Json::text(row.0)).collect()),
         ),
     ]);
-    let mut told = about();
-    told.extend([
+    let mut response = about();
+    response.extend([
         ("ok", Json::Bool(true)),
         ("protocol", Json::Number(1)),
         ("supports", supports),
     ]);
-    told
+    response
 }
 
 fn bytes_of(digits: &str) -> Vec<u8> {
@@ -184,9 +184,9 @@ fn bytes_of(digits: &str) -> Vec<u8> {
 }
 
 /// Reports a rejection, and a panic as a crash.
-fn told(request: &Json) -> Answer {
+fn answer_or_crash(request: &Json) -> Answer {
     match catch_unwind(AssertUnwindSafe(|| answer(request))) {
-        Ok(Ok(told)) => told,
+        Ok(Ok(response)) => response,
         Ok(Err(refusal)) => vec![
             ("ok", Json::Bool(false)),
             ("error", Json::text(refusal.error)),
@@ -204,9 +204,9 @@ fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let request = json::parse(&line?).map_err(io::Error::other)?;
-        let mut told = told(&request);
-        told.push(("id", request.at("id").clone()));
-        writeln!(out, "{}", object(told))?;
+        let mut response = answer_or_crash(&request);
+        response.push(("id", request.at("id").clone()));
+        writeln!(out, "{}", object(response))?;
         out.flush()?;
     }
     Ok(())

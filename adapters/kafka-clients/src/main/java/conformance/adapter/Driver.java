@@ -18,12 +18,12 @@ import java.util.concurrent.Executors;
 public final class Driver {
 
     public static void main(String[] args) throws IOException {
-        Output.say(Map.of("version", AppInfoParser.getVersion()));
+        Output.writeLine(Map.of("version", AppInfoParser.getVersion()));
         ExecutorService pool = Executors.newFixedThreadPool(Integer.parseInt(args[0]), Driver::thread);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            Map<String, Object> told = JSON.std.mapFrom(line);
-            pool.submit(() -> answer(told));
+            Map<String, Object> task = JSON.std.mapFrom(line);
+            pool.submit(() -> serve(task));
         }
     }
 
@@ -33,13 +33,13 @@ public final class Driver {
         return thread;
     }
 
-    private static void answer(Map<String, Object> told) {
-        Map<String, Object> last = new LinkedHashMap<>(Map.of("topic", told.get("topic")));
+    private static void serve(Map<String, Object> task) {
+        Map<String, Object> last = new LinkedHashMap<>(Map.of("topic", task.get("topic")));
         try {
-            if (told.containsKey("produce"))
-                Writer.write(told);
+            if (task.containsKey("produce"))
+                Writer.write(task);
             else
-                Reader.read(told);
+                Reader.read(task);
             last.put("end", true);
         } catch (Throwable e) {
             if (Library.isRefusal(e)) {
@@ -49,6 +49,6 @@ public final class Driver {
                 last.put("crash", String.valueOf(e));
             }
         }
-        Output.say(last);
+        Output.writeLine(last);
     }
 }

@@ -19,9 +19,9 @@ final class Output {
 
     private Output() {}
 
-    static void say(Map<String, Object> told) {
+    static void writeLine(Map<String, Object> content) {
         try {
-            String line = TEXT.asString(told);
+            String line = TEXT.asString(content);
             synchronized (OUT) {
                 OUT.println(line);
             }

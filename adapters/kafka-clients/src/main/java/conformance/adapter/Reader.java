@@ -20,29 +20,29 @@ final class Reader {
 
     private Reader() {}
 
-    static void read(Map<String, Object> told) {
-        boolean inGroup = told.containsKey("group");
+    static void read(Map<String, Object> task) {
+        boolean inGroup = task.containsKey("group");
         Map<String, Object> settings = new HashMap<>(Map.of(
-            ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"),
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, told.get("isolation"),
+            ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, task.get("bootstrap"),
+            ConsumerConfig.ISOLATION_LEVEL_CONFIG, task.get("isolation"),
             "client.rack", "rack",
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, inGroup ? "earliest" : "none"));
         if (inGroup)
             settings.putAll(Map.of(
-                ConsumerConfig.GROUP_ID_CONFIG, told.get("topic"),
+                ConsumerConfig.GROUP_ID_CONFIG, task.get("topic"),
                 ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
                 ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, 100));
-        TopicPartition partition = new TopicPartition((String) told.get("topic"), (Integer) told.get("partition"));
+        TopicPartition partition = new TopicPartition((String) task.get("topic"), (Integer) task.get("partition"));
         try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             if (inGroup) {
                 consumer.subscribe(List.of(partition.topic()));
             } else {
                 consumer.assign(List.of(partition));
-                consumer.seek(partition, Long.parseLong((String) told.get("offset")));
+                consumer.seek(partition, Long.parseLong((String) task.get("offset")));
             }
             while (true) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
-                    Output.say(Map.of("topic", told.get("topic"), "record", Reading.show(record)));
+                    Output.writeLine(Map.of("topic", task.get("topic"), "record", Reading.show(record)));
                     if (Arrays.equals(record.key(), END))
                         return;
                     if (inGroup)

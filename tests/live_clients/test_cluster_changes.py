@@ -1,9 +1,9 @@
 """Clients and changes of a cluster: a new leader or coordinator, removed nodes, and trimmed logs."""
 
 import pytest
-from asking import asked, fetched, partition
 from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
+from mock_requests import fetch, partition, send_request
 
 from conformance.cases.api_versions_profiles import ALL, with_producer_apis
 from conformance.cases.client_scenarios import SCENARIOS
@@ -19,7 +19,7 @@ def run(tmp_path, traces):
     """Return a function that runs a changed client on a case and returns its row of the report."""
 
     def start(change, case, offers="bare"):
-        program = f"import time\n{change}\nfor line in told(): consume(line)\n"
+        program = f"import time\n{change}\nfor line in lines(): consume(line)\n"
         target = tiny(tmp_path, program, versions=offers)
         (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send", limits=BRIEF).values()
         return row
@@ -29,9 +29,9 @@ def run(tmp_path, traces):
 
 
 ONE_FETCH = """
-def fetch(self, told, offset):
+def fetch(self, line, offset):
     part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
-    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    topics = ({"Topic": line["topic"], "Partitions": (part,)},)
     body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
     found = self.ask("Fetch", 12, {**body, "RackId": RACK})["Responses"][0]["Partitions"][0]
     AND_THEN
@@ -40,37 +40,37 @@ Connection.fetch, Connection.version = fetch, 12
 """
 IGNORES = """
 fetched = Connection.fetch
-def fetch(self, told, offset):
-    part = fetched(self, told, offset)
+def fetch(self, line, offset):
+    part = fetched(self, line, offset)
     return {**part, "ErrorCode": 0} if part.get("ErrorCode") == 1 else part
 Connection.fetch = fetch
 """
 RESETS = """
 begins = tiny_client.beginning
-def beginning(told, connection, offset):
-    found = begins(told, connection, offset)
+def beginning(line, connection, offset):
+    found = begins(line, connection, offset)
     return WHERE if found == 10 else found
 tiny_client.beginning = beginning
 """
 GIVES_UP = """
 begins = tiny_client.beginning
-def beginning(told, connection, offset):
-    found = begins(told, connection, offset)
-    if found == offset and told["topic"].startswith("case"): raise SystemExit("ListOffsets was refused")
+def beginning(line, connection, offset):
+    found = begins(line, connection, offset)
+    if found == offset and line["topic"].startswith("case"): raise SystemExit("ListOffsets was refused")
     return found
 tiny_client.beginning = beginning
 """
 KNOWS_IT = """
-def at_first(told):
+def at_first(line):
     while True:
-        found = Connection(told["bootstrap"]).ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})
+        found = Connection(line["bootstrap"]).ask("Metadata", 1, {"Topics": ({"Name": line["topic"]},)})
         (row,) = found["Topics"]
         CHECK
         time.sleep(0.02)
 consumed = consume
-def consume(told):
-    at_first(told)
-    consumed(told)
+def consume(line):
+    at_first(line)
+    consumed(line)
 """
 ALONE = KNOWS_IT.replace(
     "CHECK", "if len({node['Port'] for node in found['Brokers']}) < 3: raise SystemExit(2)\n        return"
@@ -78,34 +78,34 @@ ALONE = KNOWS_IT.replace(
 SEES = KNOWS_IT.replace("CHECK", "if row['Partitions']: return")
 DIES = KNOWS_IT.replace("CHECK", "row['Partitions'][0]; return")
 LOYAL = """
-begun, found, Connection.leader = Connection.__init__, tiny_client.leading, None
+connect, found, Connection.leader = Connection.__init__, tiny_client.leading, None
 def begin(self, bootstrap, client="tiny"):
-    begun(self, Connection.leader or bootstrap, client)
-def leading(told, connection):
-    led = found(told, connection)
+    connect(self, Connection.leader or bootstrap, client)
+def leading(line, connection):
+    led = found(line, connection)
     Connection.leader = "%s:%s" % led.socket.getpeername()
     return led
 Connection.__init__, tiny_client.leading = begin, leading
 """
 BY_ID = """
-def fetch(self, told, offset):
-    rows = self.ask("Metadata", 12, {"Topics": ({"Name": told["topic"], "TopicId": bytes(16)},)})["Topics"]
+def fetch(self, line, offset):
+    rows = self.ask("Metadata", 12, {"Topics": ({"Name": line["topic"], "TopicId": bytes(16)},)})["Topics"]
     part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
     topics = ({"TopicId": rows[0]["TopicId"], "Partitions": (part,)},)
     body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
     return self.ask("Fetch", 13, body)["Responses"][0]["Partitions"][0]
 Connection.fetch, Connection.version = fetch, 13
 """
-BESIDE = """if found["PreferredReadReplica"] > 0:
-        nodes = self.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})["Brokers"]
+FROM_REPLICA = """if found["PreferredReadReplica"] > 0:
+        nodes = self.ask("Metadata", 1, {"Topics": ({"Name": line["topic"]},)})["Brokers"]
         if len(nodes) < 2: DEED
-        else: return fetch(Connection("127.0.0.1:%d" % nodes[1]["Port"]), told, offset)"""
-RACK = ONE_FETCH.replace("RACK", "'rack'").replace("AND_THEN", BESIDE)
+        else: return fetch(Connection("127.0.0.1:%d" % nodes[1]["Port"]), line, offset)"""
+RACK = ONE_FETCH.replace("RACK", "'rack'").replace("AND_THEN", FROM_REPLICA)
 CUT = """if found["ErrorCode"] == 6:
-        led = tiny_client.leading(told, self)
-        rows = ({"Topic": told["topic"], "Partitions": ({"Partition": 0, "LeaderEpoch": 0},)},)
+        led = tiny_client.leading(line, self)
+        rows = ({"Topic": line["topic"], "Partitions": ({"Partition": 0, "LeaderEpoch": 0},)},)
         ends = led.ask("OffsetForLeaderEpoch", 3, {"ReplicaId": -1, "Topics": rows})["Topics"][0]["Partitions"][0]
-        return {**fetch(led, told, WHERE), "ErrorCode": 6}"""
+        return {**fetch(led, line, WHERE), "ErrorCode": 6}"""
 LISTED = KNOWS_IT.replace(
     "CHECK", "if row['Partitions'][0]['LeaderId'] in [node['NodeId'] for node in found['Brokers']]: return"
 )
@@ -177,15 +177,15 @@ def nodes():
 
 
 def found(broker):
-    return asked(broker, "FindCoordinator", 1, {"Key": "t", "KeyType": 0})["NodeId"]
+    return send_request(broker, "FindCoordinator", 1, {"Key": "t", "KeyType": 0})["NodeId"]
 
 
 def beaten(broker):
-    return asked(broker, "Heartbeat", 3, {"GroupId": "t", "GenerationId": 1, "MemberId": "m"})["ErrorCode"]
+    return send_request(broker, "Heartbeat", 3, {"GroupId": "t", "GenerationId": 1, "MemberId": "m"})["ErrorCode"]
 
 
 def described(broker):
-    return asked(broker, "Metadata", 12, {"Topics": ({"Name": "t"},)})
+    return send_request(broker, "Metadata", 12, {"Topics": ({"Name": "t"},)})
 
 
 def test_after_not_coordinator_the_other_node_is_coordinator(nodes):
@@ -195,7 +195,10 @@ def test_after_not_coordinator_the_other_node_is_coordinator(nodes):
     assert (found(first), found(other), beaten(other)) == (2, 2, 0)
     commit = {"GroupId": "t", "GenerationIdOrMemberEpoch": 1, "MemberId": "m"}
     commit["Topics"] = ({"Name": "t", "Partitions": ({"PartitionIndex": 0, "CommittedOffset": 1},)},)
-    codes = [asked(one, "OffsetCommit", 7, commit)["Topics"][0]["Partitions"][0]["ErrorCode"] for one in (first, other)]
+    codes = [
+        send_request(one, "OffsetCommit", 7, commit)["Topics"][0]["Partitions"][0]["ErrorCode"]
+        for one in (first, other)
+    ]
     assert codes == [16, 0]
 
 
@@ -206,14 +209,14 @@ def test_a_transaction_continues_at_the_other_node(nodes):
     add["V3AndBelowTopics"] = ({"Name": "t", "Partitions": (0,)},)
 
     def added(broker):
-        rows = asked(broker, "AddPartitionsToTxn", 1, add)["ResultsByTopicV3AndBelow"]
+        rows = send_request(broker, "AddPartitionsToTxn", 1, add)["ResultsByTopicV3AndBelow"]
         return rows[0]["ResultsByPartition"][0]["PartitionErrorCode"]
 
     begin = {"TransactionalId": "t", "TransactionTimeoutMs": 1}
-    assert [asked(one, "InitProducerId", 1, begin)["ErrorCode"] for one in (other, first)] == [16, 0]
+    assert [send_request(one, "InitProducerId", 1, begin)["ErrorCode"] for one in (other, first)] == [16, 0]
     assert [added(first), added(first), added(other)] == [16, 16, 0]
-    assert [asked(one, "EndTxn", 1, ids)["ErrorCode"] for one in (first, other)] == [16, 0]
-    assert asked(first, "InitProducerId", 1, {**begin, "TransactionalId": None})["ErrorCode"] == 0
+    assert [send_request(one, "EndTxn", 1, ids)["ErrorCode"] for one in (first, other)] == [16, 0]
+    assert send_request(first, "InitProducerId", 1, {**begin, "TransactionalId": None})["ErrorCode"] == 0
 
 
 def test_a_removed_node_is_not_in_metadata_and_is_no_bootstrap_server(nodes):
@@ -224,17 +227,17 @@ def test_a_removed_node_is_not_in_metadata_and_is_no_bootstrap_server(nodes):
     with pytest.raises(CloseConnection):
         beaten(first)
     first.is_stopped = True  # as its server finds
-    told = described(other)
-    assert ([row["NodeId"] for row in told["Brokers"]], told["ControllerId"]) == ([2], 2)
+    metadata = described(other)
+    assert ([row["NodeId"] for row in metadata["Brokers"]], metadata["ControllerId"]) == ([2], 2)
     assert (found(other), beaten(other)) == (2, 0)
 
 
 def test_a_request_to_a_follower_changes_no_state(nodes):
     first, other = nodes("leader-gone")
-    assert partition(fetched(other))["ErrorCode"] == 6
+    assert partition(fetch(other))["ErrorCode"] == 6
     with pytest.raises(CloseConnection):
-        fetched(first)
-    assert partition(fetched(other))["Records"] == batch(0)
+        fetch(first)
+    assert partition(fetch(other))["Records"] == batch(0)
 
 
 @pytest.mark.parametrize("scenario", ["produce-leader-moved", "produce-leader-gone"])
@@ -244,7 +247,7 @@ def test_only_the_current_leader_accepts_writes(nodes, scenario):
     body = {"Acks": -1, "TimeoutMs": 1, "TopicData": ({"Name": "t", "PartitionData": (part,)},)}
 
     def code(broker):
-        return asked(broker, "Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
+        return send_request(broker, "Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
 
     assert code(other) == 6
     if scenario == "produce-leader-gone":
@@ -255,14 +258,14 @@ def test_only_the_current_leader_accepts_writes(nodes, scenario):
 
 def test_a_log_is_trimmed_when_its_second_record_is_fetched(nodes):
     broker, _ = nodes("log-trimmed")
-    assert partition(fetched(broker))["Records"] == batch(0)
-    assert [partition(fetched(broker, offset))["ErrorCode"] for offset in (1, 9, 0)] == [1, 1, 1]
-    assert partition(fetched(broker, 10))["Records"]
+    assert partition(fetch(broker))["Records"] == batch(0)
+    assert [partition(fetch(broker, offset))["ErrorCode"] for offset in (1, 9, 0)] == [1, 1, 1]
+    assert partition(fetch(broker, 10))["Records"]
 
     def offset(timestamp):
         part = {"PartitionIndex": 0, "Timestamp": timestamp}
         rows = ({"Name": "t", "Partitions": (part,)},)
-        return asked(broker, "ListOffsets", 1, {"Topics": rows})["Topics"][0]["Partitions"][0]["Offset"]
+        return send_request(broker, "ListOffsets", 1, {"Topics": rows})["Topics"][0]["Partitions"][0]["Offset"]
 
     assert [offset(timestamp) for timestamp in (-2, -1, 5, 1000, 1001)] == [10, 12, 10, 10, -1]
 
@@ -270,7 +273,7 @@ def test_a_log_is_trimmed_when_its_second_record_is_fetched(nodes):
 def test_a_replica_is_in_metadata_after_a_fetch_and_a_new_request(nodes):
     broker, _ = nodes("replica-unlisted")
     assert [len(described(broker)["Brokers"]) for _ in range(3)] == [1, 1, 1]
-    fetched(broker)
+    fetch(broker)
     assert [len(described(broker)["Brokers"]) for _ in range(3)] == [1, 2, 2]
 
 
@@ -283,8 +286,8 @@ def test_a_topic_is_unknown_at_first(nodes):
 def test_several_nodes_may_have_one_address(nodes):
     broker, _ = nodes("one-address")
     broker.other_nodes = ()
-    told = described(broker)["Brokers"]
-    assert [(row["NodeId"], row["Port"]) for row in told] == [(1, 9092), (2, 9092), (3, 9092)]
+    metadata = described(broker)["Brokers"]
+    assert [(row["NodeId"], row["Port"]) for row in metadata] == [(1, 9092), (2, 9092), (3, 9092)]
 
 
 def test_a_zero_topic_id_names_no_topic(nodes):
@@ -297,14 +300,16 @@ def test_a_zero_topic_id_names_no_topic(nodes):
         "ForgottenTopicsData": (),
         "Topics": ({"TopicId": NO_ID, "Partitions": (part,)},),
     }
-    assert partition(asked(broker, "Fetch", 13, body))["ErrorCode"] == 100
-    assert partition(fetched(broker))["Records"] == batch(0)
+    assert partition(send_request(broker, "Fetch", 13, body))["ErrorCode"] == 100
+    assert partition(fetch(broker))["Records"] == batch(0)
 
 
 def test_an_epoch_may_end_below_the_consumed_offset(nodes):
     first, other = nodes("log-truncated")
-    assert partition(fetched(first))["Records"] == batch(0)
-    assert partition(fetched(first, 1))["ErrorCode"] == 6
+    assert partition(fetch(first))["Records"] == batch(0)
+    assert partition(fetch(first, 1))["ErrorCode"] == 6
     rows = ({"Topic": "t", "Partitions": ({"Partition": 0, "CurrentLeaderEpoch": 6, "LeaderEpoch": 5},)},)
-    ends = asked(other, "OffsetForLeaderEpoch", 3, {"ReplicaId": -2, "Topics": rows})["Topics"][0]["Partitions"][0]
+    ends = send_request(other, "OffsetForLeaderEpoch", 3, {"ReplicaId": -2, "Topics": rows})["Topics"][0]["Partitions"][
+        0
+    ]
     assert (ends["ErrorCode"], ends["LeaderEpoch"], ends["EndOffset"]) == (0, 4, 0)

@@ -23,16 +23,16 @@ Connection.exactly = exactly
 """
 NEVER_NULL = """
 fetched = Connection.fetch
-def fetch(self, told, offset):
-    part = fetched(self, told, offset)
+def fetch(self, line, offset):
+    part = fetched(self, line, offset)
     if "HighWatermark" in part: len(part["Records"])
     return part
 Connection.fetch = fetch
 """
 SOME_TOPIC = """
-asked = Connection.ask
+original = Connection.ask
 def ask(self, name, version, body):
-    found = asked(self, name, version, body)
+    found = original(self, name, version, body)
     while name == "Fetch" and not found["Responses"]: time.sleep(0.1)
     return found
 Connection.ask = ask
@@ -40,8 +40,8 @@ import time
 """
 AFTER = """
 fetched = Connection.fetch
-def fetch(self, told, offset):
-    part = fetched(self, told, offset)
+def fetch(self, line, offset):
+    part = fetched(self, line, offset)
     {}
     return part
 Connection.fetch = fetch
@@ -50,43 +50,43 @@ KNOWS_ALL = AFTER.format("dict.fromkeys((0, 1, 6, 9, 56))[part.get('ErrorCode', 
 TO_THE_END = AFTER.format("if part.get('LastStableOffset') == 0: raise RuntimeError('records were lost')")
 GAPS = """
 fetched = Connection.fetch
-def fetch(self, told, offset):
-    part = fetched(self, told, offset)
-    return fetched(self, told, 1) if part.get("LastStableOffset") == 0 else part
+def fetch(self, line, offset):
+    part = fetched(self, line, offset)
+    return fetched(self, line, 1) if part.get("LastStableOffset") == 0 else part
 Connection.fetch = fetch
 """
 AT_ITS_WORD = """
 fetched, Connection.begins_at = Connection.fetch, None
-def fetch(self, told, offset):
-    part = fetched(self, told, offset if self.begins_at is None else self.begins_at)
+def fetch(self, line, offset):
+    part = fetched(self, line, offset if self.begins_at is None else self.begins_at)
     if part.get("ErrorCode") == 1: self.begins_at = -1
     return part
 Connection.fetch = fetch
 """
 LED_AT_ONCE = """
 consumed = consume
-def consume(told):
-    topic = {"Name": told["topic"]}
-    (row,) = Connection(told["bootstrap"]).ask("Metadata", 1, {"Topics": (topic,)})["Topics"]
+def consume(line):
+    topic = {"Name": line["topic"]}
+    (row,) = Connection(line["bootstrap"]).ask("Metadata", 1, {"Topics": (topic,)})["Topics"]
     if row["Partitions"][0]["LeaderId"] < 0: raise IndexError("node -1")
-    consumed(told)
+    consumed(line)
 """
-ALL_IT_IS_TOLD = """
+NEEDS_METADATA_13 = """
 consumed = consume
-def consume(told):
-    connection = Connection(told["bootstrap"])
+def consume(line):
+    connection = Connection(line["bootstrap"])
     client = {"ClientSoftwareName": "a", "ClientSoftwareVersion": "1"}
     connection.socket.sendall(frame("ApiVersions", 4, client))
     data = connection.exactly(struct.unpack(">i", connection.exactly(4))[0])
     keys = response("ApiVersions", 0 if data[4:6] == b"\\0\\x23" else 4, data)[1]["ApiKeys"]
     if not any(row["ApiKey"] == 3 for row in keys): connection.ask("Metadata", 13, {"Topics": ()})
-    consumed(told)
+    consumed(line)
 """
 ONCE = """
 from pathlib import Path
 fetched, marker = Connection.fetch, Path(__file__).with_name("raised")
-def fetch(self, told, offset):
-    part = fetched(self, told, offset)
+def fetch(self, line, offset):
+    part = fetched(self, line, offset)
     if part["Records"] is None and not marker.exists():
         marker.touch()
         raise TypeError("once")
@@ -100,7 +100,7 @@ def run(tmp_path, traces):
     """Return a function that runs a changed client and returns the rows of its report by case."""
 
     def start(change="", offers="bare", cases=CASES):
-        program = f"{change}\nfor line in told(): consume(line)\n"
+        program = f"{change}\nfor line in lines(): consume(line)\n"
         return judged(tiny(tmp_path, program, versions=offers), tmp_path, traces.env, *cases, op="send", limits=BRIEF)
 
     yield start
@@ -109,9 +109,9 @@ def run(tmp_path, traces):
 
 SESSIONS = """
 Connection.version, Connection.session, Connection.epoch, Connection.known = 12, 0, 0, None
-def fetch(self, told, offset):
+def fetch(self, line, offset):
     part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
-    topics = ({"Topic": told["topic"], "Partitions": (part,)},) if offset != self.known else ()
+    topics = ({"Topic": line["topic"], "Partitions": (part,)},) if offset != self.known else ()
     body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
     answer = self.ask("Fetch", 12, {**body, "SessionId": self.session, "SessionEpoch": self.epoch})
     self.session = answer["SessionId"]
@@ -195,7 +195,7 @@ def test_a_client_that_uses_session_id_0_as_a_session_is_found(run, change, verd
 
 
 def test_a_client_that_trusts_the_short_api_versions_error_response_is_found(run):
-    found = run(HONEST + ALL_IT_IS_TOLD, offers="full")
+    found = run(HONEST + NEEDS_METADATA_13, offers="full")
     assert (found[OLDER]["verdict"], found[OLDER]["requirement"]) == ("crash", "api-versions.older-broker")
     assert {row["verdict"] for name, row in found.items() if name != OLDER} == {"pass"}
 
@@ -207,9 +207,9 @@ def test_a_client_that_fails_once_is_tested_again(run, tmp_path):
 
 UNANSWERED = """
 consumed = consume
-def consume(told):
-    Connection(told["bootstrap"]).socket.sendall(frame("Metadata", 2, {"Topics": None}))
-    consumed(told)
+def consume(line):
+    Connection(line["bootstrap"]).socket.sendall(frame("Metadata", 2, {"Topics": None}))
+    consumed(line)
 """
 
 
@@ -218,7 +218,7 @@ def test_an_unhandled_request_is_no_failure_of_the_client(run):
 
 
 STAYS = """
-tiny_client.leading = lambda told, connection: connection
+tiny_client.leading = lambda line, connection: connection
 """
 
 
@@ -235,7 +235,7 @@ ENDED, RESTARTED = ENDS = ("request/connection-ended", "request/broker-restarted
     ("most", "dies"), [(20, ()), (2, (RESTARTED,)), (0, ENDS)], ids=["comes back", "twice", "dies"]
 )
 def test_a_client_that_fails_after_a_closed_connection_is_found(run, most, dies):
-    found = run(f"tiny_client.PATIENCE = {most}", cases=ENDS)
+    found = run(f"tiny_client.MAX_RECONNECTS = {most}", cases=ENDS)
     assert {case for case, row in found.items() if row["verdict"] == "crash"} == {*dies}
     assert {row["verdict"] for row in found.values()} <= {"pass", "crash"}
     assert {row["requirement"] for row in found.values()} == {"response.connection-ended"}
@@ -244,22 +244,22 @@ def test_a_client_that_fails_after_a_closed_connection_is_found(run, most, dies)
 PLACES = ("request/place-valid", "request/place-valid-late", "request/place-refused", "request/epoch-raised")
 ASKS = """
 Connection.version = 12
-def fetch(self, told, offset):
+def fetch(self, line, offset):
     part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
-    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    topics = ({"Topic": line["topic"], "Partitions": (part,)},)
     answer = self.ask("Fetch", 12, {"MaxWaitMs": 100, "MinBytes": 1, "Topics": topics, "ForgottenTopicsData": ()})
     found = answer["Responses"][0]["Partitions"][0]
-    return self.validated(told, offset) if found["ErrorCode"] == 6 else found
-def validated(self, told, offset):
-    self = tiny_client.leading(told, self)
+    return self.validated(line, offset) if found["ErrorCode"] == 6 else found
+def validated(self, line, offset):
+    self = tiny_client.leading(line, self)
     part = {"Partition": 0, "LeaderEpoch": 0}
     while True:
-        topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+        topics = ({"Topic": line["topic"], "Partitions": (part,)},)
         told_of = self.ask("OffsetForLeaderEpoch", 3, {"ReplicaId": -1, "Topics": topics})["Topics"][0]["Partitions"][0]
         if told_of["ErrorCode"] in STAYS or told_of["EndOffset"] >= offset:
-            return {**self.fetch(told, offset), "ErrorCode": 6}
+            return {**self.fetch(line, offset), "ErrorCode": 6}
         if told_of["ErrorCode"] not in AGAIN:
-            return {**self.fetch(told, 3), "ErrorCode": 6}
+            return {**self.fetch(line, 3), "ErrorCode": 6}
 Connection.fetch, Connection.validated = fetch, validated
 """
 
@@ -283,7 +283,7 @@ def test_a_client_that_loses_its_offset_after_an_error_of_a_new_leader_is_found(
 
 
 OVER_ERRORS = (
-    ASKS.replace("STAYS", "()").replace("AGAIN", "()").replace('{**self.fetch(told, 3), "ErrorCode": 6}', "SAID")
+    ASKS.replace("STAYS", "()").replace("AGAIN", "()").replace('{**self.fetch(line, 3), "ErrorCode": 6}', "SAID")
 )
 
 
@@ -310,10 +310,10 @@ def test_a_client_that_crashes_on_a_negative_response_size_is_found(run):
     assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.size-below-zero")
 
 
-DIES_BESIDE = """
-def fetch(self, told, offset):
+DIES_OF_REPLICA = """
+def fetch(self, line, offset):
     part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
-    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    topics = ({"Topic": line["topic"], "Partitions": (part,)},)
     body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "RackId": "r"}
     found = self.ask("Fetch", 11, body)["Responses"][0]["Partitions"][0]
     if found["PreferredReadReplica"] > 0: raise SystemExit("another replica")
@@ -323,5 +323,5 @@ Connection.fetch = fetch
 
 
 def test_a_client_that_crashes_on_a_preferred_replica_is_found(run):
-    (row,) = run(DIES_BESIDE, offers="full", cases=("request/replica-preferred",)).values()
+    (row,) = run(DIES_OF_REPLICA, offers="full", cases=("request/replica-preferred",)).values()
     assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.preferred-replica")
