@@ -15,6 +15,7 @@ import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,10 @@ for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
 # Thousands of tests and cases live to the end, so garbage collection should be rare.
 gc.set_threshold(20_000, 20, 20)
 
+pytest_plugins = ["needless_skips"]
+
+collect_ignore = [] if os.environ.get("BUILT_SITE") or find_spec("mkdocs") else ["test_site.py"]
+"""`tox -e docs` runs the tests of the site."""
 OTHER_PROGRAMS = {"kafka_clients", "kafka_clients_3", "live_client", "bundled_broker", "broker_logs", "browser", "axe"}
 """Fixtures with programs that are not ours: a test that uses one is an integration test."""
 

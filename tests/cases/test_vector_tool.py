@@ -35,7 +35,7 @@ def problems(tmp_path, text):
     "row, message",
     [
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "00"}', "not the bytes that an encoder"),
-        ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "open"),
+        ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "use `either`"),
         (
             '{id: a/b, type: VARINT, requirement: varint.range, hex: "00", reject: malformed}',
             "do not require a rejection of these bytes",
