@@ -48,6 +48,7 @@ def test_the_tables_of_client_scenarios_are_up_to_date():
     assert scenario_tables.parts(LIVE)[1] == scenario_tables.tables(), "run tests/shared/scenario_tables.py"
 
 
+@pytest.mark.integration
 def test_the_failure_in_the_readme_equals_the_output(tmp_path):
     pytest.importorskip("aiokafka", reason="aiokafka is not installed (extra: clients)")
     shown = re.search(r"\$ conformance (run aiokafka .*?)\n(.*?)```", README, re.DOTALL)
@@ -57,6 +58,7 @@ def test_the_failure_in_the_readme_equals_the_output(tmp_path):
     assert shown[2].splitlines() == printed[1 : 1 + len(shown[2].splitlines())]
 
 
+@pytest.mark.integration
 def test_the_disagreements_in_the_docs_equal_the_output(tmp_path):
     for package in ("kafka", "aiokafka", "kio"):
         pytest.importorskip(package, reason=f"{package} is not installed (extra: clients)")
@@ -66,6 +68,7 @@ def test_the_disagreements_in_the_docs_equal_the_output(tmp_path):
     assert shown[2] in "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
+@pytest.mark.integration
 def test_the_python_adapter_in_the_docs_passes_doctor_and_finds_failures(tmp_path):
     pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
     (tmp_path / "adapter.py").write_text(example(ADAPTERS, "adapter.py"))
@@ -73,6 +76,7 @@ def test_the_python_adapter_in_the_docs_passes_doctor_and_finds_failures(tmp_pat
     assert conformance("run", "module:./adapter.py", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.integration
 def test_the_javascript_adapter_in_the_docs_passes_doctor_and_accepts_six_byte_varints(tmp_path):
     if not shutil.which("node"):
         pytest.skip("node is not on the PATH")

@@ -53,6 +53,7 @@ def test_a_drafted_report_has_all_parts_for_its_reader(path):
     assert "conformance" not in program, "it shows the fault without this suite"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_the_program_of_a_drafted_report_has_no_syntax_error(path, tmp_path):
     ((language, program),) = programs(path.read_text(encoding="utf-8"))

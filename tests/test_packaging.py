@@ -13,6 +13,8 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types
 from conformance.strategies.seeded.cases import TYPES, message_types
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -13,12 +13,13 @@ from conformance.cases.model import LEVELS, Accepted, ExpectConvertedRecords, No
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
+from conformance.runner.generated_cases import COUNT, SEED, GenerationRequest, cached_cases
 from conformance.runner.policy import FailurePolicy
 from conformance.selftest import FAULTS
 from conformance.selftest.bad_targets import accept_everything, reject_everything
 from conformance.selftest.mutators import change_bytes
 from conformance.selftest.requirement_faults import run_fault
-from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
+from conformance.strategies.seeded.cases import TYPES, message_types
 from conformance.targets.reference import answer as honest
 
 WRONG_WRITERS = {
@@ -35,8 +36,8 @@ GENERAL = "general.exact-encoding"
 @pytest.fixture(scope="module")
 def generated(catalog):
     """Return more than 20,000 generated cases, of all types and of each shipped message in each version."""
-    cases = [*generated_cases(TYPES, 265, 0, catalog)]
-    cases += generated_cases(message_types(shipped_types().messages.values()), 8, 0, catalog)
+    names = (*TYPES, *message_types(shipped_types().messages.values()))
+    cases = [case.to_case() for case in cached_cases(GenerationRequest(names, COUNT, SEED, ()), catalog)]
     assert len(cases) > 20_000
     return cases
 

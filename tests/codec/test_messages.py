@@ -310,6 +310,7 @@ def test_a_null_structure_in_an_array_has_no_encoding():
 # --- real definitions ---------------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 def test_every_message_of_a_real_library_survives_a_round_trip_in_every_version():
     kafka = pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
     found = read_definitions(Path(kafka.__file__).parent / "protocol" / "schemas" / "resources")

@@ -519,6 +519,7 @@ def stem(finding):
     return finding.file.replace("!", "/").rpartition("/")[2].removesuffix(".json")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("source", SOURCES)
 def test_real_definitions_have_only_explained_findings(source, real):
     found = levels(lint(real(source)))
@@ -547,6 +548,7 @@ ZOOKEEPER = {"ControlledShutdown", "LeaderAndIsr", "StopReplica", "UpdateMetadat
 RENAMED = {"ListConfigResourcesResponse": 2, "TxnOffsetCommitRequest": 1, "VoteRequest": 3}
 
 
+@pytest.mark.integration
 def test_kafka_4_4_differs_from_3_9_only_in_dropped_versions_and_new_names(real):
     found = levels(lint(real("kafka-clients"), real("kafka-clients-3")))
     dropped = [stem(finding) for finding, level in found if level == "must"]
@@ -697,6 +699,7 @@ DAMAGE = {
 shipped_with = cache(usable)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("source", ["kafka-python", "kafka-clients"])
 @pytest.mark.parametrize("rule", DAMAGE)
 def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_path, monkeypatch):

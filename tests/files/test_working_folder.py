@@ -39,6 +39,7 @@ def skip_without(target):
 @pytest.mark.parametrize(
     ("status", "output", "arguments"), [(*one[:2], one[2:]) for one in COMMANDS.values()], ids=COMMANDS
 )
+@pytest.mark.integration
 def test_a_command_imports_nothing_from_the_working_folder(status, output, arguments, tmp_path):
     skip_without(arguments[1])
     traps = Traps(tmp_path)

@@ -55,6 +55,7 @@ def test_a_docstring_names_the_heavy_imports_of_its_module():
         assert imported(path) <= covered, f"{name}: the docstring says it needs {sorted(needed[name])}"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("allowed", [(), ("numpy", "numba"), ("numpy", "numba", "pyarrow", "pandas")])
 def test_a_module_can_be_imported_without_undeclared_packages(allowed):
     for package in allowed:
