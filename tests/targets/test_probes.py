@@ -60,6 +60,12 @@ def test_a_disproved_message_claim_affects_no_other_message(catalog):
     assert [first.verdict.detail, last.verdict.detail] == [reason.format(",1"), reason.format(",0")]
 
 
+def test_the_requests_of_a_client_are_not_probed(catalog):
+    described = protocol.description({"ok": True, "name": "t", "supports": {"read": True, "send": True}})
+    cases = [catalog.cases["request/size"], probe_case("read", codec.wire("LOG"))]
+    assert [probe.op for probe in probes_for(described, cases)] == ["read"]
+
+
 @pytest.mark.parametrize(("claimed", "expected"), [([0], 0), ([1, 0], 1), ([0, 1, 2], 2), ([2, 9], 2), (None, 2)])
 def test_a_probe_log_has_the_newest_claimed_magic(claimed, expected):
     magics = {} if claimed is None else {"magics": claimed}
