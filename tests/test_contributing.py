@@ -34,7 +34,8 @@ class Row:
 
 def table() -> dict[str, Row]:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)[1:]
+    table = text.partition("| you want to |")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE)
     quoted = re.compile(r"`([^`]+)`")
     return {
         wish: Row(wish, tuple(quoted.findall(files)), tuple(quoted.findall(then)))
