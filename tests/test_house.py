@@ -185,6 +185,7 @@ def resolves(name: str) -> bool:
     return True
 
 
+@pytest.mark.integration  # it imports modules that need Spark
 def test_each_module_named_in_a_string_exists():
     named = {*named_in_strings()}
     assert len(named) > 20

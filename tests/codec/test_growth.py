@@ -35,7 +35,7 @@ def test_element_counts_are_limited_by_the_size_of_the_input():
 
 
 def test_a_dump_accepts_denser_batches_than_a_decode():
-    data = _batch(gzip.compress(PLAIN * 20_000, mtime=0), 20_000)
+    data = _batch(gzip.compress(PLAIN * 10_000, mtime=0), 10_000)
     assert not codec.decode("RECORD_BATCH", data).ok
     assert annotate("RECORD_BATCH", data)[0].ok
 

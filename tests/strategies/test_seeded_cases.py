@@ -587,7 +587,7 @@ def test_the_reference_passes_generated_cases_with_every_number_of_jobs(tmp_path
             "--select",
             "type:RECORD*",
             "--generated",
-            40,
+            10,
             "--jobs",
             jobs,
             "--json",
