@@ -597,7 +597,7 @@ def test_the_reference_passes_generated_cases_with_every_number_of_jobs(tmp_path
         assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "1.json").read_text() == (tmp_path / "3.json").read_text()
     ids = {result["id"] for result in json.loads((tmp_path / "1.json").read_text())["results"]}
-    assert "gen/4/RECORD_BATCH/0/39" in ids
+    assert "gen/4/RECORD_BATCH/0/9" in ids
 
 
 def test_a_generated_case_is_selected_by_its_id(tmp_path):
